@@ -1,9 +1,9 @@
 """Evaluation of a config for a tool: objectives, constraints and cost at the requested budget.
 
-Every tool means something else by "minimise this". Here it is said once: which metrics, in which direction, what must
-hold, how much may be spent. Each adapter turns an `Evaluator` into its tool's own form. Most tools know one fidelity, a
-number. Where the epoch alone is a fidelity, that number is the epoch. Where a view has others, it is a share of the
-view's path through all of them, counted in as many steps as there are epochs.
+Tools differ in what they minimise. An `Evaluator` defines the metrics, their directions, the constraints and the
+budgets once, and each adapter turns it into the form of its tool. Most tools have a single fidelity, a number. Where
+the epoch alone is a fidelity, that number is the epoch. Where a view has others, it is a share of the view's path
+through all of them, counted in as many steps as there are epochs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An optimiser's package, loaded where it is first needed, and the process's generators that some of them draw from."""
+"""Import an optimiser's package where it is first needed, and seed the global random generators that some draw from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Chance", "import_tool"]
 def import_tool(module: str, *, needs: str) -> Any:  # the tools' types are not installed where jahs is checked
     """Return `module` of an optimiser's package; MissingDependency says what to install, `needs`.
 
-    What it warns of while it is imported concerns its authors.
+    Warnings that it raises while it is imported are ignored.
     """
     try:
         with warnings.catch_warnings():
@@ -28,9 +28,9 @@ def import_tool(module: str, *, needs: str) -> Any:  # the tools' types are not 
 
 
 class Chance:
-    """A state of the process's generators (`random`, numpy's old one, torch's), beside the one that they are in.
+    """A separate state of the global random generators: those of `random`, `numpy.random` and torch.
 
-    Inside `with chance:` they go on from where the last such block left them; behind it they are as before it.
+    Inside `with chance:` they continue from where the last such block left them; afterwards they are restored.
 
     Args:
         seed: of the generators.

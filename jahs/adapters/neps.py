@@ -105,7 +105,7 @@ def to_config(params: Mapping[str, object], space: Space) -> Config:
 def make_objective(
     bench: Queryable, metrics: str | Iterable[str] = "valid_acc", **options: Unpack[Options]
 ) -> Callable[..., dict[str, Any]]:
-    """Return a function for `neps.run`: of the parameters and the directories that NePS hands over.
+    """Return a function for `neps.run`, which takes the parameters and the directories that NePS passes.
 
     It returns the objective (a list of several), the cost in simulated seconds and, in `info_dict`, the metrics. A
     config that goes on from a smaller budget costs the difference, if it is the same network (N, W and Resolution):

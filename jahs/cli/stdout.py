@@ -25,7 +25,7 @@ __all__ = [
 
 @contextmanager
 def open_streams() -> Iterator[None]:
-    """Have a stdout and a stderr, where Python has None because a shell said `>&-` or `2>&-`: they go nowhere."""
+    """Replace a closed stdout or stderr, which is None after `>&-` or `2>&-` in a shell, by the null device."""
     with ExitStack() as stack:
         for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
             if stream is None:
@@ -35,10 +35,7 @@ def open_streams() -> Iterator[None]:
 
 
 def write_stdout(text: str) -> None:
-    """Write a result and end its last line, if it has one; where the reader, such as `head`, has left, say nothing.
-
-    So it is where nobody reads from the start (`>&-`), and Python has no stdout.
-    """
+    """Write a result and end its last line, unless stdout is closed or its reader, such as `head`, has left."""
     if sys.stdout is None or not text:
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -51,7 +48,7 @@ def write_stdout(text: str) -> None:
 
 
 def leave_stdout() -> None:
-    """Send what is left in the buffer nowhere, or Python complains at exit: the reader has left."""
+    """Redirect stdout to the null device, so that the rest of its buffer raises no error at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

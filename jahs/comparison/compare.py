@@ -75,7 +75,7 @@ def compare(
     against: Sequence[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Put optimisers and logs beside the results of a study: run, check every log, and write a page to `out`.
+    """Compare optimisers and logs with the results of a study: run, check every log, and write a page to `out`.
 
     The results of the studies come with the package; baselines are run for a release or study without them. Finished
     logs in `out` are not run again, so an interrupted comparison continues where it was.

@@ -1,4 +1,4 @@
-"""One run of a comparison: an optimiser, ours or from anybody's code, under the terms of a study, and its log."""
+"""One run of a comparison: an optimiser, ours or from a user's file, under the terms of a study, and its log."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ LEVEL: Final = 0.9
 
 
 def model_parts(release: Release) -> tuple[dict[str, Any], Arrays, str]:  # Any: JSON
-    """Return what is said of the models, their arrays, and the script that computes their features."""
+    """Return the facts of the models, their arrays, and the script that computes their features."""
     models = release.models
     script, names = feature_script([pack.features for pack in models.packs])
     facts = {
@@ -163,7 +163,7 @@ _MOST_EPOCHS: Final = 25
 
 
 def recorded_columns(table: RecordedTable, task: Task) -> tuple[dict[str, Any], Arrays] | None:  # Any: JSON
-    """Return what is said of the recorded runs, and their arrays; every array has a row per config or per training.
+    """Return the facts of the recorded runs, and their arrays; every array has a row per config or per training.
 
     A config's metrics are means over its trainings that reached the last recorded epoch; NaN where there is none.
     Without any such training there is nothing to compare, and None is returned.

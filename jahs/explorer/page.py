@@ -186,7 +186,7 @@ def _facts(subject: Subject) -> dict[str, Any]:  # Any: JSON
 
 
 def space_facts() -> dict[str, Any]:  # Any: JSON
-    """Return what the script says and asks of the space."""
+    """Return the facts of the space that the script needs."""
     return {
         "parameters": [
             {

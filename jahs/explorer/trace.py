@@ -36,7 +36,7 @@ class _Term(NDArrayOperatorsMixin):
         return self._trace.define(f"{sides[0]} {sign} {sides[1]}")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *sides: object, **named: object) -> object:
-        """Write down an operation, which the mixin hands over as a ufunc of numpy and its two sides."""
+        """Record an operation, which the mixin passes as a ufunc of numpy and its two operands."""
         if ufunc not in _SIGNS or method != "__call__" or named:
             return NotImplemented
         found = self._with(_SIGNS[ufunc], *sides)
@@ -85,7 +85,7 @@ class Trace:
 def feature_script(sets: Sequence[FeatureSet]) -> tuple[str, Mapping[str, bool]]:
     """Return a JavaScript array with a function for each feature set, and the facts that they read of the cell.
 
-    Of each fact is said whether it depends on N, too.
+    The facts are mapped to whether they also depend on N.
 
     A function fills a row: `features[0](x, row)`, where `x` has the config's codes, the epoch, its schedule, exact
     costs and facts, by name.

@@ -51,7 +51,7 @@ class Column:
     def take(self, rows: NDArray[np.integer] | slice) -> Values:
         """Return a copy of some rows; of texts as an array of texts, of words that are all bools as bools."""
         values: Values = np.array(self.values[rows])
-        let_go(self.values)  # even a few rows here and there touch every page
+        let_go(self.values)  # a few scattered rows already touch every page
         if self.words is None:
             return values
         kind = bool if all(isinstance(word, bool) for word in self.words) else str
@@ -76,7 +76,7 @@ class Frame:
 
 
 def let_go(values: Values) -> None:
-    """Let go of the memory into which the scratch file behind an array was read; it is read again when asked for."""
+    """Release the memory of an array that is mapped from a scratch file; the file is read again on demand."""
     base: object = values
     while isinstance(base, np.ndarray):
         base = base.base

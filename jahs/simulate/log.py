@@ -176,7 +176,7 @@ class LogWriter:
 
 
 def open_alone(path: Path) -> FileIO:
-    """Open a file for appending that nobody else may write until it is closed, however the process ends.
+    """Open a file for appending and lock it against other writers until it is closed, however the process ends.
 
     A process that was stopped keeps it, so it cannot wake up in a log that another has gone on with.
     """

@@ -42,8 +42,8 @@ def read_pickle(
     Returns:
         None, bools, numbers, texts, bytes, lists, tuples, dicts, sets, slices, numpy's numbers and arrays
         (`CodedArray` for long columns of texts), and a `Record` for whatever else was allowed. Parts may be shared, so
-        that to walk through all of it, to compare or to show it can take for ever: take what is wanted by its path,
-        and look at its type first.
+        to traverse, compare or print the whole can take exponential time: access parts by their path, and check the
+        type of each first.
 
     Raises:
         UnsafeFile: it asks for more than data, or for more than the limits allow.

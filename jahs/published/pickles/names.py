@@ -1,7 +1,7 @@
 """The names that a pickle may use, and what each is built into. Nothing is ever imported or called.
 
-A name's `Use` says it: a `Record` (an inert note of the class and of the state that the pickle gives it), a word (it
-may only be passed on, as a dtype's class is), or a function of this package that builds plain data from plain data.
+The `Use` of a name is "record" (it becomes a `Record`, which holds the class's name and state and does nothing), "word"
+(it may only be passed on, as the class of a dtype is), or a function of this package that builds plain data.
 """
 
 from __future__ import annotations

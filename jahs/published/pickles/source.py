@@ -1,4 +1,4 @@
-"""The bytes of a pickle: decompressed while they are read, counted, and never more asked for than have come.
+"""The bytes of a pickle, decompressed and counted while they are read; no claim of a length allocates memory ahead.
 
 Whatever the limits, an opcode that copies what was read before is charged for each byte of the copy (`copy`).
 """
