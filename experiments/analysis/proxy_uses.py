@@ -28,7 +28,7 @@ N_SCORED: Final = 81
 
 _N_FOLDS: Final = 5
 _N_REPEATS: Final = 2
-ETA: Final = 3
+_ETA: Final = 3
 _FOREST: Final = {"tree_method": "hist", "nthread": 1, "max_depth": 6, "learning_rate": 0.1, "min_child_weight": 3}
 _N_TREES: Final = 150
 
@@ -104,7 +104,7 @@ def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halvi
     world = _World(scored.accuracy[timed], scored.runtime_s[timed])
     rng = np.random.default_rng(0)
     draws = [rng.permutation(len(timed))[:N_SCORED] for _ in range(n_repetitions)]
-    plain = [world.halve(drawn[: N_SCORED // ETA]) for drawn in draws]
+    plain = [world.halve(drawn[: N_SCORED // _ETA]) for drawn in draws]
     found = {"plain": _halving(world, plain, plain, 0.0)}
     for name, values in scored.scores.items():
         scores, cpu_s = last_where_missing(values[0, timed]), scored.cpu_s[name][timed]
@@ -117,25 +117,6 @@ def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halvi
     return found
 
 
-def halve(
-    accuracy: _Floats, runtime_s: _Floats, configs: NDArray[np.intp], *, is_continued: bool = True
-) -> tuple[NDArray[np.intp], float]:
-    """Return the configs that reach the last rung of successive halving, and the seconds of all trainings.
-
-    Args:
-        accuracy, runtime_s: (n, n_rungs); seconds from the start of a training.
-        is_continued: whether trainings go on at the next rung, instead of starting anew.
-    """
-    spent_s, before = 0.0, np.zeros(len(configs))
-    for rung in range(accuracy.shape[1]):
-        if rung:
-            best = np.argsort(-accuracy[configs, rung - 1], kind="stable")[: math.ceil(len(configs) / ETA)]
-            before = runtime_s[configs[best], rung - 1] if is_continued else np.zeros(len(best))
-            configs = configs[best]
-        spent_s += float((runtime_s[configs, rung] - before).sum())
-    return configs, spent_s
-
-
 @dataclass(frozen=True, slots=True)
 class _World:
     """Recorded trainings: accuracies and cumulative seconds, (n, epochs) each."""
@@ -144,15 +125,20 @@ class _World:
     runtime_s: _Floats
 
     def halve(self, configs: NDArray[np.intp]) -> tuple[float, float]:
-        """Return the best accuracy at the last epoch, and the seconds of all trainings."""
+        """Return the best accuracy at the last epoch of successive halving, and the seconds of all trainings."""
         last = self.accuracy.shape[1]
-        rungs = np.array(sorted({max(1, round(last / ETA**2)), max(1, round(last / ETA)), last})) - 1
-        survivors, spent_s = halve(self.accuracy[:, rungs], self.runtime_s[:, rungs], configs)
-        return float(self.accuracy[survivors, -1].max()), spent_s
+        spent_s, before_s = 0.0, np.zeros(len(configs))
+        for epoch in sorted({max(1, round(last / _ETA**2)), max(1, round(last / _ETA)), last}):
+            spent_s += float((self.runtime_s[configs, epoch - 1] - before_s).sum())
+            if epoch < last:
+                best = np.argsort(-self.accuracy[configs, epoch - 1], kind="stable")[: math.ceil(len(configs) / _ETA)]
+                configs = configs[best]
+                before_s = self.runtime_s[configs, epoch - 1]
+        return float(self.accuracy[configs, -1].max()), spent_s
 
     def halve_within(self, ranked: NDArray[np.intp], scoring_s: float, budget_s: float) -> tuple[float, float]:
         """Return the same for as many of the ranked configs as the budget allows, one at least."""
-        for n in range(N_SCORED // ETA, 0, -1):
+        for n in range(N_SCORED // _ETA, 0, -1):
             best, spent_s = self.halve(ranked[:n])
             if spent_s + scoring_s <= budget_s or n == 1:
                 return best, spent_s + scoring_s
