@@ -20,7 +20,7 @@ from typing import Any, Final
 import psutil
 
 from experiments.packs import MANIFEST, is_pack, read_manifest
-from experiments.studies.study import Repetition, Study
+from experiments.study import Repetition, Study
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import parse_json

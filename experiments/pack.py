@@ -15,7 +15,7 @@ import numpy as np
 from experiments.folder import StudyFolder, read_folder, repetitions_of
 from experiments.packs import COLUMNS, MANIFEST, check_season, season_of
 from experiments.report.results import check_owner
-from experiments.studies.study import Repetition
+from experiments.study import Repetition
 from experiments.worlds import quality_of_worlds
 from jahs.comparison.logs import Floats, TrialLog
 from jahs.comparison.steps import incumbents

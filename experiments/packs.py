@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.studies.study import Repetition
+from experiments.study import Repetition
 from jahs.comparison.logs import TrialLog
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.files.sealed_json import read_sealed

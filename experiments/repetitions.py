@@ -11,7 +11,7 @@ from typing import Any, cast
 from experiments.imported import open_for_study
 from experiments.optimizers import make
 from experiments.pool import FromPool
-from experiments.studies.study import Arm, Repetition
+from experiments.study import Arm, Repetition
 from experiments.worlds import WORLD_NAMES, open_world, worlds_path
 from jahs.comparison.views import open_view
 from jahs.errors import JahsError

@@ -25,7 +25,7 @@ from experiments.imported import open_for_study, source_of
 from experiments.optimizers import refuse_lacking
 from experiments.repetitions import Outcome, RepetitionJob, run_repetition
 from experiments.studies import STUDIES, find_study
-from experiments.studies.study import Arm, Study
+from experiments.study import Arm, Study
 from experiments.worlds import WORLD_NAMES, build_worlds, recorded_runtime, worlds_path, write_worlds
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.studies.multiobjective import COMBINATIONS
+from experiments.studies import COMBINATIONS
 from jahs.comparison.compare import BASELINES
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval

@@ -13,7 +13,7 @@ from experiments.folder import TaskFacts
 from experiments.live.declared import CORNER, beside_path, curve, release_path
 from experiments.live.worlds import MEASURED, Stepwise, SurrogateWorld
 from experiments.optimizers import make
-from experiments.studies.study import Arm
+from experiments.study import Arm
 from jahs.comparison.benches import open_benchmark
 from jahs.errors import CorruptFile, JahsError, ProtocolMismatch
 from jahs.files.atomic import write_beside

@@ -38,7 +38,7 @@ from experiments.live.declared import (
 )
 from experiments.live.trajectories import TrajectoryJob, follow
 from experiments.optimizers import refuse_lacking
-from experiments.studies.study import Arm, Study
+from experiments.study import Arm, Study
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError
 from jahs.files.atomic import change_folder

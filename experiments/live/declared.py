@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.folder import TaskFacts
-from experiments.studies.study import Repetition, Study, arm_of
+from experiments.study import Repetition, Study, arm_of
 from jahs.comparison.logs import trial_log
 from jahs.comparison.steps import incumbents
 from jahs.simulate import Log, Trial, read_log

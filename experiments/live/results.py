@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from experiments.folder import StudyFolder, read_folder
 from experiments.live.beside import read_beside
 from experiments.live.declared import beside_path, curve, log_path, n_evaluations_of, read_trajectory, release_path
-from experiments.studies.study import Arm
+from experiments.study import Arm
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.errors import CorruptFile, MissingData, ProtocolMismatch

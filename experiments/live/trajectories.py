@@ -12,7 +12,7 @@ from experiments.live.declared import CORNER, LIVE, log_path, n_evaluations_of, 
 from experiments.live.training import TrainedWorld
 from experiments.live.worlds import MEASURED, Stepwise
 from experiments.optimizers import make
-from experiments.studies.study import Arm
+from experiments.study import Arm
 from jahs.comparison.benches import open_benchmark
 from jahs.errors import JahsError
 from jahs.queries.views import View

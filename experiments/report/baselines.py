@@ -10,8 +10,8 @@ from scipy import stats
 
 from experiments.report.results import Results
 from experiments.report.single import error_limits, overview, summary_text, time_figure, time_grid
-from experiments.studies.baselines import MAIN
-from experiments.studies.study import Arm
+from experiments.studies import MAIN
+from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
 from jahs.comparison.summaries import number_text, summarize

@@ -14,7 +14,7 @@ from experiments.folder import StudyFolder, read_folder
 from experiments.packs import is_pack, read_pack
 from experiments.report.family import FEWEST_TO_COMPARE, compared, groups
 from experiments.report.results import Results
-from experiments.studies.study import Arm
+from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import Comparison, compare_groups
 from jahs.comparison.steps import Steps, incumbents, on_grid

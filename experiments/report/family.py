@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from experiments.report.results import RepetitionResult, Results
-from experiments.studies.study import Arm
+from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import Comparison, compare_groups
 from jahs.comparison.steps import Steps, hypervolume_over_time

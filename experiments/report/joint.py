@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from experiments.analysis.speedups import Speedup, geometric_mean, speedup
 from experiments.report.results import Results
 from experiments.report.single import overview, speedup_text
-from experiments.studies.study import Arm
+from experiments.study import Arm
 from jahs.comparison.summaries import Interval
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text, answer

@@ -10,7 +10,7 @@ import numpy as np
 from experiments.analysis.speedups import Speedup, speedup
 from experiments.report.results import Results
 from experiments.report.single import no_common_seed, overview, summary_text
-from experiments.studies.study import Arm
+from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
 from jahs.comparison.summaries import interval_text, mean_interval, summarize

@@ -17,7 +17,7 @@ from experiments.report.single import (
     time_figure,
     time_grid,
 )
-from experiments.studies.study import Arm
+from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid, regret_area
 from jahs.comparison.summaries import digits_for, number_text, summarize

@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.folder import StudyFolder, TaskFacts, read_folder, repetitions_of
 from experiments.packs import PackedLog, is_pack, read_pack, season_of
-from experiments.studies.study import Arm, Repetition, Study
+from experiments.study import Arm, Repetition, Study
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats, TrialLog, trial_log
 from jahs.comparison.steps import Steps, incumbents

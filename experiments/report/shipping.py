@@ -12,7 +12,7 @@ from experiments.packs import season_of
 from experiments.report.family import curve
 from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import test_errors
-from experiments.studies.study import Arm
+from experiments.study import Arm
 from jahs.comparison.shipped import Shipped, write_shipped
 from jahs.comparison.standings import REFERENCE, Rollout
 from jahs.comparison.steps import Steps

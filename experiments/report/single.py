@@ -12,7 +12,7 @@ from experiments.analysis.speedups import Speedup, geometric_mean
 from experiments.report.comparison import draw_comparison
 from experiments.report.family import compared
 from experiments.report.results import Results
-from experiments.studies.study import Arm
+from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import HOLDS, Comparison, mean_ranks
 from jahs.comparison.steps import on_grid, regret_area

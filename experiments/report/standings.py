@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import summary_text, test_errors
-from experiments.studies.study import Arm
+from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import digits_for, number_text, summarize
 from jahs.errors import CorruptFile

@@ -16,7 +16,7 @@ from experiments.report.single import (
     time_figure,
     time_grid,
 )
-from experiments.studies.study import Arm
+from experiments.study import Arm
 from experiments.worlds import quality_of_worlds
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import rank_agreement

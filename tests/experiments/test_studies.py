@@ -9,7 +9,7 @@ import pytest
 
 from experiments.optimizers import OPTIMIZERS, make
 from experiments.studies import STUDIES, find_study
-from experiments.studies.study import Study
+from experiments.study import Study
 from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.queries.views import View

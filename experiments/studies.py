@@ -1,0 +1,269 @@
+"""The declarations of the studies: optimisers, views, tasks, seeds and budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from experiments.optimizers import OPTIMIZERS
+from experiments.study import Study, arm_of
+from jahs.comparison.views import ViewChoice
+from jahs.errors import UnknownName
+from jahs.optimizers import QUALITIES
+
+_JOINT_VIEWS: Final = (
+    ("jahs", "JAHS", ViewChoice(search="all")),
+    ("nas_default", "NAS only, default hyperparameters", ViewChoice(search="nas")),
+    ("nas_random", "NAS only, random hyperparameters", ViewChoice(search="nas", fixed_part="random")),
+    ("hpo_default", "HPO only, default cell", ViewChoice(search="hpo")),
+    ("hpo_reference", "HPO only, reference cell", ViewChoice(search="hpo", fixed_part="reference")),
+    ("hpo_random", "HPO only, random cell", ViewChoice(search="hpo", fixed_part="random")),
+)
+
+JOINT: Final = Study(
+    name="joint",
+    title="Joint search against architecture or hyperparameters alone",
+    question="How much sooner does joint search reach the final result of searching only one part?",
+    protocol=(
+        "JAHS searches the architecture and the hyperparameters jointly, NAS the architecture only, HPO the "
+        "hyperparameters only. The best validation error so far is plotted over simulated runtime, in units of the "
+        "mean runtime of a full evaluation; the budget is 100. N=5, W=16 and Resolution=1.0 are fixed. The part that "
+        "is not searched is the default of the space or a random sample for each seed, as in the scripts of "
+        "JAHS-Bench-201. The default cell has six identities, so HPO is also run in the cell of the release's "
+        "reference config: a good cell, but not the best known."
+    ),
+    arms=tuple(
+        arm_of(optimizer, view, title=title, view=choice, chapter=OPTIMIZERS[optimizer].title)
+        for optimizer in ("random_search", "regularized_evolution", "optuna_tpe")
+        for view, title, choice in _JOINT_VIEWS
+    ),
+)
+"""JAHS-Bench-201, Tables 9 and 10."""
+
+_FIDELITY_VIEWS: Final = (
+    ("epoch", "epochs", ("epoch",)),
+    ("N", "N (cells)", ("N",)),
+    ("W", "W (channels)", ("W",)),
+    ("Resolution", "Resolution", ("Resolution",)),
+    ("diagonal", "all four, diagonal", ("epoch", "N", "W", "Resolution")),
+)
+"""Name, title and fidelities of each view. Without the epoch as a fidelity, trainings run to the last epoch."""
+
+FIDELITY: Final = Study(
+    name="fidelity",
+    title="Black-box against multi-fidelity search",
+    question="Which fidelity, alone or together with the others, finds good networks sooner?",
+    protocol=(
+        "Only results at the highest value of every fidelity can become incumbents. Continuing a training costs the "
+        "difference of its cumulative runtimes. A network of another size is a different network and is trained from "
+        "the first epoch. (On the diagonal, JAHS-Bench-201 subtracts the cost of the smaller network as well.)"
+    ),
+    arms=(
+        arm_of("random_search", chapter="black box"),
+        *(
+            arm_of(
+                optimizer,
+                view,
+                title=f"{(chapter := OPTIMIZERS[optimizer].title)}, {view_title}",
+                view=ViewChoice(fidelities=fidelities),
+                chapter=chapter,
+            )
+            for optimizer in ("successive_halving", "hyperband")
+            for view, view_title, fidelities in _FIDELITY_VIEWS
+        ),
+    ),
+)
+
+COMBINATIONS: Final = (
+    ("valid_acc", "latency"),
+    ("valid_acc", "n_macs"),
+    ("valid_acc", "n_params"),
+    ("valid_acc", "runtime"),
+)
+
+MULTIOBJECTIVE: Final = Study(
+    name="multiobjective",
+    title="Accuracy against cost",
+    question="Which optimisers find the trade-offs of accuracy with latency, multiply-adds, parameters and runtime?",
+    protocol=(
+        "Hypervolume and IGD+ of all evaluations at the highest fidelity, with the reference points and fronts that "
+        "are frozen in the release. (JAHS-Bench-201 uses the worst values of each method's own runs as the reference "
+        "point, so its numbers are not comparable between methods.) N, W and Resolution are searched, because they "
+        "determine most of the cost."
+    ),
+    combinations=COMBINATIONS,
+    n_seeds=10,
+    n_refit_seeds=0,
+    arms=tuple(
+        arm_of(
+            optimizer, names[1].replace("_", "-"), view=ViewChoice(search="sizes"), objectives=names, chapter=names[1]
+        )
+        for names in COMBINATIONS
+        for optimizer in ("random_search", "nsga2", "hyperband", "asha", "optuna_tpe", "smac_black_box")
+    ),
+)
+
+MAIN: Final = "optimisers"
+"""The chapter of optimisers with their default settings."""
+
+_OPTIMIZERS_OF_BASELINES: Final = (
+    *("random_search", "local_search", "regularized_evolution", "evolution", "reinforce"),
+    *("successive_halving", "hyperband", "asha"),
+)
+
+_SENSITIVITY: Final[tuple[tuple[str, str, tuple[Any, ...]], ...]] = (
+    ("regularized_evolution", "population_size", (10, 20, 50)),
+    ("regularized_evolution", "tournament_size", (2, 5, 10)),
+    ("successive_halving", "eta", (2.0, 3.0, 4.0)),
+    ("local_search", "n_initial", (1, 10, 50)),
+    ("hyperband", "eta", (2.0, 3.0, 4.0)),
+    ("reinforce", "learning_rate", (0.1, 0.3, 0.9)),
+)
+"""Optimiser, name of the setting, and its values."""
+
+BASELINES: Final = Study(
+    name="baselines",
+    title="Baselines over many rollouts",
+    question="Which optimisers are good, which are robust, and how much do their settings matter?",
+    protocol=(
+        "As in NAS-Bench-101: the incumbent is selected by validation accuracy, and its test regret is the best known "
+        "mean test accuracy minus its own. Optimisers never see a test accuracy. Every rollout draws its own training "
+        "noise."
+    ),
+    n_seeds=100,
+    arms=(
+        *(arm_of(optimizer, chapter=MAIN) for optimizer in _OPTIMIZERS_OF_BASELINES),
+        *(
+            arm_of(
+                optimizer,
+                setting.replace("_", "-"),
+                str(value),
+                title=f"{setting}={value}",
+                settings=((setting, value),),
+                chapter=f"{OPTIMIZERS[optimizer].title}: {setting}",
+            )
+            for optimizer, setting, values in _SENSITIVITY
+            for value in values
+        ),
+    ),
+)
+
+_STRONG_OPTIMIZERS: Final = (
+    *("random_search", "local_search", "regularized_evolution", "differential_evolution"),
+    *("optuna_tpe", "smac_black_box", "bananas"),
+    *("hyperband", "dehb", "smac_multi_fidelity", "syne_tune_bohb"),
+)
+
+STRONG: Final = Study(
+    name="strong",
+    title="Strong optimisers",
+    question="How much better than random search and evolution are optimisers that fit models or believe in priors?",
+    protocol=(
+        "As in the study baselines, with 10 seeds, because fitting models takes time, and 2 of them on every refit. "
+        "Settings are the defaults of each tool, and of the paper for BANANAS. PriorBand believes in one config with "
+        "medium confidence. Priors follow a rule: of 1,000 random configs, ranked by the release's means, the good "
+        "prior is the 10th, the medium one the 500th and the bad one the 991st."
+    ),
+    n_seeds=10,
+    n_refit_seeds=2,
+    arms=(
+        *(arm_of(optimizer, chapter=MAIN) for optimizer in _STRONG_OPTIMIZERS),
+        *(
+            arm_of(
+                "neps_priorband",
+                quality,
+                title=f"PriorBand, {quality} prior",
+                settings=(("prior", quality),),
+                chapter=MAIN,
+            )
+            for quality in QUALITIES
+        ),
+    ),
+)
+
+TRUTH: Final = Study(
+    name="truth",
+    title="Recorded trainings against the surrogate",
+    question="Do optimisers have the same curves and final order on recorded trainings and on the surrogate?",
+    protocol=(
+        "Both worlds know the recorded configs only, and both answer with one training. In one world, answers are "
+        "recorded trainings. In the other, they are predictions for held-out configs with a draw of the release's "
+        "training noise: the configs are divided into folds, and a surrogate fitted on the other folds predicts each "
+        "fold. Optimisers propose recorded configs: random configs are drawn from them, and any other proposal becomes "
+        "the nearest one that the run has not trained yet. Optimisers, settings and budget are those of `baselines`; a "
+        "full evaluation, the unit of time, takes the mean runtime of the recorded configs. N, W and Resolution are "
+        "searched as well, because too few recorded configs have one size. Most configs were trained once, so "
+        "they have one result for all seeds, in both worlds: with many evaluations, optimisers find the luckiest "
+        "config of each. Errors are those that the optimisers observed."
+    ),
+    n_refit_seeds=0,  # its worlds have surrogates of their own
+    arms=tuple(
+        arm_of(
+            optimizer,
+            name=f"{world.replace('_', '-')}-{optimizer}",
+            view=ViewChoice(search="sizes"),
+            chapter=title,
+            world=world,
+        )
+        for world, title in (("table", "recorded trainings"), ("left_out", "surrogate fitted without them"))
+        for optimizer in _OPTIMIZERS_OF_BASELINES
+    ),
+)
+
+LONG: Final = Study(
+    name="long",
+    title="Ten thousand evaluations",
+    question="Which optimisers still improve in long runs?",
+    protocol=(
+        "Long runs as in the case study of NAS-Bench-301 on local search: the budget is 10,000 mean full evaluations. "
+        "Every run draws its own training noise, and incumbents are reported by their means."
+    ),
+    n_evaluations=10_000,
+    n_seeds=6,
+    n_refit_seeds=0,
+    arms=tuple(
+        arm_of(name, chapter=MAIN) for name in ("random_search", "local_search", "regularized_evolution", "evolution")
+    ),
+)
+
+WORKERS: Final = Study(
+    name="workers",
+    title="Many workers",
+    question="What do 1, 4, 16 and 64 asynchronous workers cost and gain?",
+    protocol=(
+        "All runs do the same work: with w workers, the simulated time is that of 400 mean full evaluations divided by "
+        "w. A free worker gets the next proposal at once, so an optimiser proposes before it knows the results of the "
+        "other workers. Successive halving waits until a rung is complete; ASHA does not."
+    ),
+    n_evaluations=400,
+    n_seeds=6,
+    n_refit_seeds=0,
+    arms=tuple(
+        arm_of(
+            name,
+            f"workers-{workers}",
+            title=f"{workers} worker{'s' * (workers > 1)}",
+            chapter=OPTIMIZERS[name].title,
+            workers=workers,
+        )
+        for name in ("random_search", "local_search", "regularized_evolution", "successive_halving", "asha")
+        for workers in (1, 4, 16, 64)
+    ),
+)
+
+STUDIES: Final[Mapping[str, Study]] = MappingProxyType(
+    {study.name: study for study in (JOINT, FIDELITY, MULTIOBJECTIVE, BASELINES, STRONG, TRUTH, LONG, WORKERS)}
+)
+"""Every study by name."""
+
+
+def find_study(name: str) -> Study:
+    """Return the study of this name.
+
+    Raises:
+        UnknownName: there is no such study; lists the studies.
+    """
+    if name in STUDIES:
+        return STUDIES[name]
+    raise UnknownName.of("study", name, STUDIES)
