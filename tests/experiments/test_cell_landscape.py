@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.analysis.cell_landscape import (
+from experiments.science.cell_landscape import (
     MEASURES,
     autocorrelation_of_cells,
     distance_to,

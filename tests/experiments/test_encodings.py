@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.analysis.encodings import ENCODINGS, search_cells
+from experiments.science.encodings import ENCODINGS, search_cells
 from jahs.spaces.cell import N_CELLS, all_ops
 
 HILL = -(all_ops() != np.array([2, 2, 2, 3, 2, 2])).sum(axis=1).astype(float)

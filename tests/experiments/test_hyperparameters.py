@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from experiments.analysis.hyperparameters import measure_shared, shared_setting
-from experiments.analysis.subjects import open_subject
+from experiments.science.hyperparameters import measure_shared, shared_setting
+from experiments.science.subjects import open_subject
 from jahs.queries.exhaustive import LARGEST
 from tests.experiments.conftest import TASK
 

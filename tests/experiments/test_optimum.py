@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.analysis import optimum
-from experiments.analysis.optimum import Optimum, distances, ends_of_pack, find_pack, measure_optimum
-from experiments.analysis.subjects import open_subject
+from experiments.science import optimum
+from experiments.science.optimum import Optimum, distances, ends_of_pack, find_pack, measure_optimum
+from experiments.science.subjects import open_subject
 from jahs.queries.exhaustive import LARGEST, Exhaustive
 from jahs.spaces.cell import all_ops
 from tests.experiments.conftest import TASK
@@ -31,18 +31,16 @@ def test_who_ends_at_the_optimum_is_no_point_away(release_with_refits):
     exhaustive = Exhaustive(best, subject.bench.query(best).valid_acc, 0.0, 20)
     on_refits = np.array([refit.query(best).valid_acc for refit in subject.refits])
     one = Optimum(found=exhaustive, n_cells=1, known=np.nan, on_refits=on_refits, known_on_refits=on_refits)
-    found = distances(subject, one, {"best": (best, best), "others": tuple(others)})
-    assert found["best"][0].value == found["best"][1].value == 0
-    assert found["best"][2] == 1
-    assert found["others"][0].low >= 0
+    first, last = distances(subject, one, {"others": tuple(others), "best": (best, best)})
+    assert (first.title, first.own.value, first.on_refits.value, first.near) == ("best", 0, 0, 1)
+    assert last.own.low >= 0
 
 
 def test_the_shipped_pack_is_found_and_has_every_seed_of_an_optimiser():
-    subject = open_subject("fashion_mnist_mini", None)
-    packs = Path(__file__).resolve().parents[2] / "data" / "studies"
-    pack = find_pack(packs, subject)
+    data = Path(__file__).resolve().parents[2] / "data"
+    pack = find_pack(open_subject("fashion_mnist_mini", None, data=data))
     assert pack is not None
     ends = ends_of_pack(pack, "fashion_mnist_mini")
     assert len(ends) == 8
     assert {len(configs) for configs in ends.values()} == {100}
-    assert find_pack(packs / "none", subject) is None
+    assert find_pack(open_subject("fashion_mnist_mini", None, data=data / "none")) is None

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import jahs
-from experiments.analysis.repeats import costs_agreement, measure_repeats, pairs_of_seeds
-from experiments.analysis.subjects import open_subject
+from experiments.science.repeats import costs_agreement, measure_repeats, pairs_of_seeds
+from experiments.science.subjects import open_subject
 from jahs.errors import InvalidArgument
 from jahs.models.cost import n_macs
 from jahs.spaces.encoding import encode
@@ -42,10 +42,10 @@ def test_runtimes_of_two_processors_do_not_compare():
 
 def test_too_few_configs_have_no_tau(tmp_path):
     release = make_release(tmp_path / TASK, task=TASK, n_trees=2, depth=2, table=make_table(TASK, 60))
-    found = measure_repeats(open_subject(TASK, release), runs=None, is_full_size=False)
+    found = measure_repeats(open_subject(TASK, release), is_full_size=False)
     assert found.n["valid_acc"] == 6
     assert -1 <= found.tau["valid_acc"].value <= 1
-    full = measure_repeats(open_subject(TASK, release), runs=None, is_full_size=True)
+    full = measure_repeats(open_subject(TASK, release), is_full_size=True)
     assert full.n["valid_acc"] < 4
     assert "valid_acc" not in full.tau
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from experiments import science
-from experiments.analysis import optimum
-from experiments.report import bootstrap_page, encodings_page, hyperparameters_page, optimum_page
+from experiments.science import __main__ as science
+from experiments.science import bootstrap, encodings, hyperparameters, optimum
 from jahs.spaces.cell import all_ops
 from tests.experiments.conftest import TASK
 
@@ -12,10 +11,10 @@ from tests.experiments.conftest import TASK
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Fewer cells and settings: the laws do not need them."""
-    monkeypatch.setattr(hyperparameters_page, "N_CELLS", 24)
-    monkeypatch.setattr(hyperparameters_page, "N_FLOATS", 2)
-    monkeypatch.setattr(optimum_page, "N_FLOATS", 2)
-    for page in (encodings_page, bootstrap_page):
+    monkeypatch.setattr(hyperparameters, "N_CELLS", 24)
+    monkeypatch.setattr(hyperparameters, "N_FLOATS", 2)
+    monkeypatch.setattr(optimum, "N_FLOATS", 2)
+    for page in (encodings, bootstrap):
         monkeypatch.setattr(page, "N_SEEDS", 3)
         monkeypatch.setattr(page, "N_TRIALS", 12)
     monkeypatch.setattr(optimum, "cells_to_ask", lambda *_: all_ops()[::500])

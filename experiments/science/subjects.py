@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from jahs.comparison.logs import Floats
 from jahs.errors import MissingData
 from jahs.spaces.columns import Configs
 from jahs.tasks.definitions import Task
+from workshop.pages.document import Table
 
 MAIN = "valid_acc"
 """The metric of every study."""
@@ -22,11 +24,29 @@ class Subject:
 
     Attributes:
         refits: the refits of the release; empty if it has none.
+        seed: of all random draws.
+        data: folder of recorded runs and packs of studies, such as data; None: none is read.
     """
 
-    task: Task
     bench: jahs.Benchmark
     refits: tuple[jahs.Benchmark, ...]
+    seed: int
+    data: Path | None
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return self.bench.task
+
+    @property
+    def title(self) -> str:
+        """The title of the task."""
+        return self.bench.task.title
+
+    @property
+    def slug(self) -> str:
+        """The name of the task in names of figures."""
+        return self.bench.task.name.replace("_", "-")
 
     @property
     def models(self) -> tuple[jahs.Benchmark, ...]:
@@ -34,29 +54,7 @@ class Subject:
         return (self.bench, *self.refits)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
-    """What a study reads besides releases.
-
-    Attributes:
-        data: folder of recorded data, such as data; None: none is read.
-    """
-
-    seed: int
-    data: Path | None = None
-
-    @property
-    def packs(self) -> Path | None:
-        """The folder of the packs of studies, by season."""
-        return None if self.data is None else self.data / "studies"
-
-    def runs_of(self, task: str) -> Path | None:
-        """Return the folder of a task's runs, if there is one."""
-        folder = None if self.data is None else self.data / task / "runs"
-        return folder if folder is not None and folder.is_dir() else None
-
-
-def open_subject(task: str, release: Path | None) -> Subject:
+def open_subject(task: str, release: Path | None, *, seed: int = 0, data: Path | None = None) -> Subject:
     """Return a task with its release and the refits."""
     bench = open_benchmark(task, release)
     found = release_of(bench)
@@ -65,9 +63,19 @@ def open_subject(task: str, release: Path | None) -> Subject:
     except MissingData:
         n_refits = 0
     refits = tuple(open_benchmark(task, release, refit=k) for k in range(n_refits))
-    return Subject(task=bench.task, bench=bench, refits=refits)
+    return Subject(bench=bench, refits=refits, seed=seed, data=data)
 
 
 def answers(bench: jahs.Benchmark, configs: Configs, metric: str = MAIN) -> Floats:
     """Return a metric of every config at the last epoch."""
     return bench.query_many(configs, metrics=(metric,))[metric]
+
+
+def beside_paper(rows: Sequence[tuple[str, ...]]) -> Table:
+    """Return the table of a paper's figures and ours: quantity, task, paper, ours, same sign, reason."""
+    return Table(
+        caption="The paper's figures and ours, with 95 % intervals",
+        columns=("quantity", "task", "paper", "ours", "same sign", "reason"),
+        rows=tuple(rows),
+        n_labels=6,
+    )

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from experiments.analysis.generalisation import ARMS, PART, SPACES, TUNED, measure_ends, transferred
-from experiments.analysis.subjects import open_subject
+from experiments.science.bootstrap import ARMS, PART, SPACES, TUNED, measure_ends, transferred
+from experiments.science.subjects import open_subject
 from jahs.queries.exhaustive import LARGEST
 from tests.experiments.conftest import TASK
 
@@ -32,5 +32,5 @@ def test_searches_stay_in_their_part_and_repeat(release_with_refits):
     one, two = (measure_ends(subject, n_seeds=2, n_trials=8) for _ in range(2))
     assert SPACES["part"].items() >= {**LARGEST, **PART}.items()
     for space in SPACES:
-        assert one[space].own.shape == one[space].on_refits.shape == (len(ARMS), 2)
-        assert one[space].own.tolist() == two[space].own.tolist()
+        assert one[space].shape == one[f"{space}, on the refits"].shape == (len(ARMS), 2)
+        assert one[space].tolist() == two[space].tolist()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from experiments.analysis.subjects import MAIN, Subject, answers
+from experiments.science.subjects import MAIN, Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST, cell_columns, crossed

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
-from experiments.analysis.cell_landscape import MEASURES, N_BEST, N_STEPS, CellLandscape, Spread, measure_cells
-from experiments.analysis.subjects import Inputs, Subject
-from experiments.report.findings import beside_paper
+from experiments.science.cell_landscape import MEASURES, N_BEST, N_STEPS, CellLandscape, Spread, measure_cells
+from experiments.science.subjects import Subject, beside_paper
 from jahs.comparison.logs import Floats
 from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.cell import OPERATIONS
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, POOL
 from workshop.numbered import FIDELITY_GROUPS
-from workshop.pages.document import Block, Document, Figure, Section, Table, Text
+from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import Curve, draw_curves
 
 _GONE: Final = 0.05
@@ -32,11 +31,10 @@ _METHOD: Final = f"""All 15,625 cells are asked at full size and the last epoch,
 _DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-101's at most 26"
 
 
-def cells_page(subjects: Sequence[Subject], inputs: Inputs) -> Document:
+def cells_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; nothing on it is drawn at random."""
-    del inputs
     sizes = [dict(zip(LARGEST, of, strict=True)) for of in FIDELITY_GROUPS]
-    found = {subject.task.title: measure_cells(subject, sizes=sizes) for subject in subjects}
+    found = {of.title: measure_cells(of, sizes=sizes) for of in subjects}
     said = "; ".join(
         f"{title}: {_percent(of.measures, 'within 2')} of the cells are within two moves of one of the {N_BEST} best "
         f"functions, and the ranks of neighbours have a correlation of {_text(of.measures, 0)}"
@@ -46,59 +44,43 @@ def cells_page(subjects: Sequence[Subject], inputs: Inputs) -> Document:
         title="The landscape of cells",
         subtitle=f"{said}. In NAS-Bench-101, 35.4 % of the space is within six moves of the best cell (at most 26 are "
         "possible), and ranks are uncorrelated beyond six.",
-        sections=(
-            Section(title="Distance from the best cells", blocks=tuple(_distances(found))),
-            *(Section(title=f"Replacing an operation: {title}", blocks=_replacing(of)) for title, of in found.items()),
-            Section(title="Depth and width of the live cell", blocks=tuple(_shapes(found))),
-            Section(title="Other sizes", blocks=tuple(_sizes(found, sizes))),
-        ),
+        sections=sections_of([*_distances(found), *_replacing(found), *_shapes(found), *_sizes(found, sizes)]),
     )
 
 
-def _distances(found: Mapping[str, CellLandscape]) -> list[Block]:
-    steps = np.arange(1, N_STEPS + 1)
+def _distances(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
+    yield "Distance from the best cells"
+    distance = np.sqrt(np.arange(1, N_STEPS + 1))
     curves = [
-        Curve(title=title, x=np.sqrt(steps), y=v, low=v - e, high=v + e, number=i, is_step=False)
+        Curve(title=title, x=distance, y=v, low=v - e, high=v + e, number=i, is_step=False)
         for i, (title, (v, e)) in enumerate((title, of.walk) for title, of in found.items())
     ]
+    yield Figure(
+        name="walk",
+        caption="Exact autocorrelation of ranks over random walks, by the square root of the number of moves, as in "
+        "Figure 6 of NAS-Bench-101; bands: 1.96 standard deviations between refits.",
+        alt="; ".join(f"{title}: {of.walk[0][0]:.2f} after one move" for title, of in found.items()),
+        drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
+    )
     rows: list[tuple[str, ...]] = []
     for title, of in found.items():
-        gone = np.flatnonzero(of.walk[0] < _GONE)
-        ours = (
-            f"below {_GONE} beyond {np.sqrt(gone[0] + 1):.1f}" if len(gone) else f"above {_GONE} at {N_STEPS**0.5:.0f}"
-        )
-        rows.append(
-            (
-                "autocorrelation",
-                title,
-                "gone beyond 6",
-                ours,
-                "yes" if len(gone) else "no",
-                f"distance: square root of moves; {_DIAMETER}",
-            )
-        )
+        gone = distance[of.walk[0] < _GONE]
+        ours = f"below {_GONE} beyond {gone[0]:.1f}" if len(gone) else f"above {_GONE} at {distance[-1]:.0f}"
+        sign, reason = "yes" if len(gone) else "no", f"distance: square root of moves; {_DIAMETER}"
+        rows.append(("autocorrelation", title, "gone beyond 6", ours, sign, reason))
         share = _percent(of.measures, "within 2")
         rows.append(("share near the best", title, "35.4 % within 6", f"{share} within 2", "–", _DIAMETER))
         rows += [_beside(title, of, other) for other in _PAPER]
-    measures = tuple(
-        (title, str(of.n_best), *(_text(of.measures, i) for i in range(len(MEASURES)))) for title, of in found.items()
+    yield beside_paper(rows)
+    yield Table(
+        caption="Locality around the best cells; shares of all cells",
+        columns=("task", "best cells", *MEASURES),
+        rows=tuple(
+            (title, str(of.n_best), *(_text(of.measures, i) for i in range(len(MEASURES))))
+            for title, of in found.items()
+        ),
     )
-    return [
-        Figure(
-            name="walk",
-            caption="Exact autocorrelation of ranks over random walks, by the square root of the number of moves, as "
-            "in Figure 6 of NAS-Bench-101; bands: 1.96 standard deviations between refits.",
-            alt="; ".join(f"{title}: {of.walk[0][0]:.2f} after one move" for title, of in found.items()),
-            drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
-        ),
-        beside_paper(rows),
-        Table(
-            caption="Locality around the best cells; shares of all cells",
-            columns=("task", "best cells", *MEASURES),
-            rows=measures,
-        ),
-        Text(_METHOD),
-    ]
+    yield Text(_METHOD)
 
 
 def _beside(title: str, of: CellLandscape, other: int) -> tuple[str, ...]:
@@ -123,19 +105,18 @@ def _beside(title: str, of: CellLandscape, other: int) -> tuple[str, ...]:
     )
 
 
-def _replacing(of: CellLandscape) -> tuple[Block, ...]:
+def _replacing(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     columns = ("from \\ to", *OPERATIONS)
-    tables = [
-        ("Mean change of validation accuracy in points, over all cells", of.accuracy),
-        ("The same among cells with at least the median accuracy", of.accuracy_of_good),
-    ]
-    blocks: list[Block] = [Table(caption=caption, columns=columns, rows=_matrix(*spread)) for caption, spread in tables]
-    if of.time is not None:
-        time = Table(
-            caption="Geometric mean change of the training time in percent", columns=columns, rows=_matrix(of.time)
-        )
-        blocks.append(time)
-    return tuple(blocks)
+    for title, of in found.items():
+        yield f"Replacing an operation: {title}"
+        tables = {
+            "Mean change of validation accuracy in points, over all cells": _matrix(*of.accuracy),
+            "The same among cells with at least the median accuracy": _matrix(*of.accuracy_of_good),
+        }
+        if of.time is not None:
+            tables["Geometric mean change of the training time in percent"] = _matrix(of.time)
+        for caption, rows in tables.items():
+            yield Table(caption=caption, columns=columns, rows=rows)
 
 
 def _matrix(values: Floats, errors: Floats | None = None) -> tuple[tuple[str, ...], ...]:
@@ -146,35 +127,26 @@ def _matrix(values: Floats, errors: Floats | None = None) -> tuple[tuple[str, ..
     return tuple((name, *(cell(a, b) for b in range(len(OPERATIONS)))) for a, name in enumerate(OPERATIONS))
 
 
-def _shapes(found: Mapping[str, CellLandscape]) -> list[Block]:
-    blocks: list[Block] = []
+def _shapes(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
+    yield "Depth and width of the live cell"
     for title, of in found.items():
         values, errors = of.by_shape
-        rows = tuple(
-            (
-                str(depth),
-                str(width),
-                f"{values[i, 0]:.0f}",
-                _value(values[i, 1], errors[i, 1]),
-                _value(values[i, 2], errors[i, 2]),
-            )
-            for i, (depth, width) in enumerate(of.shapes)
+        yield Table(
+            caption=f"Predicted validation accuracy (%) on {title} by depth, the edges on the longest live path, and "
+            "width, the number of live paths",
+            columns=("depth", "width", "cells", "mean", "best"),
+            rows=tuple(
+                (*map(str, shape), f"{values[i, 0]:.0f}", *(_value(values[i, k], errors[i, k]) for k in (1, 2)))
+                for i, shape in enumerate(of.shapes)
+            ),
+            n_labels=2,
         )
-        blocks.append(
-            Table(
-                caption=f"Predicted validation accuracy (%) on {title} by depth, the edges on the longest live path, "
-                "and width, the number of live paths",
-                columns=("depth", "width", "cells", "mean", "best"),
-                rows=rows,
-                n_labels=2,
-            )
-        )
-    return blocks
 
 
-def _sizes(found: Mapping[str, CellLandscape], sizes: Sequence[Mapping[str, object]]) -> list[Block]:
-    return [
-        Table(
+def _sizes(found: Mapping[str, CellLandscape], sizes: Sequence[Mapping[str, object]]) -> Iterator[str | Block]:
+    yield "Other sizes"
+    for title, of in found.items():
+        yield Table(
             caption=f"The same measures at every size on {title}, and Spearman's rho of the cells with full size",
             columns=(*sizes[0], *MEASURES, "rho with full size"),
             rows=tuple(
@@ -183,8 +155,6 @@ def _sizes(found: Mapping[str, CellLandscape], sizes: Sequence[Mapping[str, obje
             n_labels=len(sizes[0]),
             is_folded=True,
         )
-        for title, of in found.items()
-    ]
 
 
 def _text(spread: Spread, place: int) -> str:

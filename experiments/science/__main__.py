@@ -1,4 +1,4 @@
-"""Studies of the released models themselves, without a race of optimisers: a page each, beside the papers' figures.
+"""Write the page of a study of the released models.
 
     python -m experiments.science hyperparameters --out out/hyperparameters
 
@@ -14,14 +14,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from experiments.analysis.subjects import Inputs, Subject, open_subject
-from experiments.report.bootstrap_page import bootstrap_page
 from experiments.report.build import page_parser, run_page
-from experiments.report.cells_page import cells_page
-from experiments.report.encodings_page import encodings_page
-from experiments.report.hyperparameters_page import hyperparameters_page
-from experiments.report.optimum_page import optimum_page
-from experiments.report.repeats_page import repeats_page
+from experiments.science.bootstrap import bootstrap_page
+from experiments.science.cells import cells_page
+from experiments.science.encodings import encodings_page
+from experiments.science.hyperparameters import hyperparameters_page
+from experiments.science.optimum import optimum_page
+from experiments.science.repeats import repeats_page
+from experiments.science.subjects import Subject, open_subject
 from jahs.comparison.benches import release_of
 from jahs.errors import UnknownName
 from jahs.tasks.definitions import caveats_of
@@ -31,7 +31,7 @@ from workshop.pages.document import Document
 _COMMAND: Final = "experiments.science"
 _TASKS: Final = ("fashion_mnist_mini", "cifar10_mini")
 
-STUDIES: Final[Mapping[str, Callable[[Sequence[Subject], Inputs], Document]]] = MappingProxyType(
+STUDIES: Final[Mapping[str, Callable[[Sequence[Subject]], Document]]] = MappingProxyType(
     {
         "hyperparameters": hyperparameters_page,
         "optimum": optimum_page,
@@ -41,7 +41,7 @@ STUDIES: Final[Mapping[str, Callable[[Sequence[Subject], Inputs], Document]]] = 
         "bootstrap": bootstrap_page,
     }
 )
-"""The page of each study, from its tasks and inputs."""
+"""The page of each study, from its tasks."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,18 +59,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     def make() -> Document:
         if given.study not in STUDIES:
             raise UnknownName.of("study", given.study, STUDIES)
-        subjects = [open_subject(task, given.release) for task in given.task]
-        return _with_origin(STUDIES[given.study](subjects, Inputs(seed=given.seed, data=given.data)), subjects)
+        subjects = [open_subject(task, given.release, seed=given.seed, data=given.data) for task in given.task]
+        found = {subject.task.name: release_of(subject.bench) for subject in subjects}
+        releases = (f"{name}: {one.facts.get('version')} ({one.sha256[:16]})" for name, one in found.items())
+        return replace(
+            STUDIES[given.study](subjects),
+            caveats=caveats_of([subject.task for subject in subjects]),
+            facts=(commit_fact(), ("releases", ", ".join(releases)), versions_fact()),
+        )
 
     return run_page(_COMMAND, given, make, *flags)
-
-
-def _with_origin(page: Document, subjects: Sequence[Subject]) -> Document:
-    """Return a page with the caveats of its tasks, and the releases that answered."""
-    found = {subject.task.name: release_of(subject.bench) for subject in subjects}
-    releases = (f"{name}: {one.facts.get('version')} ({one.sha256[:16]})" for name, one in found.items())
-    facts = (commit_fact(), ("releases", ", ".join(releases)), versions_fact())
-    return replace(page, caveats=caveats_of([subject.task for subject in subjects]), facts=facts)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,198 @@
+"""Do settings tuned on a part of the space, or on another task, serve the whole? Section 4.2 of NAS-Bench-101.
+
+The declared part fixes one edge of the cell to "none", as NAS-Bench-Mini has fewer vertices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, permutations
+from typing import Any, Final, cast
+
+import numpy as np
+
+from experiments.science.subjects import MAIN, Subject, answers, beside_paper
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, interval_text, mean_interval, number_text
+from jahs.optimizers.baseline import Baseline
+from jahs.optimizers.evolution import Evolution, EvolutionSettings
+from jahs.optimizers.random_search import RandomSearch, RandomSearchSettings
+from jahs.queries.exhaustive import LARGEST
+from jahs.queries.views import View
+from jahs.simulate import Visible
+from jahs.spaces.cell.operations import ZERO
+from jahs.spaces.configs import Config
+from surrogate.models.optima import search_with
+from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.drawing import draw_estimates
+from workshop.ranks import kendall_tau
+
+N_SEEDS: Final = 50
+N_TRIALS: Final = 150
+
+PART: Final = {"Op2": ZERO}
+"""The declared part of the space."""
+
+SPACES: Final[Mapping[str, Mapping[str, object]]] = {"part": {**LARGEST, **PART}, "whole": dict(LARGEST)}
+"""The fixed keys of both spaces."""
+
+_Make = Callable[[Visible, int], Baseline[Any]]  # Any: their settings
+
+
+def _evolution(**settings: Any) -> _Make:  # Any: fields of EvolutionSettings
+    return lambda view, seed: Evolution(view, seed=seed, settings=EvolutionSettings(**settings))
+
+
+ARMS: Final[Mapping[str, _Make]] = {
+    "RS": lambda view, seed: RandomSearch(view, seed=seed, settings=RandomSearchSettings()),
+    "NRE": _evolution(removes="worst"),
+    "RE": _evolution(),
+    "RE, 2 mutations": _evolution(n_mutations=2),
+    "RE, 3 mutations": _evolution(n_mutations=3),
+    "RE, tournament 2": _evolution(tournament_size=2),
+    "RE, tournament 10": _evolution(tournament_size=10),
+}
+"""Random search, non-regularized and regularized evolution, and the settings that are tuned."""
+
+TUNED: Final = tuple(name for name in ARMS if name.startswith("RE"))
+
+_ON_REFITS: Final = ", on the refits"
+_ORDER: Final = ("RS", "NRE", "RE")
+_METHOD: Final = f"""The part of the space has {", ".join(f"{key}={value}" for key, value in PART.items())}, no
+    operation on that edge, so 3,125 cells with all hyperparameters; the whole has 15,625. Both are at full size. Each
+    arm proposes {N_TRIALS} configs with {N_SEEDS} seeds, without training noise. Regularized evolution has a population
+    of 20, one mutation and tournaments of 5 unless named. Intervals are over seeds; the refits' values are those of the
+    configs that were found on the released models."""
+
+
+Ends = Mapping[str, Floats]
+"""Where every arm ends on each space, (n_arms, n_seeds): the best value of each search on the released models. By the
+name of the space and `_ON_REFITS`: the mean of the refits' values of the same configs; NaN without refits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Transferred:
+    """How a choice on one problem serves on another.
+
+    Attributes:
+        chosen: the arm of `TUNED` with the best mean where it was tuned.
+        best: the arm with the best mean where it is tested.
+        loss: the mean of the best one less that of the chosen one there.
+        tau: Kendall's tau of all arms' means on both problems.
+    """
+
+    chosen: str
+    best: str
+    loss: Interval
+    tau: float
+
+
+def measure_ends(subject: Subject, *, n_seeds: int, n_trials: int) -> Ends:
+    """Return where every arm ends on both spaces of a task."""
+    found = {}
+    for name, fixed in SPACES.items():
+        view = View(subject.bench, fixed=fixed)
+        ends = [_search(view, make, n=n_trials, seed=seed) for make in ARMS.values() for seed in range(n_seeds)]
+        others = [answers(refit, [config for config, _ in ends]) for refit in subject.refits]
+        mean = np.mean(others, axis=0) if others else np.full(len(ends), np.nan)
+        found[name] = np.array([value for _, value in ends]).reshape(len(ARMS), n_seeds)
+        found[name + _ON_REFITS] = mean.reshape(len(ARMS), n_seeds)
+    return found
+
+
+def _search(view: View, make: _Make, *, n: int, seed: int) -> tuple[Config, float]:
+    """Return the best config of one search without training noise, and its value."""
+
+    def ask(configs: list[Config]) -> Floats:
+        return np.array([view.query(config, metrics=(MAIN,)).values[MAIN] for config in configs])
+
+    visited, values = search_with(make(cast("Visible", view), seed), ask, n=n)
+    best = int(np.argmax(values))
+    return visited[best], values[best]
+
+
+def transferred(tuned: Floats, tested: Floats) -> Transferred:
+    """Return how the best of `TUNED` by `tuned` serves by `tested`, both (n_arms, n_seeds)."""
+    names = list(ARMS)
+    places = [names.index(name) for name in TUNED]
+    chosen, best = (max(places, key=lambda i, of=of: float(of[i].mean())) for of in (tuned, tested))  # type: ignore[misc]
+    lost = mean_interval(tested[best] - tested[chosen])
+    tau = kendall_tau(tuned.mean(axis=1), tested.mean(axis=1))
+    return Transferred(chosen=names[chosen], best=names[best], loss=lost, tau=tau)
+
+
+def bootstrap_page(subjects: Sequence[Subject]) -> Document:
+    """Return the page; seeds are those of the searches."""
+    found = {of.title: measure_ends(of, n_seeds=N_SEEDS, n_trials=N_TRIALS) for of in subjects}
+    moves, orders = _moves(found), _orders(found)
+    gained = "; ".join(f"{title} {ours}" for what, title, _, ours, *_ in orders if what.endswith("whole"))
+    n_best = sum(of.chosen == of.best for of in moves.values())
+    said = "; ".join(f"{what}: {of.chosen}, {interval_text(of.loss)} points lost" for what, of in moves.items())
+    blocks = ("Beside NAS-Bench-101", beside_paper(orders), _table(moves), Text(_METHOD))
+    return Document(
+        title="Do tuned settings generalise?",
+        subtitle=f"In {n_best} of {len(moves)} transfers, the setting of regularized evolution tuned on one problem is "
+        f"the best one on the other, too ({said}). In NAS-Bench-101 settings keep their order, and RS < NRE < RE on "
+        f"the part and on the whole; here on the whole: {gained}.",
+        sections=sections_of([*blocks, *(each for of in subjects for each in _of_task(of, found[of.title]))]),
+    )
+
+
+def _moves(found: Mapping[str, Ends]) -> dict[str, Transferred]:
+    """Return the transfers: from the part to the whole of each task, and between the wholes of two tasks."""
+    inside = {f"{title}, part to whole": transferred(of["part"], of["whole"]) for title, of in found.items()}
+    between = {
+        f"{one} to {other}": transferred(found[one]["whole"], found[other]["whole"])
+        for one, other in permutations(found, 2)
+    }
+    return inside | between
+
+
+def _orders(found: Mapping[str, Ends]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    names = list(ARMS)
+    for title, of in found.items():
+        for space in SPACES:
+            values = [of[space][names.index(name)] for name in _ORDER]
+            gains = [mean_interval(b - a) for a, b in pairwise(values)]
+            ours = ", ".join(
+                f"{name} - {before}: {interval_text(gain)}"
+                for (before, name), gain in zip(pairwise(_ORDER), gains, strict=True)
+            )
+            is_same, is_other = all(gain.low > 0 for gain in gains), any(gain.high < 0 for gain in gains)
+            sign = "yes" if is_same else "no" if is_other else "not shown"
+            reason = "" if is_same else "probably because nothing is noisy: ageing removes parents that were lucky"
+            rows.append((f"gains in points, {space}", title, "RS < NRE < RE", ours, sign, reason or "as in the paper"))
+    return rows
+
+
+def _table(moves: Mapping[str, Transferred]) -> Table:
+    return Table(
+        caption="Settings of regularized evolution, chosen where they were tuned; points lost against the best where "
+        "they are tested; Kendall's tau of the means of all arms on both problems",
+        columns=("from and to", "chosen", "best there", "points lost", "tau"),
+        rows=tuple(
+            (what, of.chosen, of.best, interval_text(of.loss), number_text(of.tau, 2)) for what, of in moves.items()
+        ),
+        n_labels=3,
+    )
+
+
+def _of_task(subject: Subject, of: Ends) -> Iterator[str | Block]:
+    yield subject.title
+    estimates = {f"{arm}, {space}": mean_interval(of[space][i]) for i, arm in enumerate(ARMS) for space in SPACES}
+    yield Figure(
+        name=f"ends-{subject.slug}",
+        caption=f"Validation accuracy after {N_TRIALS} evaluations, mean and 95 % interval over seeds, on the part of "
+        "the space and on the whole.",
+        alt="; ".join(f"{title} {one.value:.2f}" for title, one in estimates.items()),
+        drawing=draw_estimates(estimates, numbers=[*range(len(SPACES))] * len(ARMS), x_label="validation accuracy (%)"),
+    )
+    yield Table(
+        caption=f"Validation accuracy (%) after {N_TRIALS} evaluations, with 95 % intervals over seeds",
+        columns=("arm", *of),
+        rows=tuple(
+            (arm, *(interval_text(mean_interval(each[i])) for each in of.values())) for i, arm in enumerate(ARMS)
+        ),
+    )

@@ -1,0 +1,231 @@
+"""One setting of the hyperparameters for all architectures? Section 5.1 of NAS-Bench-101, in every fidelity group.
+
+f*(A) is the best value of an architecture over all settings H. The shared setting H-dagger has the best mean over some
+architectures; the others show how well f(A, H-dagger) ranks by f*(A), and what a shared setting loses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+import jahs
+from experiments.analysis.landscape_measures import widened
+from experiments.science.subjects import Subject, answers, beside_paper
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, interval_text
+from jahs.queries.exhaustive import LARGEST, cell_columns, crossed, grid
+from jahs.schema import OPS
+from jahs.spaces.cell import all_ops
+from jahs.spaces.columns import Columns
+from workshop.numbered import FIDELITY_GROUPS
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
+from workshop.pages.drawing import new_panels
+from workshop.pages.style import series
+from workshop.ranks import spearman
+from workshop.resampling import bootstrap_estimates
+
+N_TUNED: Final = 50
+"""Architectures that H-dagger is chosen on, as in NAS-Bench-101."""
+
+N_CELLS: Final = 150
+"""Architectures in all, drawn at random."""
+
+N_FLOATS: Final = 5
+"""Values of each rate in the grid of settings."""
+
+_N_RESAMPLES: Final = 200
+_PAPER: Final = 0.9155
+
+_MEASURES: Final = "Agreement (Spearman's rho) and losses in points of validation accuracy, with 95 % intervals"
+
+_METHOD: Final = f"""f*(A) is the best predicted validation accuracy of architecture A at the last epoch over a grid of
+    all choices and {N_FLOATS} × {N_FLOATS} rates. H† has the best mean over {N_TUNED} of {N_CELLS} random cells; the
+    measures are of the other {N_CELLS - N_TUNED}. The loss of the winner is what choosing the architecture with H†
+    loses, even if the chosen one is tuned afterwards. The intervals cover the draw of cells and the spread of the
+    release's refits, each of which chooses its own H†."""
+
+_MEANING: Final = f"""A shared setting is a fair judge only after it was tuned, here on {N_TUNED} architectures. Where
+    rho is lower in the better half, much of the agreement over all cells is about which cells fail. The mean loss is
+    what a table with fixed hyperparameters understates an architecture by, so it does not resolve smaller differences
+    between good architectures. Models that are fitted to few trainings miss some interactions of architecture and
+    hyperparameters, so the true agreement is probably lower than on this page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SharedSetting:
+    """How a shared setting compares with the best setting of each architecture.
+
+    Attributes:
+        best: f*, (n_cells,), of the architectures that it was not chosen on.
+        shared: f(A, H-dagger) of the same.
+        setting: the position of H-dagger among the settings.
+        measures: "rho" (Spearman's, of both), "rho in the better half" (of f*), "loss" (mean of f* - f-dagger),
+            "loss of the worst tenth" (its 90 % quantile), and "loss of the winner" (best f* less f* of the
+            architecture that is chosen by f-dagger).
+    """
+
+    best: Floats
+    shared: Floats
+    setting: int
+    measures: Mapping[str, Interval]
+
+
+def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMPLES) -> SharedSetting:
+    """Compare both for values of cells by settings, (n_cells, n_settings), more being better.
+
+    Args:
+        n_tuned: the first cells, on which H-dagger is chosen; the others are measured.
+        n_resamples: of these others, for the intervals.
+    """
+    setting = int(values[:n_tuned].mean(axis=0).argmax())
+    best, shared = values[n_tuned:].max(axis=1), values[n_tuned:, setting]
+    names: dict[str, Callable[[Floats, Floats], float]] = {
+        "rho": spearman,
+        "rho in the better half": lambda f, g: spearman(f[f >= np.median(f)], g[f >= np.median(f)]),
+        "loss": lambda f, g: float(np.mean(f - g)),
+        "loss of the worst tenth": lambda f, g: float(np.quantile(f - g, 0.9)),
+        "loss of the winner": lambda f, g: float(f.max() - f[np.argmax(g)]),
+    }
+
+    def measured(chosen: NDArray[np.int64]) -> list[float]:
+        return [name(best[chosen], shared[chosen]) for name in names.values()]
+
+    found = bootstrap_estimates(measured, len(best), level=0.95, n_resamples=n_resamples)
+    return SharedSetting(best=best, shared=shared, setting=setting, measures=dict(zip(names, found, strict=True)))
+
+
+def answers_of_cells(
+    bench: jahs.Benchmark, sizes: Mapping[str, object], *, n_cells: int, n_floats: int, seed: int
+) -> tuple[Floats, Columns]:
+    """Return answers of random cells with every setting of a grid, (n_cells, n_settings), and the settings."""
+    chosen = all_ops()[np.random.default_rng(seed).choice(len(all_ops()), n_cells, replace=False)]
+    space = bench.space.fix(sizes)
+    settings = grid(space, [name for name in space.searched if name not in OPS], n_floats=n_floats)
+    fixed = {name: np.full(len(settings["LearningRate"]), value) for name, value in sizes.items()}
+    columns = crossed(cell_columns(chosen), settings | fixed)
+    return answers(bench, columns).reshape(n_cells, -1), settings
+
+
+def measure_shared(
+    subject: Subject, sizes: Mapping[str, object], *, seed: int, n_cells: int, n_floats: int
+) -> tuple[SharedSetting, Mapping[str, object]]:
+    """Return the comparison at these sizes, its intervals widened by the spread of the refits, and H-dagger."""
+    found: list[SharedSetting] = []
+    for bench in subject.models:
+        values, settings = answers_of_cells(bench, sizes, n_cells=n_cells, n_floats=n_floats, seed=seed)
+        n_resamples = 1 if found else _N_RESAMPLES  # the spread of refits needs no intervals of theirs
+        found.append(shared_setting(values, n_tuned=min(N_TUNED, n_cells // 2), n_resamples=n_resamples))
+    own, *refitted = found
+    setting = {name: column[own.setting].item() for name, column in settings.items()}
+    wide = widened(own.measures, [other.measures for other in refitted])
+    measures = {name: _clipped(found, -1.0, 1.0) if "rho" in name else _clipped(found) for name, found in wide.items()}
+    return SharedSetting(best=own.best, shared=own.shared, setting=own.setting, measures=measures), setting
+
+
+def _clipped(found: Interval, least: float = 0.0, most: float = np.inf) -> Interval:
+    """Return an interval without values that the measure cannot have."""
+    return Interval(value=found.value, low=max(found.low, least), high=min(found.high, most))
+
+
+_Found = tuple[SharedSetting, Mapping[str, object]]
+
+
+def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
+    """Return the page: full size first, then every fidelity group."""
+    groups = [dict(zip(LARGEST, sizes, strict=True)) for sizes in FIDELITY_GROUPS]
+    found = {
+        of.title: [measure_shared(of, sizes, seed=of.seed, n_cells=N_CELLS, n_floats=N_FLOATS) for sizes in groups]
+        for of in subjects
+    }
+    full = {title: of[groups.index(LARGEST)] for title, of in found.items()}
+    said = "; ".join(
+        f"{title} {interval_text(of['rho'])}, and {interval_text(of['rho in the better half'])} in the better half, "
+        f"at a mean loss of {interval_text(of['loss'])} points"
+        for title, of in ((title, of.measures) for title, (of, _) in full.items())
+    )
+    by_group = (each for title, of in found.items() for each in _groups(title, groups, of))
+    return Document(
+        title="One hyperparameter setting for all architectures?",
+        subtitle="Spearman's rho between the accuracy of an architecture with its own best hyperparameters and with "
+        f"one shared setting, at full size: {said}. NAS-Bench-101 reports {_PAPER} on NAS-HPO-Bench.",
+        sections=sections_of([*_at_full_size(full), *by_group]),
+    )
+
+
+def _at_full_size(full: Mapping[str, _Found]) -> Iterator[str | Block]:
+    first, setting = next(iter(full.values()))
+    yield "At full size"
+    yield _scatter(full)
+    yield beside_paper([_beside(title, of) for title, (of, _) in full.items()])
+    yield Table(
+        caption=_MEASURES,
+        columns=("task", *first.measures),
+        rows=tuple((title, *map(interval_text, of.measures.values())) for title, (of, _) in full.items()),
+    )
+    yield Table(
+        caption="The shared setting H†",
+        columns=("task", *setting),
+        rows=tuple((title, *map(_shown, own.values())) for title, (_, own) in full.items()),
+        n_labels=1 + len(setting),
+    )
+    yield Text(_METHOD)
+    yield "What it says about fixing hyperparameters in NAS"
+    lost = (f"{title} {interval_text(of.measures['loss of the winner'])}" for title, (of, _) in full.items())
+    yield answer(
+        f"Points lost by choosing the architecture with a shared setting and tuning it afterwards: {', '.join(lost)}."
+    )
+    yield Text(_MEANING)
+
+
+def _beside(title: str, found: SharedSetting) -> tuple[str, ...]:
+    rho = found.measures["rho"]
+    if rho.low <= _PAPER <= rho.high:
+        reason = "the interval holds the paper's figure"
+    elif rho.low > _PAPER:
+        reason = "some of our cells fail with every setting, which any setting shows"
+    else:
+        reason = "our rates span three decades, and cells need different ones"
+    sign = "yes" if rho.low > 0 else "no"
+    return "Spearman's rho of f* and f(., H†)", title, f"{_PAPER}", interval_text(rho, 3), sign, reason
+
+
+def _shown(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _scatter(full: Mapping[str, _Found]) -> Figure:
+    drawing, axes = new_panels(1, len(full), width=2.9 * max(len(full), 1) + 0.6, height=3.1)
+    for i, (panel, (title, (of, _))) in enumerate(zip(axes, full.items(), strict=True)):
+        panel.plot(rankdata(-of.shared), rankdata(-of.best), "o", color=series(i), markersize=3, alpha=0.7)
+        y_label = "rank with its own best setting" if not i else ""
+        panel.set(title=title, xlabel="rank with the shared setting", ylabel=y_label)
+    return Figure(
+        name="ranks",
+        caption="Ranks of architectures (1 is best) with the shared setting and with the best setting of each, as in "
+        "Figure 9 of NAS-Bench-101.",
+        alt="; ".join(f"{title}: rho {of.measures['rho'].value:.2f}" for title, (of, _) in full.items()),
+        drawing=drawing,
+    )
+
+
+def _groups(title: str, groups: Sequence[Mapping[str, object]], found: Sequence[_Found]) -> Iterator[str | Block]:
+    measures = ("rho", "rho in the better half", "loss", "loss of the winner")
+    rhos = [of.measures["rho"].value for of, _ in found]
+    yield f"Fidelity groups: {title}"
+    yield answer(f"Spearman's rho is between {min(rhos):.2f} and {max(rhos):.2f} in the {len(found)} groups.")
+    yield Table(
+        caption=_MEASURES,
+        columns=(*LARGEST, *measures),
+        rows=tuple(
+            (*map(str, sizes.values()), *(interval_text(of.measures[name]) for name in measures))
+            for sizes, (of, _) in zip(groups, found, strict=True)
+        ),
+        n_labels=len(LARGEST),
+        is_folded=True,
+    )

@@ -1,0 +1,224 @@
+"""The exhaustive optimum of a release, the refits' opinion of it, and how far optimisers end from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from experiments.folder import read_folder
+from experiments.packs import MANIFEST, read_pack
+from experiments.science.subjects import MAIN, Subject, answers
+from experiments.studies import MAIN as CHAPTER
+from jahs.comparison.benches import release_of
+from jahs.comparison.logs import Floats
+from jahs.comparison.steps import incumbents
+from jahs.comparison.summaries import Interval, interval_text, mean_interval
+from jahs.comparison.views import ViewChoice, open_view
+from jahs.queries.exhaustive import LARGEST, Exhaustive, cells_to_ask, exhaustive_best
+from jahs.spaces.configs import Config
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
+from workshop.pages.drawing import draw_estimates
+
+N_FLOATS: Final = 16
+"""Values of each rate on the grid on which every cell is asked."""
+
+_STUDY: Final = "baselines"
+_NEAR: Final = 0.5
+_METHOD: Final = f"""The search asks the released model of every cell, every choice of activation and augmentation, and
+    {N_FLOATS} × {N_FLOATS} rates at full size and the last epoch, then the best 300 pairs of cell and choices again on
+    a grid four times as fine. Cells that compute the same function have the same prediction, so one of each class is
+    asked. Between the points of the grid a better config may exist: the models are piecewise constant in the rates."""
+
+_NEXT: Final = """The fronts and reference points of these releases were frozen before this search, and every recorded
+    hypervolume refers to them, so their best known config stays. `make release` searches exhaustively at full size
+    (`--rates`), and the search for the fronts of the next release starts from the config that it finds, too. The usual
+    search is that of `Benchmark.best` for this view: random configs, climbing, and a grid of the rates at the best
+    one."""
+
+_CURSE: Final = """The optimum is a maximum over millions of predictions, so the model that found it flatters it. The
+    refits did not choose it: their values show how much of its lead over other configs is the error of one model."""
+
+Ends = Mapping[str, tuple[Config, ...]]
+"""The last incumbent of every seed, by the title of its arm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Optimum:
+    """The optimum of one release.
+
+    Attributes:
+        known: the best value at full size that `Benchmark.best` finds, by its search from random and known configs.
+        on_refits: the refits' values of the optimum, (n_refits,).
+        known_on_refits: the refits' values of the config that `Benchmark.best` finds.
+    """
+
+    found: Exhaustive
+    n_cells: int
+    known: float
+    on_refits: Floats
+    known_on_refits: Floats
+
+
+def measure_optimum(subject: Subject, *, n_floats: int) -> Optimum:
+    """Return the optimum at full size."""
+    release = release_of(subject.bench)
+    cells = cells_to_ask(release, MAIN)
+    found = exhaustive_best(subject.bench, MAIN, sizes=LARGEST, cells=cells, n_floats=n_floats)
+    known = subject.bench.best(MAIN, open_view(subject.bench, ViewChoice(), seed=0))
+    asked = [found.config, known.config]
+    of_refits = np.array([answers(refit, asked) for refit in subject.refits]).reshape(len(subject.refits), len(asked))
+    return Optimum(
+        found=found,
+        n_cells=len(cells),
+        known=known.value,
+        on_refits=of_refits[:, 0],
+        known_on_refits=of_refits[:, 1],
+    )
+
+
+def find_pack(subject: Subject) -> Path | None:
+    """Return the pack of the study of baselines on this release; None if there is none."""
+    packs = () if subject.data is None else sorted((subject.data / "studies").glob(f"*/{_STUDY}/{MANIFEST}"))
+    for manifest in packs:
+        facts = read_folder(manifest.parent).tasks.get(subject.task.name)
+        if facts is not None and facts.release in release_of(subject.bench).answers_as:
+            return manifest.parent
+    return None
+
+
+def ends_of_pack(pack: Path, task: str) -> Ends:
+    """Return the last incumbents of the optimisers with their default settings, on the released models."""
+    titles = {arm.name: arm.title for arm in read_folder(pack).study.arms if arm.chapter == CHAPTER}
+    found: dict[str, list[Config]] = {title: [] for title in titles.values()}
+    for log in read_pack(pack):
+        one = log.repetition
+        if one.task == task and one.refit is None and one.arm in titles:
+            rows = incumbents(log.found).rows
+            found[titles[one.arm]] += [log.configs[row] for row in rows[-1:].tolist()]
+    return {title: tuple(configs) for title, configs in found.items() if configs}
+
+
+class Distance(NamedTuple):
+    """How far the last incumbents of an optimiser are from the optimum, in points of the metric.
+
+    Attributes:
+        n: number of seeds.
+        own, on_refits: the mean over seeds on the released models, and on the mean of the refits.
+        near: the share of seeds that end within half a point.
+    """
+
+    title: str
+    n: int
+    own: Interval
+    on_refits: Interval
+    near: float
+
+
+def distances(subject: Subject, optimum: Optimum, ends: Ends) -> list[Distance]:
+    """Return the distance of each optimiser, the nearest first, with bootstrap intervals over seeds."""
+    found = []
+    for title, configs in ends.items():
+        own = optimum.found.value - answers(subject.bench, configs)
+        other = [best - answers(refit, configs) for refit, best in zip(subject.refits, optimum.on_refits, strict=True)]
+        over_refits = np.mean(other, axis=0) if other else np.full(len(configs), np.nan)
+        means = (mean_interval(own), mean_interval(over_refits))
+        found.append(Distance(title, len(configs), *means, float((own <= _NEAR).mean())))
+    return sorted(found, key=lambda each: each.own.value)
+
+
+def optimum_page(subjects: Sequence[Subject]) -> Document:
+    """Return the page."""
+    found = {of.title: measure_optimum(of, n_floats=N_FLOATS) for of in subjects}
+    packs = {of.title: find_pack(of) for of in subjects}
+    ends = {
+        of.title: []
+        if (pack := packs[of.title]) is None
+        else distances(of, found[of.title], ends_of_pack(pack, of.task.name))
+        for of in subjects
+    }
+    said = "; ".join(
+        f"{title} {one.found.value:.2f} %{_by_refits(one)}, {one.found.value - one.known:+.2f} points from what the "
+        f"usual search finds{_nearest(ends[title])}"
+        for title, one in found.items()
+    )
+    by_task = (each for of in subjects if ends[of.title] for each in _distances(of, ends[of.title]))
+    known = ("The best known config of a release", Text(_NEXT))
+    return Document(
+        title="The exhaustive optimum of the released models",
+        subtitle=f"The best validation accuracy that the released models predict at full size: {said}. NAS-Bench-101 "
+        "knows its optimum because it is a table; here a regret is exact up to the grid of the rates.",
+        sections=sections_of([*_optima(found), *by_task, *known]),
+    )
+
+
+def _nearest(rows: Sequence[Distance]) -> str:
+    return f", and {rows[0].title} ends {interval_text(rows[0].own)} points below" if rows else ""
+
+
+def _by_refits(one: Optimum) -> str:
+    return f" (refits: {_of_refits(one.on_refits)})" if len(one.on_refits) else ""
+
+
+def _of_refits(values: Floats) -> str:
+    """Return the mean over refits, with 1.96 of their standard deviations."""
+    if not len(values):
+        return "–"
+    mean, error = float(values.mean()), 1.96 * float(values.std(ddof=1)) if len(values) > 1 else np.nan
+    return interval_text(Interval(value=mean, low=mean - error, high=mean + error))
+
+
+def _optima(found: Mapping[str, Optimum]) -> Iterator[str | Block]:
+    yield "The optimum"
+    yield Table(
+        caption="Validation accuracy (%) at full size and the last epoch; refits: mean and 95 % interval",
+        columns=(
+            *("task", "cells", "configs asked", "usual search", "best on the grid", "after refinement"),
+            *("optimum on refits", "usual search on refits"),
+        ),
+        rows=tuple(
+            (
+                *(title, f"{one.n_cells:,}", f"{one.found.n_asked:,}", f"{one.known:.3f}"),
+                *(f"{one.found.on_grid:.3f}", f"{one.found.value:.3f}"),
+                *(_of_refits(one.on_refits), _of_refits(one.known_on_refits)),
+            )
+            for title, one in found.items()
+        ),
+    )
+    configs = {
+        title: ", ".join(f"{k}={_shown(v)}" for k, v in one.found.config.items()) for title, one in found.items()
+    }
+    yield Table(caption="The optimum", columns=("task", "config"), rows=tuple(configs.items()), n_labels=2)
+    yield Text(_METHOD)
+    yield Text(_CURSE)
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _distances(subject: Subject, rows: Sequence[Distance]) -> Iterator[str | Block]:
+    first, last = rows[0], rows[-1]
+    yield f"Distance of the optimisers on {subject.title}"
+    yield answer(
+        f"After the budget of the study of baselines, {first.title} ends {interval_text(first.own)} points from the "
+        f"optimum, and {last.title} {interval_text(last.own)}."
+    )
+    yield Figure(
+        name=f"distance-{subject.slug}",
+        caption="Distance of the last incumbent from the exhaustive optimum in points of validation accuracy: mean "
+        "over seeds and 95 % interval.",
+        alt="; ".join(f"{row.title} {row.own.value:.2f}" for row in rows),
+        drawing=draw_estimates({row.title: row.own for row in rows}, x_label="points from the optimum"),
+    )
+    yield Table(
+        caption="Distance from the optimum in points of validation accuracy, with 95 % intervals over seeds",
+        columns=("optimiser", "seeds", "on the released models", "within 0.5 points (%)", "on the refits"),
+        rows=tuple(
+            (row.title, str(row.n), interval_text(row.own), f"{100 * row.near:.0f}", interval_text(row.on_refits))
+            for row in rows
+        ),
+    )
