@@ -1,27 +1,297 @@
-"""Write the page of freeze-thaw: how well the first epochs of recorded trainings predict their last one.
+"""How well the first epochs of a learning curve predict its last validation accuracy, on held-out configs.
+
+Over 300 lines: it is one study, from the recorded curves to the text of its page.
 
     python -m experiments.freeze_thaw --docs --out docs/studies/freeze_thaw
 
-Reads folders of runs with `split.json` and `search/params.json` beside them. The same inputs give the same bytes.
+Reads folders of runs with `split.json` and `search/params.json` beside them. The surrogate is fitted to the training
+part of a split, with the settings of the last search. The validation part calibrates: each predictor's standard
+deviation, and how far an observed residual moves the surrogate's prediction. The test part is scored, and chooses
+nothing. A config counts once, with its first seed, if that training has every epoch. Configs that were recorded after
+the split was made take no part. The same inputs give the same bytes.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from experiments.analysis.freeze_thaw import read_curves, score
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+from numpy.typing import NDArray
+
 from experiments.report.build import page_parser, run_page
-from experiments.report.freeze_thaw_page import freeze_thaw_document
-from jahs.errors import InvalidArgument
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, interval_text
+from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.files.runs import read_protocol
+from jahs.schema import SPLIT_PARTS
+from jahs.tasks.definitions import Task, caveats_of
+from splits.final import final_beside
+from splits.split import read_split
+from surrogate.data.measurements import read_measurements
+from surrogate.data.rows import Rows, assemble, by_part
+from surrogate.judging.agreement import first_seed
+from surrogate.models.boosting import ForestSettings
+from surrogate.models.fitting import read_params
+from surrogate.models.model import fit_surrogate
 from workshop.folders import commit_fact, versions_fact
-from workshop.pages.document import Document
+from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.drawing import new_panels
+from workshop.pages.style import dash, series
+from workshop.ranks import kendall_tau
+from workshop.resampling import bootstrap_estimates
+
+PREDICTORS: Final = ("last value", "last value plus mean gain", "power law", "surrogate", "surrogate, corrected")
+MEASURES: Final[Mapping[str, str]] = {
+    "likelihood": "Gaussian log likelihood per config (nats)",
+    "mae": "mean absolute error (points)",
+    "tau": "Kendall's τ",
+}
+"""Titles of the scores."""
 
 _COMMAND: Final = "experiments.freeze_thaw"
 _RUNS: Final = (Path("data/cifar10_mini/runs"), Path("data/fashion_mnist_mini/runs"))
+_METRIC: Final = "valid_acc"
+_FEWEST: Final = 10
+_FEWEST_EPOCHS: Final = 3  # parameters of the power law
+_EXPONENTS: Final = np.geomspace(0.05, 4.0, 40)
+_SHARES: Final = (1 / 6, 1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4)
+
+_ABOUT: Final = (
+    "Each predictor sees the validation accuracy of the first epochs of one training and predicts that of the last "
+    "epoch. **Last value** is the last observed accuracy; **plus mean gain** adds what the training part gains on "
+    "average from there. **Power law** is a + b t^-c, fitted to the observed epochs of this curve alone; it does not "
+    "know that the learning rate is annealed until the last epoch, so that accuracies rise late. **Surrogate** "
+    "is fitted to the training part and sees no epoch of the curve. **Corrected**, it adds its residual at the last "
+    "observed epoch, times a factor that the validation part chooses. A prediction is a Gaussian. Its standard "
+    "deviation, one for each predictor and number of epochs, is that of the errors on the validation part. Scores are "
+    "over the test part, with 95 % bootstrap intervals over configs."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Curves:
+    """Recorded learning curves of one task, and what the surrogate predicts for them.
+
+    Attributes:
+        observed: validation accuracies (%) by part, (n_configs, n_epochs).
+        surrogate: predictions of the surrogate fitted to the training part.
+        n_outside: recorded configs outside the split.
+    """
+
+    task: Task
+    observed: Mapping[str, Floats]
+    surrogate: Mapping[str, Floats]
+    n_outside: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """One predictor after some epochs.
+
+    Attributes:
+        sd: of its errors on the validation part, in points: the Gaussian's.
+        scores: by measure.
+    """
+
+    sd: float
+    scores: Mapping[str, Interval]
+
+
+ByStage = Mapping[int, Mapping[str, Scored]]
+"""By the number of observed epochs, then by predictor."""
+
+
+def stages(n_epochs: int) -> list[int]:
+    """Return the numbers of observed epochs: 1, 2, 3, and shares of a whole training."""
+    return sorted({n for n in (1, 2, 3, *(round(share * n_epochs) for share in _SHARES)) if 0 < n < n_epochs})
+
+
+def read_curves(runs: Path) -> Curves:
+    """Read a folder of runs with `split.json` and `search/params.json` beside it, and fit the surrogate.
+
+    Raises:
+        InvalidArgument: a part has too few whole curves.
+        ProtocolMismatch: the split is of other runs.
+    """
+    folder = runs.resolve().parent
+    split, final = read_split(folder / "split.json"), final_beside(folder / "split.json")
+    measured = read_measurements(runs, final=final)
+    if split.protocol != measured.protocol:
+        raise ProtocolMismatch(f"{folder / 'split.json'} is of protocol {split.protocol}, not {measured.protocol}")
+    rows = assemble(_METRIC, measured)
+    is_inside = split.parts_of(rows.config_id) >= 0
+    parts = by_part(rows.take(is_inside), split)
+    settings = read_params(folder / "search" / "params.json").get(_METRIC, ForestSettings())
+    model = fit_surrogate(_METRIC, parts["train"], measured.task, settings=settings)
+    observed, predicted = {}, {}
+    for part in SPLIT_PARTS:
+        whole = _whole_curves(parts[part], measured.task.max_epoch)
+        observed[part] = whole.y.reshape(-1, measured.task.max_epoch)
+        predicted[part] = np.asarray(model.predict(whole.X), dtype=np.float64).reshape(observed[part].shape)
+        if len(observed[part]) < _FEWEST:
+            raise InvalidArgument(f"{runs}: {len(observed[part])} whole curves in {part}, {_FEWEST} are needed")
+    n_outside = rows.take(~is_inside).n_configs
+    return Curves(task=measured.task, observed=observed, surrogate=predicted, n_outside=n_outside)
+
+
+def _whole_curves(rows: Rows, n_epochs: int) -> Rows:
+    """Return the rows of the first seed of each config that has every epoch, curve by curve."""
+    rows = rows.take(first_seed(rows))
+    rows = rows.take(np.lexsort((rows.epoch, rows.config_id)))
+    _, place, counts = np.unique(rows.config_id, return_inverse=True, return_counts=True)
+    return rows.take(counts[place] == n_epochs)
+
+
+def power_law(curves: Floats, last: int) -> Floats:
+    """Return a + b t^-c at epoch `last`, by least squares on the observed epochs 1, 2, ... of (n, n_observed).
+
+    The exponent c is on a grid; predictions are clipped to 0 and 100.
+    """
+    times = np.arange(1, curves.shape[1] + 1, dtype=np.float64)
+    least, found = np.full(len(curves), np.inf), np.zeros(len(curves))
+    for exponent in _EXPONENTS:
+        basis = np.stack([np.ones_like(times), times**-exponent], axis=1)  # (n_observed, 2)
+        coefficients = np.linalg.lstsq(basis, curves.T, rcond=None)[0]
+        squared = ((basis @ coefficients - curves.T) ** 2).sum(axis=0)
+        at_last = coefficients[0] + coefficients[1] * float(last) ** -exponent
+        found = np.where(squared < least, at_last, found)
+        least = np.minimum(squared, least)
+    return np.clip(found, 0.0, 100.0)
+
+
+def predictions(curves: Curves, part: str, n_observed: int) -> dict[str, Floats]:
+    """Return what each predictor says about the last epoch after the first `n_observed`; no power law for too few."""
+    observed, model = curves.observed[part], curves.surrogate[part]
+    last_value = observed[:, n_observed - 1]
+    train = curves.observed["train"]
+    found = {
+        "last value": last_value,
+        "last value plus mean gain": last_value + (train[:, -1] - train[:, n_observed - 1]).mean(),
+    }
+    if n_observed >= _FEWEST_EPOCHS:
+        found["power law"] = power_law(observed[:, :n_observed], observed.shape[1])
+    found["surrogate"] = model[:, -1]
+    residual = last_value - model[:, n_observed - 1]
+    found["surrogate, corrected"] = np.clip(model[:, -1] + _carried(curves, n_observed) * residual, 0.0, 100.0)
+    return found
+
+
+def _carried(curves: Curves, n_observed: int) -> float:
+    """Return which share of the surrogate's residual at an epoch remains at the last one, on the validation part."""
+    residuals = curves.observed["valid"] - curves.surrogate["valid"]
+    before, after = residuals[:, n_observed - 1], residuals[:, -1]
+    return float(before @ after / (before @ before))
+
+
+def score(curves: Curves, *, n_resamples: int) -> ByStage:
+    """Return the scores of every predictor at every stage on the test part."""
+    truth = {part: curves.observed[part][:, -1] for part in ("valid", "test")}
+    found: dict[int, dict[str, Scored]] = {}
+    for n_observed in stages(curves.task.max_epoch):
+        calibrating, judged = (predictions(curves, part, n_observed) for part in ("valid", "test"))
+        sds = {name: float(np.sqrt(np.mean((calibrating[name] - truth["valid"]) ** 2))) for name in judged}
+        found[n_observed] = {
+            name: Scored(sd=sds[name], scores=_scores(predicted, truth["test"], sds[name], n_resamples=n_resamples))
+            for name, predicted in judged.items()
+        }
+    return found
+
+
+def _scores(predicted: Floats, truth: Floats, sd: float, *, n_resamples: int) -> dict[str, Interval]:
+    error = np.abs(predicted - truth)
+    likelihood = -0.5 * (error / sd) ** 2 - np.log(sd) - 0.5 * np.log(2 * np.pi)
+
+    def each(at: NDArray[np.int64]) -> Floats:
+        return np.array([likelihood[at].mean(), error[at].mean(), kendall_tau(predicted[at], truth[at])])
+
+    found = bootstrap_estimates(each, len(truth), level=0.95, n_resamples=n_resamples)
+    return dict(zip(MEASURES, found, strict=True))
+
+
+def _document(scored: Sequence[tuple[Curves, ByStage]], facts: Sequence[tuple[str, str]]) -> Document:
+    return Document(
+        title="Freeze-thaw: predicting final accuracy from the first epochs",
+        caveats=caveats_of([curves.task for curves, _ in scored]),
+        subtitle=" ".join(_finding(curves.task, found) for curves, found in scored),
+        sections=sections_of(_blocks(scored)),
+        facts=tuple(facts),
+    )
+
+
+def _finding(task: Task, found: ByStage) -> str:
+    """Return the sentence on a third of the epochs, and on when the last value alone is as good as the surrogate."""
+    third = min(found, key=lambda n: abs(n - task.max_epoch / 3))
+    last, model, both = (found[third][name].scores for name in ("last value", "surrogate", "surrogate, corrected"))
+    equal = [n for n, of in found.items() if of["last value"].scores["tau"].value >= model["tau"].value]
+    until = f"the last value is as good from epoch {equal[0]} on" if equal else "the last value is at no stage as good"
+    return (
+        f"On {task.title}, after {third} of {task.max_epoch} epochs, the last value orders held-out configs with "
+        f"Kendall's τ {interval_text(last['tau'])}, and the surrogate without any epoch with "
+        f"{interval_text(model['tau'])}; {until}. Corrected by the observed epochs, the surrogate has τ "
+        f"{interval_text(both['tau'])} and a mean absolute error of {interval_text(both['mae'])} instead of "
+        f"{interval_text(model['mae'])} points."
+    )
+
+
+def _blocks(scored: Sequence[tuple[Curves, ByStage]]) -> Iterator[str | Block]:
+    yield "Predictors of the last epoch"
+    yield Figure(
+        name="predictors",
+        caption="Kendall's τ and mean absolute error of the predicted last validation accuracy, by the number of "
+        "observed epochs, on held-out configs, with 95 % intervals.",
+        alt="Kendall's tau rises and the error falls with the number of observed epochs, one curve per predictor.",
+        drawing=_draw(scored),
+    )
+    yield Text(_ABOUT)
+    for curves, found in scored:
+        yield curves.task.title
+        n = {part: len(values) for part, values in curves.observed.items()}
+        outside = f" {curves.n_outside} configs that are not in the split yet take no part." if curves.n_outside else ""
+        yield Text(
+            f"{n['test']} test configs are scored, {n['valid']} validation configs calibrate, and the surrogate is "
+            f"fitted to {n['train']} training configs with a whole curve and to what is recorded of the others."
+            f"{outside}"
+        )
+        yield Table(
+            caption="Scores of the predicted validation accuracy at the last epoch, with 95 % intervals",
+            columns=("observed epochs", "predictor", *MEASURES.values(), "standard deviation (points)"),
+            rows=tuple(
+                (
+                    str(n_observed),
+                    name,
+                    *(interval_text(each.scores[measure]) for measure in MEASURES),
+                    f"{each.sd:.2f}",
+                )
+                for n_observed, of in found.items()
+                for name, each in of.items()
+            ),
+            n_labels=2,
+        )
+
+
+def _draw(scored: Sequence[tuple[Curves, ByStage]]) -> Drawing:
+    n = len(scored)
+    drawing, axes = new_panels(2, n, width=7.2, height=6.0)
+    for row, measure in enumerate(("tau", "mae")):
+        for panel, (curves, found) in zip(axes[row * n :], scored, strict=False):
+            for number, name in enumerate(PREDICTORS):
+                of = {at: by_name[name].scores[measure] for at, by_name in found.items() if name in by_name}
+                y, low, high = (
+                    np.array([getattr(each, end) for each in of.values()]) for end in ("value", "low", "high")
+                )
+                x, color = list(of), series(number)
+                panel.plot(x, y, color=color, linestyle=dash(number), marker="o", markersize=3, label=name)
+                panel.fill_between(x, low, high, color=color, alpha=0.14, linewidth=0)
+            x_label = f"observed epochs of {curves.task.max_epoch}"
+            panel.set(title=curves.task.title, xlabel=x_label, ylabel=MEASURES[measure], ylim=(0, None))
+    handles, labels = axes[0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=3.2)
+    return drawing
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,19 +301,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, nargs="+", default=_RUNS, help="folders of runs")
     parser.add_argument("--resamples", type=int, default=1000, help="of the bootstrap (default: %(default)s)")
     given = parser.parse_args(argv)
+
+    def make() -> Document:
+        if given.resamples < 1:
+            raise InvalidArgument(f"resamples={given.resamples} must be at least 1")
+        curves = [read_curves(folder) for folder in given.runs]
+        protocols = ", ".join(read_protocol(folder).digest for folder in given.runs)
+        scored = [(each, score(each, n_resamples=given.resamples)) for each in curves]
+        return _document(scored, (commit_fact(), ("protocols", protocols), versions_fact()))
+
     flags = ("--runs", *map(str, given.runs), "--resamples", str(given.resamples))
-    return run_page(_COMMAND, given, lambda: _document(given.runs, n_resamples=given.resamples), *flags)
-
-
-def _document(runs: Sequence[Path], *, n_resamples: int) -> Document:
-    if n_resamples < 1:
-        raise InvalidArgument(f"resamples={n_resamples} must be at least 1")
-    curves = [read_curves(folder) for folder in runs]
-    protocols = ", ".join(read_protocol(folder).digest for folder in runs)
-    return freeze_thaw_document(
-        [(each, score(each, n_resamples=n_resamples)) for each in curves],
-        facts=(commit_fact(), ("protocols", protocols), versions_fact()),
-    )
+    return run_page(_COMMAND, given, make, *flags)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Write the page that compares model families, from the result files of `surrogate.zoo`; it takes seconds.
 
+Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
+
     python -m experiments.zoo --out out/zoo
 
 `make zoo` fits the families first, which takes minutes.
@@ -8,20 +10,338 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from experiments.report.build import page_parser, run_page
-from experiments.report.zoo_page import zoo_document
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.errors import InvalidArgument
-from jahs.tasks.definitions import task
-from surrogate.zoo import read_zoo
+from jahs.tasks.definitions import Task, caveats_of, task
+from surrogate.judging.agreement import agreement
+from surrogate.models.zoo import FAMILIES, METRIC
+from surrogate.zoo import N_FOLDS, read_zoo
 from workshop.folders import versions_text
-from workshop.pages.document import Document
+from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.drawing import new_drawing
+from workshop.pages.style import LIGHT, marker, series
+from workshop.ranks import spearman
+from workshop.resampling import bootstrap_estimates
 
 _COMMAND: Final = "experiments.zoo"
 _FOUND: Final = (Path("data/fashion_mnist_mini/zoo.json"), Path("data/cifar10_mini/zoo.json"))
+
+PAPER: Final[Mapping[str, tuple[float, float]]] = {
+    "lightgbm": (0.892, 0.816),
+    "xgboost": (0.832, 0.817),
+    "gin": (0.832, 0.778),
+    "ngboost": (0.810, 0.759),
+    "nu_svr": (0.709, 0.677),
+    "random_forest": (0.679, 0.683),
+    "svr": (0.675, 0.660),
+}
+"""Test R2 and sparse tau of NAS-Bench-301, table 3, in its order."""
+
+_PAPER_FINDS: Final = (
+    "NAS-Bench-301's best are LightGBM with R² 0.892 and sparse τ 0.816, and XGBoost with 0.832 and 0.817."
+)
+_SCORES: Final = ("r2", "tau", "sparse_tau")
+_SHOWN: Final = ("R²", "τ", "sparse τ")
+_SPARSE: Final = _SCORES.index("sparse_tau")
+_BASE: Final = "xgboost"
+_CUTS: Final = ("all", "full size", "best tenth")
+_FULL_SIZE: Final = 26  # number of the fidelity group
+_LEVEL: Final = 0.9
+_FEWEST: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scored:
+    """The scores of models on one cut of a part; NaN where a score is not defined.
+
+    Attributes:
+        n: configs.
+        scores: R2, tau and sparse tau of each model, with 90 % intervals over configs.
+        differences: those to XGBoost.
+    """
+
+    n: int
+    scores: Mapping[str, Sequence[Interval]]
+    differences: Mapping[str, Sequence[Interval]]
+
+    @property
+    def sparse(self) -> dict[str, Interval]:
+        """The sparse tau of each model."""
+        return {name: of[_SPARSE] for name, of in self.scores.items()}
+
+
+def score_zoo(
+    part: Mapping[str, Any],  # Any: JSON
+    answers: Mapping[str, Sequence[float]],
+    cut: str,
+    *,
+    n_resamples: int,
+) -> Scored | None:
+    """Score answers for one part of a result file on a cut; None where it has fewer than eight configs.
+
+    Configs are resampled for all models together, so differences are paired.
+    """
+    y = np.array(part["measured"])
+    chosen = {
+        "all": np.ones(len(y), np.bool_),
+        "full size": np.array(part["group"]) == _FULL_SIZE,
+        "best tenth": y >= np.quantile(y, 0.9),
+    }[cut]
+    if (n := int(chosen.sum())) < _FEWEST:
+        return None
+    y, predicted = y[chosen], np.array(list(answers.values()))[:, chosen]
+    base = list(answers).index(_BASE)
+
+    def with_differences(at: NDArray[np.int64]) -> Floats:
+        found = [agreement(METRIC, y[at], one[at]) for one in predicted]
+        values = np.array([[one[name] for name in _SCORES] for one in found], np.float64)  # None becomes NaN
+        return np.concatenate([values, values - values[base]])
+
+    found = bootstrap_estimates(with_differences, n, level=_LEVEL, n_resamples=n_resamples)
+    each = [found[i : i + len(_SCORES)] for i in range(0, len(found), len(_SCORES))]
+    scores, differences = each[: len(answers)], each[len(answers) :]
+    return Scored(
+        n=n,
+        scores=dict(zip(answers, scores, strict=True)),
+        differences=dict(zip(answers, differences, strict=True)),
+    )
+
+
+class _Result(NamedTuple):
+    """The result file of one task, and the scores of its test part by cut."""
+
+    task: Task
+    of: Mapping[str, Any]  # Any: JSON
+    tests: Mapping[str, Scored | None]
+
+    @property
+    def single(self) -> list[str]:
+        """The fitted families, in the order of the paper."""
+        return [name for name in PAPER if name in self.of["families"]]
+
+
+def _document(paths: Sequence[Path], *, n_resamples: int) -> Document:
+    if n_resamples < 1:
+        raise InvalidArgument(f"resamples={n_resamples} must be at least 1")
+    found = {str(path): read_zoo(path) for path in paths}
+    if lacking := [path for path, of in found.items() if _BASE not in of["families"]]:
+        raise InvalidArgument(f"{', '.join(lacking)}: no XGBoost, which all others are compared with; fit it first")
+    results = []
+    for of in found.values():
+        part, answers = of["parts"]["test"], _test_answers(of)
+        tests = {cut: score_zoo(part, answers, cut, n_resamples=n_resamples) for cut in _CUTS}
+        results.append(_Result(task(of["task"]), of, tests))
+    return Document(
+        title=f"Model families for {METRIC}",
+        caveats=caveats_of([each.task for each in results]),
+        subtitle=" ".join([*map(_finding, results), _PAPER_FINDS]),
+        sections=sections_of(_blocks(results)),
+        facts=tuple(
+            (
+                path,
+                f"split {of['split']}, measurements {of['measurements']}, fitted with {versions_text(of['versions'])}",
+            )
+            for path, of in found.items()
+        ),
+    )
+
+
+def _test_answers(of: Mapping[str, Any]) -> dict[str, Sequence[float]]:  # Any: JSON
+    """Return the test answers of every family and, as "<family> x 10", of ensembles."""
+    single = {name: one["predicted"]["test"] for name, one in of["families"].items()}
+    return single | {_ensemble(name): one["predicted"]["test"] for name, one in of["ensembles"].items()}
+
+
+def _ensemble(name: str) -> str:
+    return f"{name} x {N_FOLDS}"
+
+
+def _title(name: str) -> str:
+    family, *several = name.split(" x ")
+    return f"{FAMILIES[family].title}{', ensemble' if several else ''}"
+
+
+def _finding(result: _Result) -> str:
+    scored = result.tests["all"]
+    if scored is None:
+        return f"{result.task.title} has too few test configs."
+    single = [name for name in scored.scores if name in result.of["families"]]
+    best = max(single, key=lambda name: scored.sparse[name].value)
+    worse = [name for name in single if scored.differences[name][_SPARSE].high < 0]
+    better = [name for name in single if scored.differences[name][_SPARSE].low > 0]
+    verdict = (f"{_listed(better)} rank better than XGBoost" if better else "no family ranks better than XGBoost") + (
+        f", and {_listed(worse)} rank worse" if worse else ", and none worse"
+    )
+    return (
+        f"On {result.task.title}, {verdict}, by 90 % intervals of the difference in sparse τ on {scored.n} test "
+        f"configs; the best is {_title(best)} with R² {interval_text(scored.scores[best][0], 3)} and sparse τ "
+        f"{interval_text(scored.sparse[best], 3)}."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    titles = [_title(name) for name in names]
+    return " and ".join([", ".join(titles[:-1]), titles[-1]] if len(titles) > 1 else titles)
+
+
+def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
+    yield "Beside NAS-Bench-301"
+    known = [(each, scored) for each in results if (scored := each.tests["all"]) is not None]
+    yield _figure(known)
+    yield _beside(known)
+    for result, scored in known:
+        single = result.single
+        rho = spearman([PAPER[name][1] for name in single], [scored.sparse[name].value for name in single])
+        yield Text(
+            f"Spearman's rank correlation of the families' sparse τ with the paper's is {rho:.2f} on "
+            f"{result.task.title} ({len(single)} families)."
+        )
+    for result in results:
+        if missing := [name for name in PAPER if name not in result.single]:
+            yield Text(
+                f"Not fitted yet on {result.task.title}: {_listed(missing)}; `make zoo` goes on where it was stopped."
+            )
+    yield Text(
+        "The paper's data are about 60,000 architectures, which differ in their cells alone. Here configs also differ "
+        "in hyperparameters and sizes, and there are far fewer. All families but the graph network read the features "
+        "of the released model, which were chosen for XGBoost; the graph network sees the cell as a graph and the "
+        "other keys as they are. Fits use the last epoch alone, so that they take seconds; the released model is "
+        "fitted to all epochs. Settings were drawn by NePS's random search from the paper's spaces (NGBoost: those of "
+        "its authors' code), with at most 1,000 trees."
+    )
+    for result in results:
+        yield f"Scores on {result.task.title}"
+        fitted = result.of["n_fitted"]
+        yield Text(
+            f"{fitted['rows']:,} trainings of {fitted['configs']:,} configs were fitted. "
+            f"{result.of['evaluations']} settings a family, and its default, were compared by τ on the validation "
+            f"part; the test part chose nothing. An ensemble is the mean of {N_FOLDS} models, each without one fold of "
+            "training and validation part; the three families with the highest validation τ have one."
+        )
+        for cut, on_cut in result.tests.items():
+            if on_cut is not None:
+                yield _scores_table(on_cut, result.of, cut)
+        yield _times_table(result.of)
+        yield _settings_table(result.of)
+
+
+def _beside(known: Sequence[tuple[_Result, Scored]]) -> Table:
+    """Return the differences to XGBoost, the paper's and ours, and whether they have the same sign."""
+    rows = []
+    for name in PAPER:
+        for shown, k, score in (("R²", 0, 0), ("sparse τ", 1, _SPARSE)) if name != _BASE else ():
+            paper = PAPER[name][k] - PAPER[_BASE][k]
+            cells = []
+            for result, scored in known:
+                if name not in result.single:
+                    cells += ["–", "–"]
+                    continue
+                ours = scored.differences[name][score]
+                is_zero = ours.low <= 0 <= ours.high or abs(paper) < 0.005
+                same = "–" if is_zero else "yes" if (ours.value > 0) == (paper > 0) else "no"
+                cells += [interval_text(ours, 3, sign="+"), same]
+            rows.append((_title(name), shown, f"{PAPER[name][k]:.3f}", f"{paper:+.3f}", *cells))
+    heads = [head for result, _ in known for head in (f"{result.task.title} (90 % interval)", "same sign")]
+    return Table(
+        caption=f"Test score minus that of XGBoost. The paper's XGBoost has R² {PAPER[_BASE][0]} and sparse τ "
+        f"{PAPER[_BASE][1]}. A dash: the interval covers 0, or the paper sees no difference.",
+        columns=("family", "score", "paper", "paper, to XGBoost", *heads),
+        rows=tuple(rows),
+        n_labels=2,
+    )
+
+
+def _scores_table(scored: Scored, of: Mapping[str, Any], cut: str) -> Table:  # Any: JSON
+    rows = []
+    for name in sorted(scored.scores, key=lambda name: -scored.sparse[name].value):
+        apart = scored.differences[name][_SPARSE]
+        rows.append(
+            (
+                _title(name),
+                number_text(of["families"].get(name, {}).get("tau"), 3),
+                *(interval_text(score, 3) for score in scored.scores[name]),
+                "–" if name == _BASE else f"{apart.low:+.3f} to {apart.high:+.3f}",
+            )
+        )
+    return Table(
+        caption=f"{cut.capitalize()}: {scored.n} test configs at the last epoch, with 90 % intervals over configs",
+        columns=("family", "validation τ, all", *_SHOWN, "sparse τ minus XGBoost's"),
+        rows=tuple(rows),
+    )
+
+
+def _times_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
+    timed = {**of["families"], **{_ensemble(name): one for name, one in of["ensembles"].items()}}
+    return Table(
+        caption="CPU times on one core, features included",
+        columns=("family", "fit (s)", "one config (ms)", "each of 1,000 configs (µs)"),
+        rows=tuple(
+            (_title(name), f"{one['fit_s']:.1f}", f"{one['one_ms']:.2f}", f"{one['each_us']:.1f}")
+            for name, one in timed.items()
+        ),
+    )
+
+
+def _settings_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
+    def shown(value: object) -> str:
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    return Table(
+        caption="The settings that were chosen, and the validation τ of the default",
+        columns=("family", "settings", "default's τ"),
+        rows=tuple(
+            (
+                _title(name),
+                ", ".join(f"{key}={shown(value)}" for key, value in one["point"].items()),
+                number_text(one["evaluations"][0]["tau"], 3),
+            )
+            for name, one in of["families"].items()
+        ),
+        n_labels=2,
+        is_folded=True,
+    )
+
+
+def _figure(known: Sequence[tuple[_Result, Scored]]) -> Figure:
+    """Return the sparse tau of every family: ours with intervals, and the paper's."""
+    drawing, axes = new_drawing(1.2 + 0.5 * len(PAPER))
+    places = {name: i for i, name in enumerate(PAPER)}
+    axes.scatter(
+        [PAPER[name][1] for name in PAPER], list(places.values()), color=LIGHT["ink"], marker="D", s=26, zorder=3,
+        label="NAS-Bench-301",
+    )  # fmt: skip
+    for k, (result, scored) in enumerate(known, start=1):
+        shown = {name: scored.sparse[name] for name in PAPER if name in scored.scores}
+        y = [places[name] + 0.18 * k for name in shown]
+        for place, each in zip(y, shown.values(), strict=True):
+            axes.plot([each.low, each.high], [place, place], color=series(k), linewidth=1.6)
+        values = [each.value for each in shown.values()]
+        axes.scatter(values, y, color=series(k), marker=marker(k), s=26, zorder=3, label=result.task.title)
+    axes.set_yticks(list(places.values()), [_title(name) for name in PAPER])
+    axes.set_ylim(len(PAPER) - 0.3, -0.5)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("sparse τ on the test part")
+    drawing.legend(loc="outside lower center", ncols=2)
+    best = ", ".join(
+        f"{result.task.title} {max(each.value for each in scored.sparse.values()):.2f}" for result, scored in known
+    )
+    return Figure(
+        name="families",
+        caption="Sparse τ on the test part, with 90 % intervals over configs; diamonds: NAS-Bench-301, table 3. The "
+        "levels of different data do not compare, the orders do.",
+        alt=f"Sparse τ of {len(PAPER)} families on each task; the highest are {best}",
+        drawing=drawing,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,19 +352,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     flags = ("--results", *map(str, given.results), "--resamples", str(given.resamples))
     return run_page(_COMMAND, given, lambda: _document(given.results, n_resamples=given.resamples), *flags)
-
-
-def _document(results: Sequence[Path], *, n_resamples: int) -> Document:
-    if n_resamples < 1:
-        raise InvalidArgument(f"resamples={n_resamples} must be at least 1")
-    found = {str(path): read_zoo(path) for path in results}
-    if lacking := [path for path, of in found.items() if "xgboost" not in of["families"]]:
-        raise InvalidArgument(f"{', '.join(lacking)}: no XGBoost, which all others are compared with; fit it first")
-    facts = [
-        (path, f"split {of['split']}, measurements {of['measurements']}, fitted with {versions_text(of['versions'])}")
-        for path, of in found.items()
-    ]
-    return zoo_document([(task(of["task"]), of) for of in found.values()], n_resamples=n_resamples, facts=facts)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.report.zoo_page import PAPER, score_zoo
-from experiments.zoo import main
+from experiments.zoo import PAPER, main, score_zoo
 from jahs.comparison.summaries import Interval
 from jahs.files.sealed_json import sealed_text
 from surrogate.models.search import default_point
