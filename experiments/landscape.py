@@ -10,51 +10,54 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import jahs
-from experiments.analysis.landscape_measures import Landscape, measure_landscape, with_errors_of_fit
+from experiments.analysis.landscape_measures import (
+    N_BEST,
+    N_RANDOM,
+    Landscape,
+    Scale,
+    Variance,
+    measure_landscape,
+    with_errors_of_fit,
+)
+from experiments.analysis.variance import TIMES
 from experiments.report.build import page_parser, run_page
-from experiments.report.landscape_page import landscape_document
 from jahs.comparison.benches import open_benchmark, release_of
+from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import MissingData
+from jahs.tasks.definitions import caveats_of
+from jahs.tasks.metrics import ACCURACIES
 from workshop.folders import commit_fact, versions_fact
-from workshop.pages.document import Document
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
+from workshop.pages.drawing import draw_curves, draw_estimates, interval_curve
 
 _COMMAND: Final = "experiments.landscape"
 _N_REFITTED: Final = 2048
+_SCALE_TITLES: Final[Mapping[Scale, str]] = {
+    "rank": "rank",
+    "value": "value",
+    "better half": "improvement over the median",
+}
 _log = logging.getLogger(__name__)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    about = "Draw the landscape of a task: effects of keys, similarity of neighbours, mutants of the best configs."
-    parser = page_parser(_COMMAND, about, example="--task fashion_mnist_mini")
-    parser.add_argument("--task", default="fashion_mnist_mini", help="task of the benchmark (default: %(default)s)")
-    parser.add_argument("--metric", default="valid_acc", help="metric (default: %(default)s)")
-    parser.add_argument("--n", type=int, default=8192, help="configs in each of two samples (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
-    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    given = parser.parse_args(argv)
-    flags = ("--task", given.task, "--metric", given.metric, "--n", str(given.n), "--seed", str(given.seed))
-
-    def make() -> Document:
-        return _document(open_benchmark(given.task, given.release), given.metric, n=given.n, seed=given.seed)
-
-    return run_page(_COMMAND, given, make, *flags)
 
 
 def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Document:
     found = measure_landscape(bench, metric, n=n, seed=seed)
     refitted = list(_refitted(bench, metric, n=min(n, _N_REFITTED), seed=seed))
+    landscape = with_errors_of_fit(found, refitted)
     release = release_of(bench)
     origin = f"{release.facts.get('version')} ({release.facts.get('source')}, {release.sha256[:16]})"
-    return landscape_document(
-        with_errors_of_fit(found, refitted),
-        bench.task,
-        cautions=(*_quality(bench, metric), *_fit(bench, metric, len(refitted))),
+    return Document(
+        title=f"The landscape of {metric} on {bench.task.title}",
+        caveats=caveats_of([bench.task]),
+        subtitle=f"This page shows which keys determine {metric}, alone and in interaction, how similar neighbouring "
+        "configs are, and how many changes a good config tolerates. "
+        + " ".join([*_quality(bench, metric), *_fit(bench, metric, len(refitted))]),
+        sections=sections_of([*_deciding(landscape), *_keys(landscape), *_walking(landscape), *_changing(landscape)]),
         facts=(commit_fact(), ("release", f"{bench.task.name}: {origin}"), versions_fact()),
     )
 
@@ -103,6 +106,190 @@ def _fit(bench: jahs.Benchmark, metric: str, n_refitted: int) -> Iterator[str]:
         )
     elif bench.metrics[metric].kind != "exact":
         yield "The 95 % intervals cover the random draw of configs, but not the choice of trainings that were fitted."
+
+
+def _deciding(landscape: Landscape) -> Iterator[str | Block]:
+    whole, largest, smallest = landscape.variances
+    yield "Main effects and interactions"
+    yield answer(_answer(largest, smallest))
+    if len(largest.epochs) > 1:
+        yield _epochs_figure(largest)
+        yield _epochs_figure(smallest)
+    yield Text(
+        "The tables decompose the variance over random configs at the last epoch into main effects of groups "
+        "of keys and their interactions (Sobol indices, with 95 % intervals). Three quantities are decomposed: the "
+        "rank of a config; its value"
+        + (", whose variance is dominated by failed configs" if landscape.metric.name in ACCURACIES else "")
+        + "; and its improvement over the median (0 in the worse half), for what matters among good configs."
+    )
+    yield _shares_table("Shares of the variance among the largest and the smallest networks", (largest, smallest))
+    yield _shares_table("Shares of the variance in the whole space", (whole,))
+
+
+def _answer(largest: Variance, smallest: Variance) -> str:
+    def text(variance: Variance) -> str:
+        shares = variance.shares["rank"]
+        parts = [f"{group} {_percent(shares[group])}" for group in variance.part.groups]
+        return f"{', '.join(parts)}, interaction {_percent(shares[_all_together(variance)])}"
+
+    better = largest.shares.get("better half")
+    aside = f" ({_percent(better[_all_together(largest)])} of the improvement over the median)" if better else ""
+    return (
+        f"Shares of the variance of ranks. Among the {largest.part.title}: {text(largest)}{aside}. "
+        f"Among the {smallest.part.title}: {text(smallest)}."
+    )
+
+
+def _all_together(variance: Variance) -> str:
+    return TIMES.join(variance.part.groups)
+
+
+def _epochs_figure(variance: Variance) -> Figure:
+    curves = [
+        interval_curve(name, variance.epochs, found, number=i)
+        for i, (name, found) in enumerate(variance.by_epoch.items())
+    ]
+    return Figure(
+        name=f"epochs-{variance.part.name}",
+        caption=f"Shares of the variance of ranks among the {variance.part.title} at each epoch, with 95 % intervals.",
+        alt="; ".join(
+            f"{name}: {found[0].value:.2f} after the first epoch, {found[-1].value:.2f} after the last"
+            for name, found in variance.by_epoch.items()
+        ),
+        drawing=draw_curves(curves, x_label="epoch", y_label="share of the variance", y_limits=(-0.05, 1.0)),
+    )
+
+
+def _shares_table(caption: str, variances: Sequence[Variance]) -> Table:
+    names = tuple(variances[0].by_epoch)
+    rows = tuple(
+        (variance.part.title, _SCALE_TITLES[scale], *(interval_text(shares[name]) for name in names))
+        for variance in variances
+        for scale, shares in variance.shares.items()
+    )
+    return Table(caption=caption, columns=("networks", "quantity", *names), rows=rows, n_labels=2)
+
+
+def _keys(landscape: Landscape) -> Iterator[str | Block]:
+    yield "Effects of single keys"
+    whole, largest, smallest = landscape.variances
+    for variance in (largest, smallest):
+        order = sorted(variance.total, key=lambda key: -variance.total[key].value)
+        groups = {key: i for i, keys in enumerate(variance.part.groups.values()) for key in keys}
+        yield Figure(
+            name=f"keys-{variance.part.name}",
+            caption=f"Total effect of each key (main effect and all interactions) on the rank among the "
+            f"{variance.part.title} at the last epoch. Keys of one group have the same colour.",
+            alt="; ".join(f"{key} {variance.total[key].value:.2f}" for key in order),
+            drawing=draw_estimates(
+                {key: variance.total[key] for key in order},
+                numbers=[groups[key] for key in order],
+                x_label="share of the variance",
+            ),
+        )
+    columns = {
+        f"{variance.part.title}: {what}": effects
+        for variance in landscape.variances
+        for what, effects in (("main", variance.main), ("total", variance.total))
+    }
+    yield Table(
+        caption="Main and total effect of each key as shares of the variance of ranks at the last epoch. Total effects "
+        "count an interaction once for each of its keys, so their sum may exceed one",
+        columns=("key", *columns),
+        rows=tuple(
+            (key, *(interval_text(effects[key]) if key in effects else "–" for effects in columns.values()))
+            for key in whole.main
+        ),
+        is_folded=True,
+    )
+
+
+def _walking(landscape: Landscape) -> Iterator[str | Block]:
+    first = ", ".join(f"{found[0].value:.2f} ({title})" for title, found in landscape.walks.items())
+    yield "Similarity of neighbours"
+    yield answer(f"The ranks of neighbouring configs (one move apart) have a correlation of {first}.")
+    yield _figure_by_steps(
+        "walks",
+        landscape.walks,
+        step="move",
+        caption="Random-walk autocorrelation of ranks among the largest networks, as in NAS-Bench-101. A move is one "
+        "of `jahs.Space.neighbors`. If only one group moves, the other is fixed at random values, whose effect is "
+        "subtracted.",
+        labels=("moves", "correlation of ranks"),
+        y_limits=(-0.25, 1.02),
+    )
+
+
+def _changing(landscape: Landscape) -> Iterator[str | Block]:
+    first = ", ".join(f"{_percent(found[0])} ({title})" for title, found in landscape.mutants.items())
+    worst, best = (f"{value:.4g}" for value in landscape.top)
+    doubt = " Where the error of the surrogate is larger than this range, the figure shows the surrogate's own shape."
+    doubt = doubt if landscape.metric.kind == "learned" else ""
+    yield "Mutants of the best configs"
+    yield answer(f"Share of the best configs that stay among the best 1 % after one key is changed: {first}.")
+    yield Text(f"The best 1 % have values between {worst} and {best} {landscape.metric.unit}.{doubt}")
+    yield _figure_by_steps(
+        "mutants",
+        landscape.mutants,
+        step="key",
+        caption=f"Share of mutants of the best {N_BEST} configs that are among the best 1 % of {N_RANDOM:,} random "
+        "configs, by the number of changed keys. A choice changes to any other, a float by up to half a decade. For a "
+        f"random config, the share is {100 * landscape.share_of_top:.2g} %.",
+        labels=("changed keys", "share among the best 1 %"),
+        y_limits=(-0.02, 1.0),
+    )
+
+
+def _figure_by_steps(
+    name: str,
+    found: Mapping[str, Sequence[Interval]],
+    *,
+    step: str,
+    caption: str,
+    labels: tuple[str, str],
+    y_limits: tuple[float, float],
+) -> Figure:
+    """Return a figure with a curve for each group over 1, 2, ... steps."""
+    return Figure(
+        name=name,
+        caption=caption,
+        alt="; ".join(
+            f"{title}: {of[0].value:.2f} after one {step}, {of[-1].value:.2f} after {len(of)}"
+            for title, of in found.items()
+        ),
+        drawing=draw_curves(
+            [
+                interval_curve(title, range(1, len(of) + 1), of, number=i, has_markers=len(of) < 12)
+                for i, (title, of) in enumerate(found.items())
+            ],
+            x_label=labels[0],
+            y_label=labels[1],
+            y_limits=y_limits,
+        ),
+    )
+
+
+def _percent(share: Interval) -> str:
+    low, high = (min(max(end, 0.0), 1.0) for end in (share.low, share.high))
+    return f"{100 * share.value:.0f} % [{100 * low:.0f} to {100 * high:.0f}]"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    about = "Draw the landscape of a task: effects of keys, similarity of neighbours, mutants of the best configs."
+    parser = page_parser(_COMMAND, about, example="--task fashion_mnist_mini")
+    parser.add_argument("--task", default="fashion_mnist_mini", help="task of the benchmark (default: %(default)s)")
+    parser.add_argument("--metric", default="valid_acc", help="metric (default: %(default)s)")
+    parser.add_argument("--n", type=int, default=8192, help="configs in each of two samples (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
+    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    given = parser.parse_args(argv)
+    flags = ("--task", given.task, "--metric", given.metric, "--n", str(given.n), "--seed", str(given.seed))
+
+    def make() -> Document:
+        return _document(open_benchmark(given.task, given.release), given.metric, n=given.n, seed=given.seed)
+
+    return run_page(_COMMAND, given, make, *flags)
 
 
 if __name__ == "__main__":

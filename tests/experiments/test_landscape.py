@@ -11,7 +11,6 @@ import jahs
 from experiments import landscape as command
 from experiments.analysis import landscape_measures
 from experiments.analysis.landscape_measures import measure_landscape, with_errors_of_fit
-from experiments.report.landscape_page import landscape_document
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import METRICS
@@ -189,7 +188,7 @@ def test_what_no_page_has_left_is_never_replaced(release, tmp_path, caplog, monk
 
 
 @pytest.mark.parametrize("caveat", ["Short training.", None])
-def test_the_page_shows_the_caveat_of_its_task(bench, caveat):
-    found = measure_landscape(bench, "valid_acc", n=64, seed=0)
-    document = landscape_document(found, replace(TASKS[TASK], caveat=caveat), cautions=(), facts=())
+def test_the_page_shows_the_caveat_of_its_task(bench, caveat, monkeypatch):
+    monkeypatch.setattr(bench, "task", replace(TASKS[TASK], caveat=caveat))
+    document = command._document(bench, "valid_acc", n=64, seed=0)
     assert document.caveats == (() if caveat is None else (caveat,))
