@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -15,9 +15,14 @@ from jahs.comparison.summaries import Interval
 from workshop.ranks import kendall_tau
 
 Verdict = Literal["carries over", "same sign", "other sign", "reversed", "only there"]
-VERDICTS: Final[tuple[Verdict, ...]] = ("carries over", "same sign", "other sign", "reversed", "only there")
-"""Significant on both with the same sign; significant here alone, with the same or another sign there; significant on
-both with opposite signs; significant there alone."""
+VERDICTS: Final[Mapping[Verdict, str]] = {
+    "carries over": "significant on both, same sign",
+    "same sign": "significant on this task alone, same sign",
+    "other sign": "significant on this task alone, other sign",
+    "reversed": "significant on both, opposite signs",
+    "only there": "significant on the real landscape alone",
+}
+"""What each verdict means."""
 
 _N_SPLITS: Final = 200
 

@@ -16,23 +16,21 @@ import matplotlib as mpl
 
 from experiments.packs import season_of
 from experiments.report.baselines import baselines_blocks
-from experiments.report.carried import carried_section
-from experiments.report.family import compared
+from experiments.report.carried import carried_blocks
+from experiments.report.comparison import compared, refits_blocks
 from experiments.report.fidelity import fidelity_blocks
+from experiments.report.incumbents import leaderboard_blocks, retrained_blocks
 from experiments.report.joint import joint_blocks
 from experiments.report.long import long_blocks, worker_blocks
 from experiments.report.multiobjective import multiobjective_blocks
-from experiments.report.refits import refits_section
 from experiments.report.results import Results
-from experiments.report.retrained import retrained_section
-from experiments.report.standings import leaderboard_section
 from experiments.report.truth import truth_blocks
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder
 from jahs.tasks.definitions import TASKS, caveats_of
 from workshop.command import new_parser, run_command
 from workshop.folders import versions_text, writing
-from workshop.pages.document import Block, Document, Section, Table, Text, sections_of
+from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme, style
@@ -64,13 +62,7 @@ def build_document(
     """
     study = results.study
     with mpl.rc_context(dict(style())):
-        chapters = sections_of(_CHAPTERS[study.name](results))
-        # Trade-offs have no single winner, and worlds cannot be queried again from the release.
-        is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
-        standings = (leaderboard_section(results),) if is_ranked else ()
-        carried = carried_section(results, real, control)
-        more = filter(None, [refits_section(results), carried, retrained_section(results, retrained)])
-        sections = (*chapters, *more, *standings, _settings_section(results))
+        sections = sections_of(_blocks(results, retrained=retrained, real=real, control=control))
     counts = [len(found) for found in results.by_arm.values()]
     seeds = f"{max(counts)} seeds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} seeds"
     titles = ", ".join(TASKS[task].title for task in results.tasks)
@@ -82,6 +74,22 @@ def build_document(
         sections=sections,
         facts=_facts(results),
     )
+
+
+def _blocks(
+    results: Results, *, retrained: Path | None, real: Path | None, control: Path | None
+) -> Iterator[str | Block]:
+    study = results.study
+    yield from _CHAPTERS[study.name](results)
+    yield from refits_blocks(results)
+    # Trade-offs have no single winner, and worlds cannot be queried again from the release.
+    is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
+    if is_ranked:
+        yield from carried_blocks(results, real, control)
+    yield from retrained_blocks(results, retrained)
+    if is_ranked:
+        yield from leaderboard_blocks(results)
+    yield from _settings(results)
 
 
 def _differing(results: Results) -> str:
@@ -195,41 +203,31 @@ def _write_pngs(document: Document, folder: Path) -> None:
             figure.drawing.savefig(png, dpi=_DOTS_PER_INCH, metadata={"Software": None})
 
 
-def _settings_section(results: Results) -> Section:
-    rows = tuple(
-        (
-            arm.name,
-            arm.optimizer,
-            ", ".join(f"{name}={value}" for name, value in arm.settings) or "defaults",
-            arm.view.search,
-            ", ".join(arm.view.fidelities),
-            arm.view.fixed_part if arm.view.search in {"nas", "hpo"} else "–",
-            arm.family,
-        )
-        for arm in results.arms
-    )
-    tasks = tuple(
-        (task, facts.version, facts.release[:16], f"{facts.mean_runtime_s:.4g}", f"{facts.budget_s:.6g}")
-        for task, facts in results.folder.tasks.items()
-    )
-    return Section(
-        title="Settings",
-        blocks=(
-            Text(results.study.protocol),
-            Table(
-                caption="Tasks, with the mean runtime of a full evaluation (the unit of time) and the budget of a run",
-                columns=("task", "release", "sha256 of its manifest", "full evaluation (s)", "budget (simulated s)"),
-                rows=tasks,
-                n_labels=3,
-            ),
-            Table(
-                caption="Arms, with their optimisers, searched keys, fidelities and values of all other keys",
-                columns=("arm", "optimiser", "settings", "searched", "fidelities", "fixed part", "family"),
-                rows=rows,
-                n_labels=7,
-                is_folded=True,
-            ),
+def _settings(results: Results) -> Iterator[str | Block]:
+    yield "Settings"
+    yield Text(results.study.protocol)
+    yield Table(
+        caption="Tasks, with the mean runtime of a full evaluation (the unit of time) and the budget of a run",
+        columns=("task", "release", "sha256 of its manifest", "full evaluation (s)", "budget (simulated s)"),
+        rows=tuple(
+            (task, facts.version, facts.release[:16], f"{facts.mean_runtime_s:.4g}", f"{facts.budget_s:.6g}")
+            for task, facts in results.folder.tasks.items()
         ),
+        n_labels=3,
+    )
+    yield Table(
+        caption="Arms, with their optimisers, searched keys, fidelities and values of all other keys",
+        columns=("arm", "optimiser", "settings", "searched", "fidelities", "fixed part", "family"),
+        rows=tuple(
+            (
+                *(arm.name, arm.optimizer, ", ".join(f"{name}={value}" for name, value in arm.settings) or "defaults"),
+                *(arm.view.search, ", ".join(arm.view.fidelities)),
+                *(arm.view.fixed_part if arm.view.search in {"nas", "hpo"} else "–", arm.family),
+            )
+            for arm in results.arms
+        ),
+        n_labels=7,
+        is_folded=True,
     )
 
 

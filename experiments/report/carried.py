@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from experiments.analysis.carried import VERDICTS, Carried, Verdict, carry_over
+from experiments.analysis.carried import VERDICTS, Carried, carry_over
 from experiments.folder import StudyFolder, read_folder
 from experiments.packs import is_pack, read_pack
-from experiments.report.family import FEWEST_TO_COMPARE, compared, groups
+from experiments.report.comparison import FEWEST_TO_COMPARE, compared, groups
 from experiments.report.results import Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
@@ -21,18 +21,10 @@ from jahs.comparison.steps import Steps, incumbents, on_grid
 from jahs.comparison.summaries import interval_text, number_text
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.tasks.definitions import TASKS
-from workshop.pages.document import Block, Section, Table, Text, answer
+from workshop.pages.document import Block, Table, Text, answer
 
-_TITLE: Final = "Does it carry over?"
 _GUESSED: Final = 100.0  # the error of a run without a result
 _STAGES: Final = (0.1, 0.2, 0.5, 1.0)  # of the budget
-_MEANING: Final[Mapping[Verdict, str]] = {
-    "carries over": "significant on both, same sign",
-    "same sign": "significant on this task alone, same sign",
-    "other sign": "significant on this task alone, other sign",
-    "reversed": "significant on both, opposite signs",
-    "only there": "significant on the real landscape alone",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +83,11 @@ def read_mean_runs(path: Path) -> MeanRuns:
     return MeanRuns(folder=folder, steps=found)
 
 
-def carried_section(results: Results, real: Path | None, control: Path | None = None) -> Section | None:
-    """Return what carries over from each task to the real landscape, or why that is not known.
+def carried_blocks(results: Results, real: Path | None, control: Path | None = None) -> Iterator[str | Block]:
+    """Yield what carries over from each task to the real landscape, or why that is not known.
 
     Args:
-        results: of a study with one objective on releases; None is returned for any other.
+        results: of a study with one objective on releases.
         real: the pack of the same study on an imported release, or None.
         control: the pack of the same study on its own tasks, without noise, or None.
 
@@ -103,14 +95,14 @@ def carried_section(results: Results, real: Path | None, control: Path | None = 
         ProtocolMismatch: a pack is of another study, or declares an arm differently.
         InvalidArgument, MissingData, CorruptFile, UnknownFormat: see `read_mean_runs`; or `real` has several tasks.
     """
-    if results.study.combinations or any(arm.world != "release" for arm in results.arms):
-        return None
+    yield "Does it carry over?"
     if real is None:
-        return _skipped(
-            f"no runs on the real landscape were given. `python -m experiments.run {results.study.name} --release "
-            "CIFAR10 --noise mean --out DIR` runs the study on an imported release of JAHS-Bench-201's CIFAR-10, "
-            "`experiments.pack` packs it, and `experiments.report --real PACK` adds it here."
+        yield Text(
+            "Not compared: no runs on the real landscape were given. `python -m experiments.run "
+            f"{results.study.name} --release CIFAR10 --noise mean --out DIR` runs the study on an imported release of "
+            "JAHS-Bench-201's CIFAR-10, `experiments.pack` packs it, and `experiments.report --real PACK` adds it here."
         )
+        return
     there, without = read_mean_runs(real), None if control is None else read_mean_runs(control)
     if len(there.folder.tasks) != 1:
         raise InvalidArgument(f"{real} has {', '.join(there.folder.tasks)}; give the pack of one imported release")
@@ -118,16 +110,16 @@ def carried_section(results: Results, real: Path | None, control: Path | None = 
         _check_same(results, runs)
     every = _compare(results, there, without)
     if not every:
-        return _skipped(
-            f"no chapter has two arms with {FEWEST_TO_COMPARE} seeds on a task and on the real landscape; run more "
-            "seeds."
+        yield Text(
+            f"Not compared: no chapter has two arms with {FEWEST_TO_COMPARE} seeds on a task and on the real "
+            "landscape; run more seeds."
         )
-    blocks = (*_answers(every), _budgets(every), _orders(every), *_findings(every), _about(there, every))
-    return Section(title=_TITLE, blocks=blocks)
-
-
-def _skipped(reason: str) -> Section:
-    return Section(title=_TITLE, blocks=(Text(f"Not compared: {reason}"),))
+        return
+    yield from _answers(every)
+    yield _budgets(every)
+    yield _orders(every)
+    yield from _findings(every)
+    yield _about(there, every)
 
 
 def _check_same(results: Results, runs: MeanRuns) -> None:
@@ -180,27 +172,20 @@ def _compare(results: Results, there: MeanRuns, without: MeanRuns | None) -> lis
     return found
 
 
-def _answers(every: Sequence[_Compared]) -> list[Block]:
-    blocks: list[Block] = []
+def _answers(every: Sequence[_Compared]) -> Iterator[Block]:
     for task in dict.fromkeys(each.task for each in every):
-        own = [each for each in every if each.task == task and not each.is_control]
+        own, controls = ([e for e in every if e.task == task and e.is_control == flag] for flag in (False, True))
         count = {verdict: sum(each.found[-1].count(verdict) for each in own) for verdict in VERDICTS}
         n = sum(count.values()) - count["only there"]
-        taus = "; ".join(f"{each.group} {_tau(each.found[-1])}" for each in own)
-        controls = "; ".join(
-            f"{each.group} {_tau(each.found[-1])}" for each in every if each.task == task and each.is_control
+        taus, without = ("; ".join(f"{each.group} {_tau(each.found[-1])}" for each in of) for of in (own, controls))
+        yield answer(
+            f"Kendall's τ between the orders on {TASKS[task].title} and on the real landscape: {taus}."
+            + (f" Without training noise on the task: {without}." if controls else "")
+            + f" Pairs of arms that differ on the task: {n}. On the real landscape, "
+            f"{count['carries over'] + count['same sign']} of them keep their sign, {count['carries over']} "
+            f"significantly, and {count['reversed']} are significantly reversed. Pairs that differ on the real "
+            f"landscape alone: {count['only there']}."
         )
-        blocks.append(
-            answer(
-                f"Kendall's τ between the orders on {TASKS[task].title} and on the real landscape: {taus}."
-                + (f" Without training noise on the task: {controls}." if controls else "")
-                + f" Pairs of arms that differ on the task: {n}. On the real landscape, "
-                f"{count['carries over'] + count['same sign']} of them keep their sign, {count['carries over']} "
-                f"significantly, and {count['reversed']} are significantly reversed. Pairs that differ on the real "
-                f"landscape alone: {count['only there']}."
-            )
-        )
-    return blocks
 
 
 def _tau(found: Carried) -> str:
@@ -220,45 +205,43 @@ def _budgets(every: Sequence[_Compared]) -> Table:
 
 
 def _orders(every: Sequence[_Compared]) -> Table:
-    rows = [
-        (
-            *(each.title, each.group, str(len(each.arms)), f"{each.seeds[0]} and {each.seeds[1]}"),
-            *(str(each.found[-1].count(verdict)) for verdict in VERDICTS),
-        )
-        for each in every
-    ]
     return Table(
         caption="Number of pairs of arms by their tests on the task and on the real landscape, at the end of the "
         "budget",
-        columns=("task", "arms", "number of arms", "seeds", *(_MEANING[verdict] for verdict in VERDICTS)),
-        rows=tuple(rows),
+        columns=("task", "arms", "number of arms", "seeds", *VERDICTS.values()),
+        rows=tuple(
+            (
+                *(each.title, each.group, str(len(each.arms)), f"{each.seeds[0]} and {each.seeds[1]}"),
+                *(str(each.found[-1].count(verdict)) for verdict in VERDICTS),
+            )
+            for each in every
+        ),
         n_labels=2,
     )
 
 
-def _findings(every: Sequence[_Compared]) -> list[Block]:
-    rows = [
+def _findings(every: Sequence[_Compared]) -> Iterator[Block]:
+    rows = tuple(
         (
-            *(each.task, each.group, each.arms[one.one].title, each.arms[one.other].title, _MEANING[one.verdict]),
+            *(each.task, each.group, each.arms[one.one].title, each.arms[one.other].title, VERDICTS[one.verdict]),
             *(f"{one.here:+.2f}", f"{one.there:+.2f}"),
         )
         for each in every
         if not each.is_control
-        for one in sorted(each.found[-1].findings, key=lambda found: VERDICTS.index(found.verdict))
-    ]
-    return [
-        Table(
+        for one in sorted(each.found[-1].findings, key=lambda found: [*VERDICTS].index(found.verdict))
+    )
+    if rows:
+        yield Table(
             caption="Every pair that differs on a task or on the real landscape, finding by finding. The first arm is "
             "the better one on the landscape where the pair differs, on this task if on both",
             columns=(
                 *("task", "arms", "better arm", "other arm", "finding", "mean difference on this task (points)"),
                 "on the real landscape (points)",
             ),
-            rows=tuple(rows),
+            rows=rows,
             n_labels=5,
             is_folded=True,
         )
-    ] * bool(rows)
 
 
 def _about(there: MeanRuns, every: Sequence[_Compared]) -> Text:

@@ -8,15 +8,9 @@ from typing import Final
 import numpy as np
 
 from experiments.analysis.fronts import attainment_surface, igd_plus
-from experiments.report.family import compared, curve
+from experiments.report.comparison import compared, comparison_blocks, curve
 from experiments.report.results import Results
-from experiments.report.single import (
-    comparison_blocks,
-    no_common_seed,
-    summary_text,
-    time_figure,
-    time_grid,
-)
+from experiments.report.single import no_common_seed, summary_text, time_figure, time_grid
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid, regret_area

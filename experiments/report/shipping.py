@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.packs import season_of
-from experiments.report.family import curve
+from experiments.report.comparison import curve
 from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import test_errors
 from experiments.study import Arm

@@ -9,14 +9,13 @@ from typing import Final
 import numpy as np
 
 from experiments.analysis.speedups import Speedup, geometric_mean
-from experiments.report.comparison import draw_comparison
-from experiments.report.family import compared
+from experiments.report.comparison import compared, comparison_blocks
 from experiments.report.results import Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import HOLDS, Comparison, mean_ranks
+from jahs.comparison.ranks import mean_ranks
 from jahs.comparison.steps import on_grid, regret_area
-from jahs.comparison.summaries import Summary, digits_for, estimate_text, mean_interval, number_text, p_text, summarize
+from jahs.comparison.summaries import Summary, digits_for, estimate_text, mean_interval, number_text, summarize
 from jahs.errors import MissingData, UnknownName
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text
@@ -75,45 +74,6 @@ def time_figure(
         curves.append(Curve(title=arm.title, x=grid, y=middle, low=low, high=high, number=number))
     drawing = draw_curves(curves, x_label=TIME_LABEL, y_label=y_label, x_scale="log", y_limits=y_limits)
     return Figure(name=name, caption=caption, alt=alt, drawing=drawing)
-
-
-def comparison_blocks(arms: Sequence[Arm], found: Comparison, *, what: str, key: str) -> list[Block]:
-    """Return the critical-difference diagram of final values and the table of all pairs."""
-    n_differ = sum(pair.differs for pair in found.pairs)
-    on_refits = f" and the same sign on at least {100 * HOLDS:.0f} % of the refits"
-    has_refits = any(pair.holds is not None for pair in found.pairs)
-    order = np.argsort(found.mean_ranks)
-    quantity, _, unit = what.partition(" (")
-    figure = Figure(
-        name=f"{key}-difference",
-        caption=f"Critical differences of the final {quantity}. Friedman's test of all arms: "
-        f"p = {p_text(found.p_friedman)}. {n_differ} of {len(found.pairs)} pairs differ; bars join arms that do not. "
-        f"Pairs differ with a significant signed-rank test of Wilcoxon on {found.n_blocks} paired seeds (α = "
-        f"{found.alpha:g}, Holm's correction over all {found.n_family} pairs of the study){on_refits * has_refits}.",
-        alt="Mean ranks: " + ", ".join(f"{arms[i].title} {found.mean_ranks[i]:.2f}" for i in order),
-        drawing=draw_comparison(found, [arm.title for arm in arms], numbers=range(len(arms))),
-    )
-    digits = 2 if unit == "points)" else 4
-    rows = [
-        (
-            *(arms[pair.one].title, arms[pair.other].title, f"{pair.difference:+.{digits}f}"),
-            *(f"{pair.superiority:.2f}", p_text(pair.p), p_text(pair.p_holm)),
-            "–" if pair.holds is None else f"{100 * pair.holds:.0f} %",
-            "yes" if pair.differs else "no",
-        )
-        for pair in found.pairs
-    ]
-    table = Table(
-        caption=f"Wilcoxon's signed-rank test of the final {quantity}, for all pairs of arms, with effect sizes",
-        columns=(
-            *("arm", "other arm", "median difference" + (f" ({unit}" if unit else ""), "better in a share of seeds"),
-            *("p-value", "p-value (Holm)", "same sign on refits", "differs"),
-        ),
-        rows=tuple(rows),
-        n_labels=2,
-        is_folded=True,
-    )
-    return [figure, table]
 
 
 def test_errors(results: Results, task: str, arm: Arm, seeds: Sequence[int]) -> Floats:

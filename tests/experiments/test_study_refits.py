@@ -11,8 +11,7 @@ import pytest
 import experiments.studies
 import jahs
 from experiments.report.__main__ import main as report
-from experiments.report.family import compared, finals
-from experiments.report.refits import variance_shares
+from experiments.report.comparison import compared, finals, variance_shares
 from experiments.report.results import read_results
 from experiments.run import main
 from jahs.comparison.views import open_view

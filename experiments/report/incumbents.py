@@ -1,0 +1,136 @@
+"""The final incumbents of a study: their errors, queried again from the release, and as trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from experiments.report.results import RepetitionResult, Results
+from experiments.report.single import summary_text, test_errors
+from experiments.retrain import RECORD, Incumbent, read_record
+from experiments.study import Arm
+from jahs.comparison.summaries import digits_for, number_text, summarize
+from jahs.errors import CorruptFile
+from workshop.pages.document import Block, Table, Text, answer
+
+_RELATIVE: Final = 1e-5
+
+
+def leaderboard_blocks(results: Results) -> Iterator[str | Block]:
+    """Yield a table for each task. The accuracy of every incumbent must equal the one in its log.
+
+    Raises:
+        CorruptFile: a log contradicts its release.
+    """
+    yield "Leaderboard"
+    yield Text(
+        "The errors of all final incumbents were queried again from the release and match the logs. "
+        "`jahs leaderboard` checks every trial, also of other people's logs."
+    )
+    for task in results.tasks:
+        found = {arm: of for arm in results.arms if (of := [one for one in results.of(task, arm) if one.configs])}
+        rows = sorted((_row(results, task, arm, of) for arm, of in found.items()), key=lambda row: row[0])
+        yield Table(
+            caption=f"{task}: mean errors of final incumbents, mean ± standard error and median over seeds; by "
+            "validation error",
+            columns=(
+                *("place", "arm", "optimiser", "validation error (%)", "median", "test error (%)"),
+                "seeds with a result",
+            ),
+            rows=tuple((str(place), *texts) for place, (_, texts) in enumerate(rows, start=1)),
+            n_labels=3,
+        )
+
+
+def _row(results: Results, task: str, arm: Arm, found: Sequence[RepetitionResult]) -> tuple[float, tuple[str, ...]]:
+    """Return the mean validation error of the incumbents of an arm, and its row."""
+    _check(results, task, arm, found)
+    valid = summarize(np.array([result.incumbents.values[-1] for result in found]))
+    test = summarize(test_errors(results, task, arm, [result.repetition.seed for result in found]))
+    texts = (
+        *(_title(arm), arm.optimizer, summary_text(valid)),
+        *(number_text(float(valid.median), digits_for(float(valid.se))), summary_text(test)),
+        f"{len(found)}/{len(results.of(task, arm))}",
+    )
+    return float(valid.mean), texts
+
+
+def _title(arm: Arm) -> str:
+    return f"{arm.chapter}: {arm.title}" if arm.chapter else arm.title
+
+
+def _check(results: Results, task: str, arm: Arm, found: Sequence[RepetitionResult]) -> None:
+    """Refuse logs whose last incumbents have other errors than the release says."""
+    seeds = np.array([result.repetition.seed for result in found])
+    answers = results.bench[task].query_many(
+        [result.configs[-1] for result in found],
+        seed=seeds if results.study.noise == "seeded" else None,
+        metrics=("valid_acc",),
+    )
+    said, asked = np.array([result.observed for result in found]), 100.0 - answers["valid_acc"]
+    wrong = np.flatnonzero(~np.isclose(said, asked, rtol=_RELATIVE, atol=_RELATIVE))
+    if wrong.size:
+        i = int(wrong[0])
+        raise CorruptFile(
+            f"{task}/{arm.name}/seed-{seeds[i]:04d}.jsonl has an incumbent with {said[i]} % validation error, but the "
+            f"release has {asked[i]} %; {wrong.size} logs of this arm do not match their release"
+        )
+
+
+def retrained_blocks(results: Results, record: Path | None = None) -> Iterator[str | Block]:
+    """Yield the trained incumbents of a study; nothing where none is recorded.
+
+    Args:
+        record: the record of `experiments.retrain`; None: the one in the study's folder, if there is one.
+
+    Raises:
+        MissingData: the named record does not exist.
+        CorruptFile: it is damaged, or of another study.
+    """
+    path = record or results.folder.path / RECORD
+    if record is None and not path.is_file():
+        return
+    releases = {task: facts.release for task, facts in results.folder.tasks.items()}
+    every = read_record(path, study=results.study.name, releases=releases)
+    found = [one for one in every if one.trained and one.task in results.tasks]
+    if not found:
+        return
+    n_trained = sum(len(one.trained) for one in found)
+    apart = np.array([np.mean([*one.trained.values()]) - one.predicted for one in found])
+    sd = np.array([_noise_sd(results, one) for one in found])
+    in_sd = f", {(apart / sd).mean():+.2f} standard deviations between trainings of one config"
+    in_sd = in_sd if np.isfinite(sd).all() else ""
+    titles = {arm.name: _title(arm) for arm in results.arms}
+    yield "As trained"
+    yield answer(
+        f"{len(found)} of the best incumbents were trained, {n_trained} times in all. Their validation error is "
+        f"{apart.mean():+.2f} points from the predicted mean on average{in_sd}."
+    )
+    yield Table(
+        caption="Validation errors of final incumbents, in percent: predicted means, and trainings with new seeds. A "
+        "positive difference means that trainings are worse than predicted",
+        columns=(
+            *("task", "found by", "predicted", "trained", "difference of means (points)"),
+            "difference (sd between trainings)",
+        ),
+        rows=tuple(
+            (
+                *(one.task, titles.get(one.arm, one.arm), f"{one.predicted:.2f}"),
+                ", ".join(f"{error:.2f}" for _, error in sorted(one.trained.items())),
+                *(f"{difference:+.2f}", number_text(difference / of_noise)),
+            )
+            for one, difference, of_noise in zip(found, apart.tolist(), sd.tolist(), strict=True)
+        ),
+        n_labels=2,
+    )
+
+
+def _noise_sd(results: Results, one: Incumbent) -> float:
+    """Return the standard deviation between trainings of an incumbent; NaN if its release does not know it."""
+    if not results.folder.tasks[one.task].n_refits:
+        return float("nan")
+    prediction = results.bench[one.task].predict(one.config, metrics=("valid_acc",))
+    return float(prediction.noise_sd["valid_acc"])
