@@ -1,4 +1,7 @@
-"""The page of the study `multiobjective`: hypervolume over time, IGD+ to the front, attainment surfaces."""
+"""The page of the study `multiobjective`: hypervolume over time, IGD+ to the front, attainment surfaces.
+
+All objectives are minimised.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,12 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.fronts import attainment_surface, igd_plus
 from experiments.report.comparison import compared, comparison_blocks, curve
 from experiments.report.results import Results
 from experiments.report.single import no_common_seed, summary_text, time_figure, time_grid
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.steps import Steps, on_grid, regret_area
+from jahs.comparison.steps import on_grid, regret_area
 from jahs.comparison.summaries import digits_for, number_text, summarize
 from jahs.errors import MissingData, UnknownName
 from jahs.queries.references import Front
@@ -48,45 +50,39 @@ def multiobjective_blocks(results: Results) -> Iterator[str | Block]:
                 yield from _blocks(results, task, arms, names)
 
 
-def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, ...]) -> list[Block]:
-    bench = results.bench[task]
+def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, ...]) -> Iterator[Block]:
     try:
-        front = bench.front(names)
+        front = results.bench[task].front(names)
     except (MissingData, UnknownName) as err:
-        return [Text(f"The release has no frozen reference point: {err}")]
+        yield Text(f"The release has no frozen reference point: {err}")
+        return
     seeds = results.seeds(task, arms)
     if not seeds:
-        return [no_common_seed(arms)]
+        yield no_common_seed(arms)
+        return
     key = f"{task}-{names[1]}".replace("_", "-")
-    share = {arm.name: [curve(results, task, arm, r) for r in results.of(task, arm, seeds)] for arm in arms}
-    points = {arm.name: [r.points(names)[1] for r in results.of(task, arm, seeds)] for arm in arms}
+    share = [[curve(results, task, arm, r) for r in results.of(task, arm, seeds)] for arm in arms]
+    points = [[r.points(names)[1] for r in results.of(task, arm, seeds)] for arm in arms]
     grid = time_grid(results)
-    values = -np.stack([np.nan_to_num(on_grid(share[arm.name], grid)) for arm in arms])  # no point: no volume
-    summaries = [summarize(of_arm) for of_arm in values]
-    blocks: list[Block] = [
-        answer(_answer(arms, values[:, :, -1])),
-        time_figure(
-            arms,
-            summaries,
-            grid,
-            name=f"{key}-hypervolume",
-            caption=f"Hypervolume so far as a share of the reference front's: mean over {len(seeds)} seeds and "
-            f"standard error. The reference point is {_point_text(front.reference_point, names)}.",
-            alt="Hypervolume rising over simulated time, one curve for each optimiser.",
-            y_label="share of the front's hypervolume",
-        ),
-        _attainment_figure(arms, points, front.F, names, key=key),
-    ]
+    values = -np.stack([np.nan_to_num(on_grid(of_arm, grid)) for of_arm in share])  # no point: no volume
+    yield answer(_answer(arms, values[:, :, -1]))
+    yield time_figure(
+        arms,
+        [summarize(of_arm) for of_arm in values],
+        grid,
+        name=f"{key}-hypervolume",
+        caption=f"Hypervolume so far as a share of the reference front's: mean over {len(seeds)} seeds and standard "
+        f"error. The reference point is {_point_text(front.reference_point, names)}.",
+        alt="Hypervolume rising over simulated time, one curve for each optimiser.",
+        y_label="share of the front's hypervolume",
+    )
+    yield _attainment_figure(arms, points, front.F, names, key=key)
     if found := compared(results).get((task, tuple(arm.name for arm in arms))):
-        blocks += comparison_blocks(arms, found, what="missing share of hypervolume", key=key)
+        yield from comparison_blocks(arms, found, what="missing share of hypervolume", key=key)
+    # The area under the curve of the missing share; the shares are minus those of the hypervolume.
     budget = float(results.study.n_evaluations)
-    areas = [[_area(steps, budget=budget) for steps in share[arm.name]] for arm in arms]
-    return [*blocks, _table(arms, values[:, :, -1], areas, points, front)]
-
-
-def _area(share: Steps, *, budget: float) -> float:
-    """Return the normalised area under the curve of the missing share; the share is minus the hypervolume's."""
-    return 100 * regret_area(share, best=-1.0, guess=0.0, budget=budget)
+    areas = [[100 * regret_area(steps, best=-1.0, guess=0.0, budget=budget) for steps in of_arm] for of_arm in share]
+    yield _table(arms, values[:, :, -1], areas, points, front)
 
 
 def _answer(arms: Sequence[Arm], final: Floats) -> str:
@@ -99,23 +95,21 @@ def _table(
     arms: Sequence[Arm],
     final: Floats,
     areas: Sequence[Sequence[float]],
-    points: dict[str, list[Floats]],
+    points: Sequence[Sequence[Floats]],
     front: Front,
 ) -> Table:
     rows = []
-    for arm, values, area in sorted(zip(arms, final, areas, strict=True), key=lambda pair: -pair[1].mean()):
-        distances = np.array(
-            [igd_plus(F, front=front.F, ideal=front.ideal, nadir=front.nadir) for F in points[arm.name]]
-        )
+    every = sorted(zip(arms, final, areas, points, strict=True), key=lambda each: -each[1].mean())
+    for arm, values, area, of_arm in every:
+        distances = np.array([igd_plus(F, front=front.F, ideal=front.ideal, nadir=front.nadir) for F in of_arm])
         known = distances[np.isfinite(distances)]
-        volume, distance = summarize(values), summarize(known) if known.size else None
+        volume = summarize(values)
         rows.append(
             (
-                arm.title,
-                summary_text(volume),
+                *(arm.title, summary_text(volume)),
                 number_text(float(volume.median), digits_for(float(volume.se), usual=4)),
                 summary_text(summarize(np.array(area))),
-                summary_text(distance) if distance else "–",
+                summary_text(summarize(known)) if known.size else "–",
                 f"{known.size}/{len(values)}",
             )
         )
@@ -133,15 +127,15 @@ def _table(
 
 def _attainment_figure(
     arms: Sequence[Arm],
-    points: dict[str, list[Floats]],
+    points: Sequence[Sequence[Floats]],
     front: Floats,
     names: tuple[str, ...],
     *,
     key: str,
 ) -> Figure:
     curves = []
-    for number, arm in enumerate(arms):
-        surfaces = [attainment_surface(points[arm.name], share=share) for share in (0.5, 0.25, 0.75)]
+    for number, (arm, of_arm) in enumerate(zip(arms, points, strict=True)):
+        surfaces = [attainment_surface(of_arm, share=share) for share in (0.5, 0.25, 0.75)]
         middle = surfaces[0]
         x = np.unique(np.concatenate([surface[:, 1] for surface in surfaces]))
         low, high = (_error_at(surface, x) for surface in surfaces[1:])
@@ -173,3 +167,35 @@ def _error_at(surface: Floats, costs: Floats) -> Floats:
 def _point_text(point: Floats, names: Sequence[str]) -> str:
     parts = [f"{value:.4g} {METRICS[name].unit}" for value, name in zip(point.tolist(), names, strict=True)]
     return " and ".join(parts)
+
+
+def igd_plus(F: Floats, *, front: Floats, ideal: Floats, nadir: Floats) -> float:
+    """Return IGD+ of points to a front, objectives scaled from ideal (0) to nadir (1); inf without points."""
+    import moocore  # type: ignore[import-untyped]  # ships no types
+
+    if not len(F):
+        return float("inf")
+    span = np.where(nadir > ideal, nadir - ideal, 1.0)
+    return float(moocore.igd_plus((F - ideal) / span, ref=(front - ideal) / span))
+
+
+def attainment_surface(sets: Sequence[Floats], *, share: float) -> Floats:
+    """Return the corners (k, 2) of the region that at least `share` of the sets attain, by the first objective.
+
+    A set attains a point if it has a point at least as good in both objectives. A share of 0.5 gives the median
+    attainment surface.
+    """
+    n_needed = int(np.ceil(round(share * len(sets), 9)))
+    x = np.unique(np.concatenate([F[:, 0] for F in sets]))
+    attained = np.stack([_best_second(F, x) for F in sets])  # (n_sets, n_x)
+    y = np.sort(attained, axis=0)[n_needed - 1]
+    is_corner = np.isfinite(y)
+    is_corner[1:] &= y[1:] < y[:-1]
+    return np.stack([x[is_corner], y[is_corner]], axis=1)
+
+
+def _best_second(F: Floats, x: Floats) -> Floats:
+    """Return the best second objective among points whose first is at most x; inf without such points."""
+    order = np.lexsort((F[:, 1], F[:, 0]))
+    best = np.concatenate([[np.inf], np.minimum.accumulate(F[order, 1])])
+    return np.asarray(best[np.searchsorted(F[order, 0], x, side="right")])

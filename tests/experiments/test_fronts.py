@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.analysis.fronts import attainment_surface, igd_plus
+from experiments.report.multiobjective import attainment_surface, igd_plus
 from jahs.comparison.steps import hypervolume_over_time
 from jahs.errors import InvalidArgument
 
