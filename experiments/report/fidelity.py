@@ -8,16 +8,16 @@ from typing import Any, Final
 import numpy as np
 from scipy import stats
 
-from experiments.analysis.speedups import speedup
 from experiments.report.results import Results
-from experiments.report.single import overview, speedup_text
+from experiments.report.single import overview
+from experiments.report.speedups import speedup_of_arms, speedup_text
+from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST
 from jahs.queries.views import View
 from jahs.spaces.columns import Columns
 from jahs.spaces.space import space
-from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, answer
 from workshop.pages.drawing import Curve, draw_curves
 
@@ -38,7 +38,7 @@ def fidelity_blocks(results: Results) -> Iterator[str | Block]:
         yield f"{chapter[0].upper()}{chapter[1:]} against black-box search"
         for task in results.tasks:
             if plain:
-                yield from _speedup_blocks(results, task, plain[0].name, [arm.name for arm in arms])
+                yield from _speedup_answer(results, task, plain[0], arms)
             yield from overview(results, task, (*plain, *arms), key=f"{task}-{arms[0].optimizer}".replace("_", "-"))
 
 
@@ -114,23 +114,15 @@ def _correlation_blocks(bench: Benchmark) -> Iterator[Block]:
     )
 
 
-def _speedup_blocks(results: Results, task: str, plain: str, names: list[str]) -> list[Block]:
-    slow = results.study.arm(plain)
-    guess = TASKS[task].chance_error
-    parts = []
-    for name in names:
-        arm = results.study.arm(name)
-        seeds = results.seeds(task, (slow, arm))
-        base = results.steps(task, slow, seeds)
-        if len(seeds) > 1 and all(len(s.times) for s in base):
-            found = speedup(
-                results.steps(task, arm, seeds), base, budget=float(results.study.n_evaluations), guess=guess
-            )
-            parts.append(f"{arm.title} {speedup_text([found])}")
-    said = "Speed-up to the final mean validation error of random search, with 95 % bootstrap intervals: "
-    bounds = (
-        " (≤ marks an upper bound: the arm, or more than 2.5 % of its resamples, does not reach it within the budget)"
-        if "≤" in "".join(parts)
-        else ""
-    )
-    return [answer(f"{said}{'; '.join(parts)}{bounds}.")] if parts else []
+def _speedup_answer(results: Results, task: str, slow: Arm, arms: Sequence[Arm]) -> Iterator[Block]:
+    found = ((arm, speedup_of_arms(results, task, arm, slow)) for arm in arms)
+    parts = [f"{arm.title} {speedup_text([each])}" for arm, each in found if each is not None]
+    if parts:
+        said = "Speed-up to the final mean validation error of random search, with 95 % bootstrap intervals: "
+        bounds = (
+            " (≤ marks an upper bound: the arm, or more than 2.5 % of its resamples, does not reach it within the "
+            "budget)"
+            if "≤" in "".join(parts)
+            else ""
+        )
+        yield answer(f"{said}{'; '.join(parts)}{bounds}.")

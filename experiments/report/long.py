@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.speedups import Speedup, speedup
 from experiments.report.results import Results
 from experiments.report.single import no_common_seed, overview, summary_text
+from experiments.report.speedups import Speedup, speedup
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid

@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.speedups import Speedup, geometric_mean
 from experiments.report.comparison import compared, comparison_blocks
 from experiments.report.results import Results
 from experiments.study import Arm
@@ -90,15 +89,6 @@ def test_errors(results: Results, task: str, arm: Arm, seeds: Sequence[int]) -> 
 def summary_text(found: Summary) -> str:
     """Return mean ± standard error for a table."""
     return estimate_text(float(found.mean), float(found.se))
-
-
-def speedup_text(found: Sequence[Speedup]) -> str:
-    """Return the geometric mean of speed-ups over tasks and its interval; ≤ marks an upper bound."""
-    interval = geometric_mean(found)
-    digits = 1 if interval.value >= 1 or not np.isfinite(interval.value) else 2
-    value, low, high = (f"{x:.{digits}f}" for x in (interval.value, interval.low, interval.high))
-    signs = ("≤ " if is_any else "" for is_any in (any(s.is_bound for s in found), any(s.is_low_bound for s in found)))
-    return f"{next(signs)}{value}× ({next(signs)}{low} to {high})"
 
 
 def error_limits(values: Floats) -> tuple[float, float] | None:

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from experiments.analysis.speedups import geometric_mean, speedup
 from experiments.report.long import _gain_text
-from experiments.report.single import speedup_text
+from experiments.report.speedups import geometric_mean, speedup, speedup_text
 from jahs.comparison.steps import Steps
 
 

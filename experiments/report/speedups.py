@@ -12,9 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.report.results import Results
+from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid, union_grid
 from jahs.comparison.summaries import LEVEL, N_RESAMPLES, Interval, percentile_interval
+from jahs.tasks.definitions import TASKS
 
 _SLACK = 1e-9  # means of equal values may differ in their last bits
 
@@ -82,3 +85,23 @@ def geometric_mean(speedups: Sequence[Speedup]) -> Interval:
     value = np.exp(np.mean([np.log(s.interval.value) for s in speedups]))
     resampled = np.exp(np.mean([np.log(s.resampled) for s in speedups], axis=0))
     return percentile_interval(float(value), resampled)
+
+
+def speedup_of_arms(results: Results, task: str, fast: Arm, slow: Arm) -> Speedup | None:
+    """Return the speed-up of an arm on a task, over the seeds that both have; None for fewer than two, or without a
+    result of the slow arm with each."""
+    seeds = results.seeds(task, (fast, slow))
+    steps = results.steps(task, slow, seeds)
+    if len(seeds) < 2 or not all(len(of_seed.times) for of_seed in steps):
+        return None
+    budget, guess = float(results.study.n_evaluations), TASKS[task].chance_error
+    return speedup(results.steps(task, fast, seeds), steps, budget=budget, guess=guess)
+
+
+def speedup_text(found: Sequence[Speedup]) -> str:
+    """Return the geometric mean of speed-ups over tasks and its interval; ≤ marks an upper bound."""
+    interval = geometric_mean(found)
+    digits = 1 if interval.value >= 1 or not np.isfinite(interval.value) else 2
+    value, low, high = (f"{x:.{digits}f}" for x in (interval.value, interval.low, interval.high))
+    signs = ("≤ " if is_any else "" for is_any in (any(s.is_bound for s in found), any(s.is_low_bound for s in found)))
+    return f"{next(signs)}{value}× ({next(signs)}{low} to {high})"
