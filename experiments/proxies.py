@@ -1,28 +1,380 @@
-"""Write the page of the zero-cost proxies from whatever has been scored so far.
+"""Write the page of the zero-cost proxies: how they order configs, where the top weighs most, what they are good for.
+
+Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
 
     python -m experiments.proxies --out out/proxies
 
-`pipeline.proxies` scores the configs of folders of runs, and `experiments.nasbench201` cells of NAS-Bench-201.
+`pipeline.proxies` scores the configs of folders of runs, and `experiments.nasbench201` cells of NAS-Bench-201. The page
+shows whatever has been scored so far.
 """
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from experiments.analysis.proxy_tasks import read_scored
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing, summary, with_references
+from experiments.analysis.proxy_tasks import ScoredTask, read_scored
+from experiments.analysis.proxy_uses import N_SCORED, SIZES, gains_of_features, halvings
 from experiments.report.build import page_parser, run_page
-from experiments.report.proxies_page import proxies_document
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, number_text
 from jahs.errors import InvalidArgument
 from jahs.files.sealed_json import read_sealed
+from jahs.tasks.definitions import caveats_of
+from splits.kinship import fidelity_groups, group_name
 from workshop.folders import commit_fact, versions_fact
-from workshop.pages.document import Document
+from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.drawing import draw_estimates
+from workshop.ranks import kendall_tau, spearman
+from workshop.real_landscape import N_CELLS
 
 _COMMAND: Final = "experiments.proxies"
 _RUNS: Final = (Path("data/fashion_mnist_mini/runs"), Path("data/cifar10_mini/runs"))
-_CELLS: Final = Path("data/nasbench201/agreement.json")
+_CELLS_FILE: Final = Path("data/nasbench201/agreement.json")
+
+_Summary = Mapping[str, Mapping[str, Mapping[str, float | None]]]
+_Cells = Mapping[str, Any]  # Any: JSON, the saved comparison of NAS-Bench-201
+
+_FEWEST: Final = 20
+_CELLS: Final = "cells"
+_TOLERANCE: Final = 0.08
+_BEST: Final = SHARES[0]
+_FEWEST_IN_GROUP: Final = 10
+
+_ABOUT: Final = f"""A missing score ranks last; `ntk` ranks the largest condition number first, as the others do, and
+    "ntk, least first" the other way round. **Webber** is the rank-biased overlap of Webber, Moffat and Zobel (2010),
+    truncated and divided by its maximum; **benchmark** is equation 5 of the zero-cost benchmark, whose weight of depth
+    d is p^(d-1) d instead of p^(d-1). For each, p is such that the best {", ".join(f"{100 * s:g} %" for s in SHARES)}
+    have 90 % of Webber's weight (their equation 21, not the benchmark's equation 4). Brackets: 95 % bootstrap interval
+    over configs of the mean over seeds. ±: standard deviation over seeds, which draw weights and batch."""
+
+_ABOUT_USES: Final = f"""Accuracy models are forests of the same features as the release's, at the last epoch, fitted
+    and scored in five folds, twice; configs of the test part take no part. The difference is with proxies less
+    without, ± its standard error over folds. Sizes: {", ".join(f"{n:,}" for n in SIZES)} training configs."""
+
+_ABOUT_HALVING: Final = f"""Successive halving (eta 3) over recorded trainings, 500 repetitions. Plain halving starts
+    with {N_SCORED // 3} random configs. With a zeroth rung, a proxy scores {N_SCORED} configs with one seed, and its
+    best ones start; their number shrinks until everything, the scoring included, costs no more than plain halving."""
+
+
+_ABOUT_NTK: Final = """`ntk` differs because of BatchNorm. On 60 cells of this sample, rho is -0.71 with BatchNorm in
+    training mode, as here, and -0.13 in evaluation mode, in which an untrained network does not normalise. Batches of
+    16 or 64 images (-0.58 and -0.67), Kaiming's initialisation (-0.67), and networks of N=1 and W=4 (-0.72) do not
+    explain it (`python -m tests.benchmarks.ntk_variants`; cells without a score are left out)."""
+
+
+class _World(NamedTuple):
+    """One data set with the agreement of every score, by slice."""
+
+    title: str
+    n: int
+    found: _Summary
+
+
+class _Orders(NamedTuple):
+    """Agreement of the proxies' order by Spearman's rho with that by an overlap, and the best proxy of each."""
+
+    title: str
+    form: str
+    share: float
+    tau: float
+    best: tuple[str, str]
+
+
+def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Document:
+    if n_resamples < 0:
+        raise InvalidArgument(f"resamples={n_resamples} must be at least 0")
+    tasks = [read_scored(folder) for folder in runs]
+    cells = read_sealed(saved) if saved.exists() else None
+    scorers = {version for of in tasks for version in of.versions}
+    scorers |= {version for key in ("torch", "machine") for version in (cells or {}).get(key, ())}
+    known = [of for of in tasks if len(of.accuracy) >= _FEWEST]
+    worlds = [_world(of.task.title, of, np.ones(len(of.accuracy), np.bool_), n_resamples) for of in known]
+    if cells is not None:
+        worlds = [_World(cells["title"], cells["n_sample"], cells["sample"]), *worlds]
+    orders = _orders(worlds)
+    sections = [
+        *_counts(tasks, cells),
+        *_orders_section(orders),
+        *_paper(cells),
+        *(block for world in worlds for block in _agreement(world)),
+        *(block for of in known for block in _slices(of, n_resamples)),
+        *_features(known),
+        *_halving(known),
+        *_seconds(tasks, cells),
+    ]
+    return Document(
+        title="Zero-cost proxies",
+        caveats=caveats_of([of.task for of in tasks]),
+        subtitle=" ".join(_findings(orders, cells)) or f"No data set has {_FEWEST} scored configs yet.",
+        sections=sections_of(sections),
+        facts=(commit_fact(), ("scored with torch, on", ", ".join(sorted(scorers))), versions_fact()),
+    )
+
+
+def _world(title: str, task: ScoredTask, mask: NDArray[np.bool_], n_resamples: int) -> _World:
+    scores = {name: values[:, mask] for name, values in {**with_references(task.scores), **task.baselines}.items()}
+    return _World(title, int(mask.sum()), summary(scores, task.accuracy[mask, -1], n_resamples=n_resamples))
+
+
+def _counts(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str | Block]:
+    yield "What has been scored"
+    rows = []
+    if cells is not None:
+        missing = sum(cells["n_missing"].values())
+        rows.append((cells["title"], str(cells["n_scored"]), f"{N_CELLS:,}", str(cells["n_seeds"]), str(missing)))
+    for task in tasks:
+        n_seeds = len(next(iter(task.scores.values())))
+        missing = sum(int(np.isnan(values).sum()) for values in task.scores.values())
+        rows.append((task.task.title, f"{len(task.accuracy):,}", f"{task.n_recorded:,}", str(n_seeds), str(missing)))
+    columns = ("data set", "scored configs", "of", "seeds", "missing scores")
+    yield Table(caption="", columns=columns, rows=tuple(rows))
+    yield Text("A data set with fewer than 20 scored configs is left out below.")
+
+
+def _orders(worlds: Sequence[_World]) -> list[_Orders]:
+    """Compare the order of the proxies by Spearman's rho with that by every overlap."""
+    found = []
+    for world in worlds:
+        names = [name for name in world.found if name in PAPER or name == "naswot"]
+        rho = np.array([_value(world.found, name, "spearman") for name in names])
+        for form in ("webber", "benchmark"):
+            for share in SHARES:
+                overlap = np.array([_value(world.found, name, f"{form}_{share:g}") for name in names])
+                is_known = np.isfinite(rho) & np.isfinite(overlap)
+                if is_known.any():
+                    tau = kendall_tau(rho[is_known], overlap[is_known])
+                    best = (names[int(np.nanargmax(rho))], names[int(np.nanargmax(overlap))])
+                    found.append(_Orders(world.title, form, share, tau, best))
+    return found
+
+
+def _findings(orders: Sequence[_Orders], cells: _Cells | None) -> Iterator[str]:
+    if cells is not None and cells["n_sample"] >= _FEWEST:
+        inside = [
+            name
+            for name, (paper, _) in PAPER.items()
+            if abs(_value(cells["sample"], name, "spearman") - paper) <= _TOLERANCE
+        ]
+        yield (
+            f"On {cells['n_sample']} cells of NAS-Bench-201, the rank correlation with accuracy is within {_TOLERANCE} "
+            f"of the zero-cost benchmark's for {len(inside)} of {len(PAPER)} proxies."
+        )
+    top = [each for each in orders if (each.form, each.share) == ("benchmark", _BEST)]
+    said = "; ".join(f"{each.tau:.2f} on {each.title} ({_best_text(*each.best)})" for each in top)
+    if said:
+        yield (
+            "The paper's main claim is that Spearman's rho and rank-biased overlap order the proxies differently at "
+            "the top. Kendall's tau (1: the same order) between the two orders of 13 proxies at the top "
+            f"{100 * _BEST:g} % is {said}."
+        )
+
+
+def _best_text(by_rho: str, by_overlap: str) -> str:
+    if by_rho == by_overlap:
+        return f"best by both: {by_rho}"
+    return f"best by rho: {by_rho}; by overlap: {by_overlap}"
+
+
+def _orders_section(orders: Sequence[_Orders]) -> Iterator[str | Block]:
+    yield "Do Spearman and rank-biased overlap agree on the best proxy?"
+    if orders:
+        yield Text(_ABOUT)
+        yield Table(
+            caption="Orders of the 13 proxies",
+            columns=("data set", "overlap", "tau of the two orders", "best by Spearman", "best by overlap"),
+            rows=tuple(
+                (each.title, f"{each.form}, top {100 * each.share:g} %", number_text(each.tau), *each.best)
+                for each in orders
+            ),
+            n_labels=2,
+        )
+
+
+def _paper(cells: _Cells | None) -> Iterator[str | Block]:
+    if cells is None or cells["n_sample"] < _FEWEST:
+        return
+    yield "NAS-Bench-201 beside the zero-cost benchmark"
+    rows = []
+    for name, (paper, paper_top) in PAPER.items():
+        overall, top = cells["sample"][name]["spearman"], cells["best"][name]["spearman"]
+        difference = number_text(_value(cells["sample"], name, "spearman") - paper)
+        rows.append((name, _estimate(overall), f"{paper:.2f}", difference, _estimate(top), f"{paper_top:.2f}"))
+    yield Table(
+        caption="Spearman's rho with CIFAR-10 test accuracy after 200 epochs: over "
+        f"{cells['n_sample']} cells stratified by accuracy, and over the {cells['n_top']} scored cells of the true "
+        "top 1 % of all 15,625. The paper's columns are over the whole space",
+        columns=("proxy", "all cells", "paper", "difference", "top 1 %", "paper, top 1 %"),
+        rows=tuple(rows),
+    )
+    yield Text(_ABOUT_NTK)
+
+
+def _agreement(world: _World) -> Iterator[str | Block]:
+    """Show every measure of every score on a data set; a random order has overlaps alone."""
+    yield f"Agreement with accuracy: {world.title}"
+    order = sorted(world.found, key=lambda name: -np.nan_to_num(_value(world.found, name, "spearman"), nan=-9))
+    estimates = {
+        name: Interval(value=_value(world.found, name, "spearman"), low=low, high=high)
+        for name in order
+        if (low := world.found[name]["spearman"]["low"]) is not None
+        and (high := world.found[name]["spearman"]["high"]) is not None
+    }
+    if estimates:
+        yield Figure(
+            name=f"spearman-{_slug(world.title)}",
+            caption=f"Spearman's rho between score and accuracy, {world.n} configs, with 95 % intervals.",
+            alt="; ".join(f"{name} {each.value:.2f}" for name, each in estimates.items()),
+            drawing=draw_estimates(estimates, x_label="Spearman's rho"),
+        )
+    tops = {f"{share:g}": f"top {100 * share:g} %" for share in SHARES}
+    ranks = {f"spearman_top_{share}": f"Spearman, {top}" for share, top in tops.items()}
+    ranks = {"spearman": "Spearman", "kendall": "Kendall's tau", **ranks}
+    yield _table(world, order, ranks, "Rank correlations, over all configs and within the true top")
+    webber = {f"webber_{share}": f"Webber, {top}" for share, top in tops.items()}
+    benchmark = {f"benchmark_{share}": f"benchmark, {top}" for share, top in tops.items()}
+    yield _table(world, order, {**webber, **benchmark}, "Rank-biased overlap, of a random order too")
+    taus = {f"kendall_top_{share}": f"tau, {top}" for share, top in tops.items()}
+    yield _table(world, order, taus, "Kendall's tau within the true top", is_folded=True)
+
+
+def _table(
+    world: _World, order: Sequence[str], heads: Mapping[str, str], caption: str, *, is_folded: bool = False
+) -> Table:
+    """Return a table with a column for each measure in `heads`."""
+    rows = tuple((name, *(_estimate(world.found[name][measure]) for measure in heads)) for name in order)
+    return Table(caption=caption, columns=("score", *heads.values()), rows=rows, is_folded=is_folded)
+
+
+def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
+    """Show cells alone, fidelity groups and epochs of a task."""
+    title = task.task.title
+    is_cell = task.configs["source"] == _CELLS
+    yield f"Slices: {title}"
+    if int(is_cell.sum()) >= _FEWEST:
+        world = _world(f"{title}, cells only", task, is_cell, n_resamples)
+        heads = {"spearman": "Spearman", f"benchmark_{_BEST:g}": f"benchmark, top {100 * _BEST:g} %"}
+        yield _table(world, [*world.found], heads, f"{world.n} cells at full size with default hyperparameters")
+    else:
+        yield Text(f"No slice of cells alone: {int(is_cell.sum())} scored configs are cells at fixed hyperparameters.")
+    last = task.accuracy.shape[1]
+    epochs = sorted({1, max(1, round(last / 9)), max(1, round(last / 3)), last})
+    groups = [(g, np.flatnonzero(task.group == g)) for g in np.unique(task.group)]
+    groups = [(g, members) for g, members in groups if len(members) >= _FEWEST_IN_GROUP]
+    rows, of_groups = [], []
+    for name, values in {**task.scores, **task.baselines}.items():
+        scores = last_where_missing(values)
+        by_epoch = [_mean_rho(scores, task.accuracy[:, epoch - 1]) for epoch in epochs]
+        within = [_mean_rho(scores[:, members], task.accuracy[members, -1]) for _, members in groups]
+        sizes = [len(members) for _, members in groups]
+        mean = float(np.average(np.nan_to_num(within), weights=sizes)) if groups else math.nan
+        rows.append((name, *(number_text(rho, 3) for rho in by_epoch), number_text(mean, 3)))
+        of_groups.append((name, *(number_text(rho) for rho in within)))
+    yield Table(
+        caption="Spearman's rho with validation accuracy by epoch, and its mean within fidelity groups at the last "
+        "epoch, mean over seeds",
+        columns=("score", *(f"epoch {epoch}" for epoch in epochs), "within groups"),
+        rows=tuple(rows),
+    )
+    if groups:
+        names = [group_name(row) for row in fidelity_groups(task.configs)[1]]
+        yield Table(
+            caption=f"Spearman's rho at the last epoch by fidelity group of at least {_FEWEST_IN_GROUP} configs",
+            columns=("score", *(names[g] for g, _ in groups)),
+            rows=tuple(of_groups),
+            is_folded=True,
+        )
+
+
+def _features(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
+    yield "Proxies as features of accuracy models"
+    rows = [
+        (
+            task.task.title,
+            f"{gain.n:,}",
+            number_text(gain.without, 3),
+            number_text(gain.with_proxies, 3),
+            f"{gain.difference:+.3f} ± {gain.error:.3f}",
+        )
+        for task in tasks
+        for gain in gains_of_features(task)
+    ]
+    yield Text(_ABOUT_USES)
+    columns = ("task", "training configs", "tau without", "tau with proxies", "difference")
+    yield Table(caption="Kendall's tau of held-out predictions", columns=columns, rows=tuple(rows), n_labels=2)
+    if not rows:
+        yield Text("No task has enough scored configs yet.")
+
+
+def _halving(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
+    yield "A proxy as the zeroth rung of successive halving"
+    yield Text(_ABOUT_HALVING)
+    for task in tasks:
+        if not (found := halvings(task)):
+            yield Text(f"{task.task.title}: too few scored configs were timed on one processor yet.")
+            continue
+        rows = [
+            (
+                "plain halving" if name == "plain" else name,
+                f"{each.regret:.2f} ± {each.error:.2f}",
+                f"{each.cost:.2f}",
+                f"{each.scoring:.3f}",
+                "–" if name == "plain" else f"{each.gain:+.2f} ± {each.gain_error:.2f}",
+            )
+            for name, each in found.items()
+        ]
+        yield Table(
+            caption=f"{task.task.title}: regret of validation accuracy at the last epoch in points, ± its standard "
+            "error; costs in mean full trainings",
+            columns=("zeroth rung", "final regret", "cost of all", "of it scoring", "gain over plain, points"),
+            rows=tuple(rows),
+        )
+
+
+def _seconds(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str | Block]:
+    yield "CPU seconds"
+    worlds: dict[str, Mapping[str, float | None]] = {} if cells is None else {cells["title"]: cells["cpu_s"]}
+    worlds |= {
+        task.task.title: {name: float(seconds.mean()) for name, seconds in task.cpu_s.items()}
+        for task in tasks
+        if len(task.accuracy)
+    }
+    if worlds:
+        names = list(next(iter(worlds.values())))
+        yield Table(
+            caption="Mean CPU seconds of one proxy for one config and seed, 64 images, if nothing were shared; "
+            "passes that several proxies need are computed once",
+            columns=("proxy", *worlds),
+            rows=tuple((name, *(number_text(of[name], 4) for of in worlds.values())) for name in names),
+        )
+
+
+def _mean_rho(scores: Floats, truth: Floats) -> float:
+    found = [rho for each in scores if math.isfinite(rho := spearman(each, truth))]
+    return float(np.mean(found)) if found else math.nan
+
+
+def _value(found: _Summary, name: str, measure: str) -> float:
+    mean = found[name][measure]["mean"]
+    return math.nan if mean is None else mean
+
+
+def _estimate(of: Mapping[str, float | None]) -> str:
+    if of["mean"] is None:
+        return "–"
+    interval = "" if of["low"] is None else f" [{of['low']:.2f}, {of['high']:.2f}]"
+    return f"{of['mean']:.3f}{interval}" + ("" if of["sd"] is None else f" ± {of['sd']:.3f}")
+
+
+def _slug(title: str) -> str:
+    return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,24 +382,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     about = "Write the page of the zero-cost proxies from whatever has been scored so far."
     parser = page_parser(_COMMAND, about)
     parser.add_argument("--runs", type=Path, nargs="+", default=_RUNS, help="folders of runs with scores")
-    parser.add_argument("--cells", type=Path, default=_CELLS, help="comparison of NAS-Bench-201 (default: %(default)s)")
+    parser.add_argument(
+        "--cells", type=Path, default=_CELLS_FILE, help="comparison of NAS-Bench-201 (default: %(default)s)"
+    )
     parser.add_argument("--resamples", type=int, default=200, help="of the bootstrap (default: %(default)s)")
     given = parser.parse_args(argv)
     flags = ("--runs", *map(str, given.runs), "--cells", str(given.cells))
     return run_page(_COMMAND, given, lambda: _document(given.runs, given.cells, n_resamples=given.resamples), *flags)
-
-
-def _document(runs: Sequence[Path], cells: Path, *, n_resamples: int) -> Document:
-    """Return the page; the comparison of NAS-Bench-201 is left out where it does not exist."""
-    if n_resamples < 0:
-        raise InvalidArgument(f"resamples={n_resamples} must be at least 0")
-    tasks = [read_scored(folder) for folder in runs]
-    found = read_sealed(cells) if cells.exists() else None
-    scorers = {version for task in tasks for version in task.versions} | {
-        version for key in ("torch", "machine") for version in (found or {}).get(key, ())
-    }
-    facts = (commit_fact(), ("scored with torch, on", ", ".join(sorted(scorers))), versions_fact())
-    return proxies_document(tasks, found, n_resamples=n_resamples, facts=facts)
 
 
 if __name__ == "__main__":

@@ -14,12 +14,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.comparison.logs import Floats
 from jahs.files.tables import Table
 from workshop.overlap import benchmark_overlap, choose_p, webber_overlap
 from workshop.ranks import kendall_tau, spearman
 from workshop.real_landscape import known
-
-_Floats = NDArray[np.float64]
 
 SHARES: Final = (0.01, 0.05, 0.1)
 """The true top whose configs are ranked, and that gets 90 % of the weight of an overlap."""
@@ -52,7 +51,7 @@ _N_RESAMPLES: Final = 200
 _FEWEST: Final = 5
 
 
-def seeds_of(scored: Table, name: str, ids: NDArray[np.uint64]) -> _Floats:
+def seeds_of(scored: Table, name: str, ids: NDArray[np.uint64]) -> Floats:
     """Return one column of scores as (n_seeds, n_configs), NaN where a config was not scored with a seed."""
     seeds, row = np.unique(scored["seed"], return_inverse=True)
     found = np.full((max(len(seeds), 1), len(ids)), math.nan)
@@ -62,19 +61,19 @@ def seeds_of(scored: Table, name: str, ids: NDArray[np.uint64]) -> _Floats:
     return found
 
 
-def with_references(scores: Mapping[str, _Floats]) -> dict[str, _Floats]:
+def with_references(scores: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return scores by proxy, `ntk` the other way round, and a random order, whose overlaps are expectations."""
     ntk = scores["ntk"]
     return {**scores, "ntk, least first": -ntk, "random order": np.zeros((1, ntk.shape[1]))}
 
 
-def last_where_missing(scores: _Floats) -> _Floats:
+def last_where_missing(scores: Floats) -> Floats:
     """Return scores with missing ones below all others."""
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
 def summary(
-    scores: Mapping[str, _Floats], truth: _Floats, *, n_resamples: int = _N_RESAMPLES
+    scores: Mapping[str, Floats], truth: Floats, *, n_resamples: int = _N_RESAMPLES
 ) -> dict[str, dict[str, dict[str, float | None]]]:
     """Return every measure of every score, for JSON: mean over seeds, its interval, and its deviation over seeds.
 
@@ -85,14 +84,14 @@ def summary(
     return {name: _measures(last_where_missing(values), truth, n_resamples) for name, values in scores.items()}
 
 
-def places(values: _Floats, rng: np.random.Generator) -> NDArray[np.int64]:
+def places(values: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the place of each value from the lowest, 0 on; equal ones in random order."""
     found = np.empty(len(values), np.int64)
     found[np.lexsort((rng.random(len(values)), values))] = np.arange(len(values))
     return found
 
 
-def _measures(scores: _Floats, truth: _Floats, n_resamples: int) -> dict[str, dict[str, float | None]]:
+def _measures(scores: Floats, truth: Floats, n_resamples: int) -> dict[str, dict[str, float | None]]:
     rng = np.random.default_rng(0)  # of resamples, and of the order of equal scores in them
     n = len(truth)
     by_seed = [_measure(each, truth) for each in scores]
@@ -116,7 +115,7 @@ def _measures(scores: _Floats, truth: _Floats, n_resamples: int) -> dict[str, di
 
 
 def _measure(
-    scores: _Floats, truth: _Floats, untied: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    scores: Floats, truth: Floats, untied: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 ) -> dict[str, float]:
     """Return every measure of one seed; `untied` are the same orders without ties, for overlaps."""
     n = len(truth)
@@ -144,7 +143,7 @@ def _mean(values: list[float]) -> float:
     return float(np.mean(values)) if values else math.nan
 
 
-def _interval(values: _Floats) -> dict[str, Any]:  # Any: number or null
+def _interval(values: Floats) -> dict[str, Any]:  # Any: number or null
     values = values[np.isfinite(values)]
     low, high = np.quantile(values, [0.025, 0.975]).tolist() if len(values) else (None, None)
     return {"low": low, "high": high}

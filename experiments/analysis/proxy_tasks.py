@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.analysis.proxy_orders import seeds_of
+from jahs.comparison.logs import Floats
 from jahs.files.runs import (
     is_timed,
     read_configs,
@@ -26,8 +27,6 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.own import task_of_protocol
 from splits.kinship import fidelity_groups
 from splits.split import read_split
-
-_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,14 +52,14 @@ class ScoredTask:
     X: NDArray[np.float32]
     group: NDArray[np.intp]
     part: NDArray[np.int64]
-    accuracy: _Floats
-    runtime_s: _Floats
-    scores: dict[str, _Floats]
-    cpu_s: dict[str, _Floats]
+    accuracy: Floats
+    runtime_s: Floats
+    scores: dict[str, Floats]
+    cpu_s: dict[str, Floats]
     versions: tuple[str, ...]
 
     @property
-    def baselines(self) -> dict[str, _Floats]:
+    def baselines(self) -> dict[str, Floats]:
         """What costs nothing or one epoch, (1, n) each."""
         return {
             "multiply-adds": np.asarray(n_macs(self.X, self.task), dtype=np.float64)[None],
@@ -101,6 +100,6 @@ def is_test(scored: ScoredTask) -> NDArray[np.bool_]:
     return np.asarray(scored.part == SPLIT_PARTS.index("test"))
 
 
-def _mean_over_seeds(values: _Floats) -> _Floats:
+def _mean_over_seeds(values: Floats) -> Floats:
     known = np.isfinite(values)
     return np.asarray(np.where(known, values, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))

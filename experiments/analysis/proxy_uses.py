@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from experiments.analysis.proxy_orders import last_where_missing
 from experiments.analysis.proxy_tasks import ScoredTask, is_test
+from jahs.comparison.logs import Floats
 from jahs.files.tables import take
 from jahs.models.features import FeatureBuilder
 from splits.folds import k_folds
 from surrogate.models.model import default_features
 from workshop.ranks import kendall_tau
-
-_Floats = NDArray[np.float64]
 
 SIZES: Final = (100, 400, 1400)
 """Training configs of the accuracy models."""
@@ -33,8 +32,7 @@ _FOREST: Final = {"tree_method": "hist", "nthread": 1, "max_depth": 6, "learning
 _N_TREES: Final = 150
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gain:
+class Gain(NamedTuple):
     """Kendall's tau of held-out predictions without and with proxies, mean over folds and its standard error.
 
     Attributes:
@@ -49,8 +47,7 @@ class Gain:
     error: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Halving:
+class Halving(NamedTuple):
     """Mean final regret of a search in points of validation accuracy, and its cost in full trainings.
 
     Attributes:
@@ -89,7 +86,12 @@ def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> li
                 if n <= len(order):
                     taus = [kendall_tau(_predicted(F, y, order[:n], held_out), y[held_out]) for F in (plain, both)]
                     found.setdefault(n, []).append((taus[0], taus[1]))
-    return [_gain(n, np.array(pairs)) for n, pairs in found.items()]
+    gains = []
+    for n, pairs in found.items():
+        without, with_proxies = np.array(pairs).T
+        apart = with_proxies - without
+        gains.append(Gain(n, float(without.mean()), float(with_proxies.mean()), float(apart.mean()), _error(apart)))
+    return gains
 
 
 def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halving]:
@@ -121,8 +123,8 @@ def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halvi
 class _World:
     """Recorded trainings: accuracies and cumulative seconds, (n, epochs) each."""
 
-    accuracy: _Floats
-    runtime_s: _Floats
+    accuracy: Floats
+    runtime_s: Floats
 
     def halve(self, configs: NDArray[np.intp]) -> tuple[float, float]:
         """Return the best accuracy at the last epoch of successive halving, and the seconds of all trainings."""
@@ -149,35 +151,23 @@ def _halving(
     world: _World, runs: Sequence[tuple[float, float]], plain: Sequence[tuple[float, float]], scoring_s: float
 ) -> Halving:
     full_s = float(world.runtime_s[:, -1].mean())
-    regrets = float(world.accuracy[:, -1].max()) - np.array([best for best, _ in runs])
-    gains = np.array([best for best, _ in runs]) - np.array([best for best, _ in plain])
+    best, spent_s = np.array(runs).T
+    regrets, gains = float(world.accuracy[:, -1].max()) - best, best - np.array(plain)[:, 0]
     return Halving(
         regret=float(regrets.mean()),
         error=_error(regrets),
-        cost=float(np.mean([spent for _, spent in runs])) / full_s,
+        cost=float(spent_s.mean()) / full_s,
         scoring=scoring_s / full_s,
         gain=float(gains.mean()),
         gain_error=_error(gains),
     )
 
 
-def _gain(n: int, pairs: _Floats) -> Gain:
-    differences = pairs[:, 1] - pairs[:, 0]
-    without, with_proxies = pairs.mean(axis=0).tolist()
-    return Gain(
-        n=n,
-        without=without,
-        with_proxies=with_proxies,
-        difference=float(differences.mean()),
-        error=_error(differences),
-    )
-
-
-def _error(values: _Floats) -> float:
+def _error(values: Floats) -> float:
     return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
 
 
-def _flattened(values: _Floats) -> _Floats:
+def _flattened(values: Floats) -> Floats:
     """Return the mean over seeds on a logarithmic scale with its sign, NaN where no seed has a score."""
     known = np.isfinite(values)
     scaled = np.sign(values) * np.log1p(np.abs(values))
@@ -185,7 +175,7 @@ def _flattened(values: _Floats) -> _Floats:
     return np.where(known.any(axis=0), mean, np.nan)
 
 
-def _predicted(F: NDArray[np.float32], y: _Floats, fit: NDArray[np.intp], held_out: NDArray[np.intp]) -> _Floats:
+def _predicted(F: NDArray[np.float32], y: Floats, fit: NDArray[np.intp], held_out: NDArray[np.intp]) -> Floats:
     import xgboost
 
     data = xgboost.QuantileDMatrix(F[fit], y[fit], nthread=1)
