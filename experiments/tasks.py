@@ -1,5 +1,7 @@
 """Compare two tasks on the configs that were trained on both: what is learned on one, does it hold on the other?
 
+Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
+
     python -m experiments.tasks data/fashion_mnist_mini/runs data/cifar10_mini/runs --out docs/studies/tasks
     python -m experiments.tasks RUNS OTHER_RUNS --landscape releases/cifar10 --out out/tasks
 
@@ -12,30 +14,60 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure as Drawing
 
-from experiments.analysis.paired import Paired, Recorded, pair, read_recorded
-from experiments.analysis.transfer import front_transfers, order_transfer
+from experiments.analysis.paired import (
+    FEWEST,
+    Agreement,
+    Paired,
+    Recorded,
+    agreements,
+    effects_of_keys,
+    effects_of_values,
+    pair,
+    read_recorded,
+    real_agreement,
+    warm_starts,
+)
+from experiments.analysis.transfer import OPTIMIZERS, front_transfers, order_transfer
 from experiments.report.build import check_target, write_document
-from experiments.report.tasks_page import Released, tasks_document
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.comparison.terms import open_terms
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
+from jahs.optimizers import OPTIMIZERS as ENTRIES
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST
+from jahs.tasks.definitions import caveats_of
 from workshop.command import new_parser, run_command
-from workshop.pages.style import style
+from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.drawing import new_drawing, set_rows
+from workshop.pages.style import LIGHT, marker, series, style
+from workshop.ranks import spearman
 from workshop.real_landscape import EPOCHS, real_accuracies
 
 _STUDY: Final = "baselines"
+_REAL: Final = "CIFAR-10 of JAHS-Bench-201"
+_HEIGHT_OF_ROW: Final = 0.3  # inches
+
+
+class _Row(NamedTuple):
+    """A line of a figure: values with intervals, and a ceiling."""
+
+    title: str
+    values: Sequence[Interval]
+    ceiling: float = math.nan
 
 
 def compare_tasks(runs: Sequence[Path], *, landscape: Path | None, release: Path | None, seeds: int, out: Path) -> Path:
@@ -54,29 +86,41 @@ def compare_tasks(runs: Sequence[Path], *, landscape: Path | None, release: Path
     if landscape is not None:
         bench = Benchmark("cifar10", release=landscape)
         real, sha256 = real_accuracies(paired.columns, bench), release_of(bench).sha256
-    released, releases = _released(recorded, release, n_seeds=seeds)
-    facts = [
-        ("command", shlex.join(_command(runs, seeds, has_landscape=landscape is not None))),
-        *((f"protocol of {each.task.title}", each.protocol) for each in recorded),
-        *releases,
-        *([("landscape", sha256[:16])] if sha256 else []),
-    ]
+    benches = _open_releases(recorded, release)
+    found, of_real = list(agreements(paired)), list(_real_agreements(paired, real))
+    names = _titles(paired)
     with mpl.rc_context(dict(style())):
-        document = tasks_document(paired, real, released, facts)
+        sections = [
+            *_ranks(paired, found, of_real),
+            *_real_blocks(of_real),
+            *_effects(paired, real),
+            *_warm(paired),
+            *_of_releases(recorded, benches, release, n_seeds=seeds),
+        ]
+    document = Document(
+        title=f"{names[0]} and {names[1]}: what carries over",
+        caveats=caveats_of(paired.tasks),
+        subtitle=_finding(names, found[0], of_real),
+        sections=sections_of(sections),
+        facts=(
+            ("command", shlex.join(_command(runs, seeds, has_landscape=landscape is not None))),
+            *((f"protocol of {each.task.title}", each.protocol) for each in recorded),
+            *((f"release of {each.task.title}", release_of(each).sha256[:16]) for each in benches if len(benches) == 2),
+            *([("landscape", sha256[:16])] if sha256 else []),
+            ("data", "paired.csv: every config of this page with its accuracies"),
+        ),
+    )
     data = {"paired.csv": _csv(paired, real)}
     return write_document(document, target, is_for_docs=True, name="README.md", data=data)
 
 
-def _released(
-    recorded: Sequence[Recorded], release: Path | None, *, n_seeds: int
-) -> tuple[Released, list[tuple[str, str]]]:
-    """Compare both releases, or name the tasks without one; return the digests of the releases as facts too."""
-    benches, missing = [], []
+def _open_releases(recorded: Sequence[Recorded], release: Path | None) -> list[Benchmark]:
+    """Return the benchmarks of the tasks that have a release."""
+    benches = []
     for each in recorded:
         try:
             bench = open_benchmark(each.task.name, release)
         except MissingData:
-            missing.append(each.task.title)
             continue
         made_from = release_of(bench).facts.get("protocol")
         if made_from != each.protocol:
@@ -85,11 +129,205 @@ def _released(
                 f"{each.protocol}; name releases of these runs with --release"
             )
         benches.append(bench)
-    if missing:
-        return Released(missing=tuple(missing)), []
-    terms = [open_terms(_STUDY, each.task.name, release) for each in recorded]
-    released = Released(fronts=tuple(front_transfers(benches)), orders=order_transfer(terms, n_seeds=n_seeds))
-    return released, [(f"release of {bench.task.title}", release_of(bench).sha256[:16]) for bench in benches]
+    return benches
+
+
+def _titles(paired: Paired) -> tuple[str, str]:
+    one, other = paired.tasks
+    return one.title, other.title
+
+
+def _finding(names: Sequence[str], whole: Agreement, of_real: Sequence[Agreement]) -> str:
+    ceiling = "" if math.isnan(whole.ceiling) else f"; the noise of single trainings allows {whole.ceiling:.2f}"
+    text = (
+        f"{whole.n:,} configs were trained on both tasks. Their validation accuracies at the last epoch have a "
+        f"Spearman correlation of {interval_text(whole.rho)}{ceiling}."
+    )
+    if of_real:
+        last = of_real[:: len(EPOCHS)]
+        parts = " and ".join(f"{interval_text(each.rho)} for {name}" for each, name in zip(last, names, strict=True))
+        text += f" With {_REAL} after {EPOCHS[0]} epochs, it is {parts}."
+    return text
+
+
+def _ranks(paired: Paired, found: Sequence[Agreement], of_real: Sequence[Agreement]) -> Iterator[str | Block]:
+    n_groups = len(set(paired.groups))
+    parts, groups = found[:-n_groups], found[-n_groups:]
+    enough = [each for each in (*parts, *of_real[:: len(EPOCHS)], *groups) if each.n >= 2 * FEWEST]
+    with_real = f", and of each task with {_REAL}" if of_real else ""
+    yield "Ranks of configs"
+    yield Figure(
+        name="correlations",
+        caption=f"Spearman correlation between the tasks{with_real}, with 95 % bootstrap intervals over configs. "
+        f"Crosses are noise ceilings. Parts with fewer than {2 * FEWEST} configs are left out.",
+        alt="; ".join(f"{each.title}: {each.rho.value:.2f}" for each in enough),
+        drawing=_draw([_Row(each.title, [each.rho], each.ceiling) for each in enough], x_label="Spearman correlation"),
+    )
+    yield Text(
+        "The noise ceiling is the correlation that two perfect copies of a task would have: the geometric mean of the "
+        "correlations between two seeds on each task, over configs with three seeds "
+        f"(– for fewer than {FEWEST} of them). Accuracies are those of the first seed. The ceiling of a best tenth "
+        "comes from the other seeds, because the first seed chooses. Within groups, the mean of its fidelity group is "
+        "subtracted from each accuracy."
+    )
+    yield _agreements_table("Between the tasks", parts)
+    yield _agreements_table("Between the tasks, in each fidelity group", groups, is_folded=True)
+
+
+def _real_agreements(paired: Paired, real: Mapping[int, Floats]) -> Iterator[Agreement]:
+    """Yield the agreement of both tasks with the real landscape at each epoch."""
+    for name, values in zip(_titles(paired), paired.accuracies, strict=True):
+        for epoch in EPOCHS if real else ():
+            yield real_agreement(f"{name}, real epoch {epoch}", values, real[epoch])
+
+
+def _real_blocks(of_real: Sequence[Agreement]) -> Iterator[str | Block]:
+    if of_real:
+        yield "Both against the real landscape"
+        yield Text(
+            f"The real landscape is an imported surrogate of {_REAL}, which answers for the same configs. Its "
+            "predictions are clipped to 0 and 100 % and have no noise. It is used for ranks and means, never for its "
+            "optimum."
+        )
+        yield _agreements_table("With the real landscape", of_real)
+
+
+def _agreements_table(caption: str, found: Sequence[Agreement], *, is_folded: bool = False) -> Table:
+    return Table(
+        caption=caption,
+        columns=("part", "Spearman correlation (95 % interval)", "noise ceiling", "configs", "with three seeds"),
+        rows=tuple(
+            (each.title, interval_text(each.rho), number_text(each.ceiling), f"{each.n:,}", f"{each.n_repeated:,}")
+            for each in found
+        ),
+        is_folded=is_folded,
+    )
+
+
+def _effects(paired: Paired, real: Mapping[int, Floats]) -> Iterator[str | Block]:
+    names = [*_titles(paired), *([_REAL] if real else [])]
+    accuracies = [*paired.first, *([real[EPOCHS[0]]] if real else [])]
+    keys = [effects_of_keys(paired.columns, values) for values in accuracies]
+    shares = [{key: float(np.nan_to_num(each.value)) for key, each in of.items()} for of in keys]
+    levels = [effects_of_values(paired.columns, values) for values in accuracies]
+    order = sorted(keys[0], key=lambda key: -max(of[key] for of in shares))
+    yield "Main effects"
+    yield Figure(
+        name="effects",
+        caption="Share of the variance of ranks that each key explains alone, and the interaction of both rates, with "
+        "95 % intervals (1.96 bootstrap standard errors over configs).",
+        alt="; ".join(f"{key}: {', '.join(number_text(of[key].value) for of in keys)}" for key in order),
+        drawing=_draw(
+            [_Row(key, [of[key] for of in keys]) for key in order],
+            x_label="share of the variance of ranks",
+            names=names,
+        ),
+    )
+    yield Table(
+        caption="Rank correlation of main effects: of the shares of the keys (which keys matter), and of the mean "
+        "ranks of their values, continuous keys in quarters (which values are good)",
+        columns=("tasks", "keys", "values"),
+        rows=tuple(
+            (
+                f"{names[i]} and {names[j]}",
+                *(number_text(spearman([*of[i].values()], [*of[j].values()])) for of in (shares, levels)),
+            )
+            for i, j in combinations(range(len(names)), 2)
+        ),
+    )
+    yield Table(
+        caption="Shares of the variance of ranks",
+        columns=("key", *names),
+        rows=tuple((key, *(interval_text(of[key]) for of in keys)) for key in order),
+        is_folded=True,
+    )
+
+
+def _warm(paired: Paired) -> Iterator[str | Block]:
+    names = _titles(paired)
+    yield "Warm starts"
+    yield Text(
+        "The best configs of one task are trained on the other. The gain is the best accuracy among them, minus the "
+        "mean best accuracy of as many random configs. The last column is the number of random configs that do as well "
+        "on average. All values are recorded trainings."
+    )
+    yield Table(
+        caption="Validation accuracy at the last epoch",
+        columns=("from", "to", "configs", "best (%)", "gain (points, 95 % interval)", "random configs"),
+        rows=tuple(
+            (
+                *(names[each.source], names[each.target], str(each.k)),
+                *(f"{each.best:.2f}", interval_text(each.gain), number_text(each.n_random, 0)),
+            )
+            for each in warm_starts(paired)
+        ),
+        n_labels=2,
+    )
+
+
+def _of_releases(
+    recorded: Sequence[Recorded], benches: Sequence[Benchmark], release: Path | None, *, n_seeds: int
+) -> Iterator[str | Block]:
+    """Yield the comparison of both releases, or name the tasks without one."""
+    yield "Fronts and optimizers"
+    known, names = {bench.task.name for bench in benches}, [each.task.title for each in recorded]
+    if missing := [each.task.title for each in recorded if each.task.name not in known]:
+        yield Text(f"Not yet: {' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} no release.")
+        return
+    yield _fronts(names, benches)
+    orders = order_transfer([open_terms(_STUDY, each.task.name, release) for each in recorded], n_seeds=n_seeds)
+    means = orders.errors.mean(axis=2)
+    yield Text(
+        f"Under the terms of the study `baselines`, Kendall's tau between the orders of the optimizers is "
+        f"{interval_text(orders.tau)}, with a bootstrap interval over {n_seeds} seeds. Between two halves of the seeds "
+        f"on one task, it is {number_text(orders.ceiling)}."
+    )
+    yield Table(
+        caption=f"Validation error (%) at the end of the budget, mean over {n_seeds} seeds",
+        columns=("optimizer", *names),
+        rows=tuple(
+            (ENTRIES[name].title, *(f"{value:.3f}" for value in of))
+            for name, of in sorted(zip(OPTIMIZERS, means.T.tolist(), strict=True), key=lambda each: each[1][0])
+        ),
+    )
+
+
+def _fronts(names: Sequence[str], benches: Sequence[Benchmark]) -> Block:
+    rows = tuple(
+        (
+            *(names[each.source], names[each.target], " and ".join(each.metrics), str(each.n_configs)),
+            *(f"{each.share:.3f}", f"{each.random:.3f}"),
+        )
+        for each in front_transfers(benches)
+    )
+    if not rows:
+        return Text("The releases have no front of the same metrics.")
+    return Table(
+        caption="Hypervolume of one task's front, evaluated on the other, as a share of that of the other's front, and "
+        "of as many random configs",
+        columns=("from", "to", "metrics", "configs", "front (share)", "random (share)"),
+        rows=rows,
+        n_labels=3,
+    )
+
+
+def _draw(rows: Sequence[_Row], *, x_label: str, names: Sequence[str] = ()) -> Drawing:
+    """Draw values with intervals below one another, one colour and shape for each task, and ceilings as crosses."""
+    n_values = max(len(row.values) for row in rows)
+    drawing, axes = new_drawing(1.0 + _HEIGHT_OF_ROW * len(rows) * (1 + n_values) / 2 + 0.24 * len(names))
+    for place, row in enumerate(rows):
+        for i, each in enumerate(row.values):
+            y = place + 0.24 * (i - (n_values - 1) / 2)
+            axes.plot([each.low, each.high], [y, y], color=series(i), linewidth=2.0, solid_capstyle="butt")
+            label = names[i] if names and not place else None
+            axes.plot([each.value], [y], color=series(i), marker=marker(i), markersize=5, linestyle="", label=label)
+        axes.plot([row.ceiling], [place], color=LIGHT["muted"], marker="x", markersize=6, linestyle="")
+    axes.axvline(0, color=LIGHT["muted"], linewidth=1.0, linestyle=(0, (2, 2)))
+    set_rows(axes, [row.title for row in rows])
+    axes.set_xlabel(x_label)
+    if names:
+        drawing.legend(loc="outside lower center", ncols=1)
+    return drawing
 
 
 def _csv(paired: Paired, real: dict[int, Floats]) -> str:
