@@ -1,1 +1,1 @@
-"""From trial logs to numbers: incumbents, summaries, ranks, speed-ups and fronts."""
+"""From measurements and trial logs to numbers."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,8 +93,7 @@ class Paired:
         return [", ".join(f"{key}={value:g}" for key, value in zip(LARGEST, of, strict=True)) for of in sizes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement:
+class Agreement(NamedTuple):
     """Spearman's rho of two tasks on some configs.
 
     Attributes:
@@ -111,8 +110,7 @@ class Agreement:
     ceiling: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarmStart:
+class WarmStart(NamedTuple):
     """The best of the `k` best configs of one task, on the other.
 
     Attributes:
@@ -211,22 +209,14 @@ def real_agreement(title: str, values: Floats, real: Floats) -> Agreement:
 def _agreement(title: str, values: Floats, other: Floats, seeds: Sequence[tuple[int, int]]) -> Agreement:
     """Return the agreement of the first of these tasks, (n_tasks, n_configs, 3), with other values, (n_configs,)."""
     repeated = values[:, np.isfinite(values).all(axis=(0, 2))]
-    is_known = repeated.shape[1] >= FEWEST
-    between = math.prod(float(np.mean([spearman(of[:, i], of[:, j]) for i, j in seeds])) for of in repeated)
-    return Agreement(
-        title=title,
-        n=values.shape[1],
-        n_repeated=repeated.shape[1],
-        rho=_rho(values[0, :, 0], other),
-        ceiling=math.sqrt(max(between, 0.0)) if is_known else math.nan,
-    )
-
-
-def _rho(a: Floats, b: Floats) -> Interval:
-    """Return Spearman's rho with its interval."""
-    if len(a) < FEWEST:
-        return Interval(value=math.nan, low=math.nan, high=math.nan)
-    return bootstrap_agreement(spearman, a, b, n_resamples=_N_RESAMPLES)
+    n, n_repeated = values.shape[1], repeated.shape[1]
+    rho, ceiling = Interval(value=math.nan, low=math.nan, high=math.nan), math.nan
+    if n >= FEWEST:
+        rho = bootstrap_agreement(spearman, values[0, :, 0], other, n_resamples=_N_RESAMPLES)
+    if n_repeated >= FEWEST:
+        between = math.prod(float(np.mean([spearman(of[:, i], of[:, j]) for i, j in seeds])) for of in repeated)
+        ceiling = math.sqrt(max(between, 0.0))
+    return Agreement(title, n, n_repeated, rho, ceiling)
 
 
 def effects_of_keys(columns: Columns, accuracies: Floats) -> dict[str, Interval]:
@@ -266,14 +256,8 @@ def warm_starts(paired: Paired) -> Iterator[WarmStart]:
             best = counts[_best(chooses, k)].max()
             means = np.array([_mean_best(counts, m) for m in range(1, len(paired) + 1)])
             is_as_good = means >= best - 1e-9
-            yield WarmStart(
-                source=source,
-                target=target,
-                k=k,
-                best=float(best),
-                gain=gain,
-                n_random=float(np.argmax(is_as_good) + 1) if is_as_good.any() else math.nan,
-            )
+            n_random = float(np.argmax(is_as_good) + 1) if is_as_good.any() else math.nan
+            yield WarmStart(source, target, k, float(best), gain, n_random)
 
 
 def _gain(chooses: Floats, counts: Floats, k: int, at: NDArray[np.int64]) -> float:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -31,8 +30,7 @@ _N_SAMPLES: Final = 20
 _N_RESAMPLES: Final = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontTransfer:
+class FrontTransfer(NamedTuple):
     """The front of one release, evaluated on the other.
 
     Attributes:
@@ -50,8 +48,7 @@ class FrontTransfer:
     random: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OrderTransfer:
+class OrderTransfer(NamedTuple):
     """How optimisers end on both releases.
 
     Attributes:
@@ -75,15 +72,8 @@ def front_transfers(benches: Sequence[Benchmark]) -> Iterator[FrontTransfer]:
         for source, target in ((0, 1), (1, 0)):
             configs = fronts[source].configs
             chance = [space().sample(len(configs), seed=seed) for seed in range(_N_SAMPLES)]
-            shares = [_share(benches[target], names, each) for each in (configs, *chance)]
-            yield FrontTransfer(
-                source=source,
-                target=target,
-                metrics=names,
-                n_configs=len(configs),
-                share=shares[0],
-                random=float(np.mean(shares[1:])),
-            )
+            share, *random = (_share(benches[target], names, each) for each in (configs, *chance))
+            yield FrontTransfer(source, target, names, len(configs), share, float(np.mean(random)))
 
 
 def _share(bench: Benchmark, names: Sequence[str], configs: Sequence[Config]) -> float:
@@ -100,7 +90,7 @@ def order_transfer(terms: Sequence[StudyTerms], *, n_seeds: int) -> OrderTransfe
     )
     (tau,) = bootstrap_estimates(lambda at: _tau(errors[:, :, at]), n_seeds, level=0.95, n_resamples=_N_RESAMPLES)
     halves = [_tau(np.stack([of[:, ::2], of[:, 1::2]])) for of in errors] if n_seeds > 1 else [math.nan]
-    return OrderTransfer(errors=errors, tau=tau, ceiling=math.sqrt(max(math.prod(halves), 0.0)))
+    return OrderTransfer(errors, tau, math.sqrt(max(math.prod(halves), 0.0)))
 
 
 def _tau(errors: Sequence[Floats] | Floats) -> float:
