@@ -1,22 +1,25 @@
 """Choose and freeze the problems of a named suite: `python -m experiments.suite --out jahs/seasons/suites`.
 
-Every candidate is a view with objectives on a task and a budget. Five optimisers run on it with a few seeds; what
-counts is their order by mean rank. The strata are the combinations of task, one or several fidelities, one or several
-objectives, and small or large budget. They take turns: of its stratum, the candidate is chosen whose order is least
-like those already chosen (its largest rank correlation is the smallest); of equal ones, that with the clearest order.
+Over 300 lines: the rule, the problems that it chooses and the page that shows both change together.
+
+Five optimisers run on every candidate with a few seeds; what counts is their order by mean rank. `_RULE` says which
+candidates are chosen.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure as Drawing
 
+from experiments.report.build import write_document
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.comparison.claims import by_mean
 from jahs.comparison.logs import Floats, trial_log
@@ -29,8 +32,10 @@ from jahs.files.sealed_json import sealed_text
 from jahs.optimizers import make
 from jahs.release import EMBEDDED
 from workshop.command import new_parser, run_command
-from workshop.folders import write_text
+from workshop.folders import commit_fact, versions_fact, write_text
 from workshop.jobs import in_processes
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
+from workshop.pages.style import LIGHT, style
 
 ARMS: Final = ("random_search", "evolution", "successive_halving", "hyperband", "asha")
 """Optimisers whose orders are compared. Evolution is regularized evolution, with several objectives NSGA-II."""
@@ -48,6 +53,14 @@ _VIEWS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 }
 _COSTS: Final = {"acc": (), "latency": ("latency",), "macs": ("n_macs",)}
 _SEVERAL: Final = ("all-epoch", "all-resolution", "all-diagonal", "nas-diagonal")
+
+_RULE: Final = (
+    "Candidates are views of both tasks, with one or several fidelities, one or several objectives, and two budgets. "
+    "Strata are the combinations of task, one or several fidelities, one or several objectives, and budget; they take "
+    "turns. Of its stratum, the candidate is chosen whose order of optimisers is least like those already chosen: its "
+    "largest rank correlation is the smallest. Of equal ones, that with the clearest order is chosen. Orders are by "
+    "mean rank over seeds. Nothing else decides."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +183,107 @@ def frozen(chosen: Sequence[Candidate], baseline: Floats, best_seen: Floats) -> 
     }
 
 
+def _blocks(
+    name: str, problems: Sequence[Mapping[str, Any]], *, chosen: Sequence[int], results: Floats
+) -> Iterator[str | Block]:  # Any: JSON
+    """Yield the blocks of the page.
+
+    Args:
+        problems: the chosen ones, as in the suite's file.
+        chosen: numbers of the chosen candidates.
+        results: of all candidates, (n_candidates, n_arms, n_seeds).
+    """
+    similar = correlations(results)
+    own = similar[np.ix_(chosen, chosen)]
+    closest, among_all = ((of - 2 * np.eye(len(of))).max(axis=1) for of in (own, similar))
+    off_diagonal, all_pairs = (of[~np.eye(len(of), dtype=bool)] for of in (own, similar))
+    n_seeds = results.shape[2]
+    half = n_seeds // 2
+    halves = [correlations(np.stack([of[:, :half], of[:, half:]]))[0, 1] for of in results] if half else [np.nan]
+    yield "Orders of optimisers"
+    yield answer(
+        f"{name} has {len(chosen)} of {len(results)} candidates. Their orders of optimisers correlate by "
+        f"{off_diagonal.mean():.2f} on average (all candidates: {all_pairs.mean():.2f}), and the most similar other "
+        f"problem by {closest.mean():.2f} on average (all candidates: {among_all.mean():.2f})."
+    )
+    yield Figure(
+        name=f"{name}-correlations",
+        caption="Spearman's rank correlation between the optimisers' orders on each pair of problems. Discs are "
+        "positive, circles negative; larger is stronger. One order on all problems would fill every place.",
+        alt=f"Matrix of rank correlations between the orders of optimisers on {len(chosen)} problems.",
+        drawing=_drawing(own, [each["id"] for each in problems]),
+    )
+    yield Text(_RULE)
+    yield Text(
+        f"Two halves of the {n_seeds} seeds agree by {np.mean(halves):.2f} on average over all candidates, so part of "
+        "these differences is chance: the order on one problem needs more seeds than the choice did."
+    )
+    yield "Problems"
+    yield Table(
+        caption="Frozen problems. Best known and random search's result (mean ± standard error): mean validation error "
+        "(%), or missing share of the front's hypervolume (%). Mean ranks: 1 is best; evolution is regularized "
+        "evolution, or NSGA-II with several objectives",
+        columns=(
+            *("problem", "objectives", "searched", "fidelities", "budget (full evaluations)"),
+            *("best known", "random search"),
+            *(f"rank: {arm.replace('_', ' ')}" for arm in ARMS),
+        ),
+        rows=tuple(
+            (
+                *(each["id"], ", ".join(each["objectives"]), each["view"]["search"]),
+                *(", ".join(each["view"]["fidelities"]), str(each["n_evaluations"]), f"{each['best']:.2f}"),
+                f"{each['random_search']:.2f} ± {each['random_search_se']:.2f}",
+                *(f"{rank:.1f}" for rank in mean_ranks(results[i])),
+            )
+            for each, i in zip(problems, chosen, strict=True)
+        ),
+        n_labels=4,
+    )
+
+
+def _drawing(values: Floats, names: Sequence[str]) -> Drawing:
+    """Return a matrix of discs; their area is the correlation, circles are negative."""
+    n = len(values)
+    drawing = Drawing(figsize=(8.0, 5.6))
+    axes = drawing.add_axes((0.34, 0.02, 0.64, 0.92))
+    for i in range(n):
+        for j in range(n):
+            value = float(values[i, j])
+            face = LIGHT["s0"] if value > 0 else "none"
+            area = 190 * abs(value)
+            axes.scatter([j], [i], s=[area], facecolors=face, edgecolors=LIGHT["s0"], linewidths=0.8)
+    axes.set_xlim(-0.6, n - 0.4)
+    axes.set_ylim(n - 0.4, -0.6)
+    axes.set_yticks(range(n), [f"{name}  {i}" for i, name in enumerate(names, 1)], fontsize=7.5)
+    axes.set_xticks(range(n), [str(i) for i in range(1, n + 1)], fontsize=7.5)
+    axes.xaxis.tick_top()
+    for edge in axes.spines.values():
+        edge.set_visible(False)
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    return drawing
+
+
+def _write_page(target: Path, name: str, content: Mapping[str, Any], rows: Sequence[int], results: Floats) -> Path:
+    releases = sorted(content["releases"].items())
+    with mpl.rc_context(dict(style())):
+        sections = sections_of(_blocks(name, content["problems"], chosen=rows, results=results))
+    document = Document(
+        title=f"The suite {name}",
+        subtitle="Which problems a method should be tested on, and why these. Season: "
+        f"{', '.join(f'{task} {version}' for task, (version, _) in releases)}.",
+        sections=sections,
+        facts=(
+            ("command", "python -m experiments.suite --out jahs/seasons/suites --page docs/studies/suite"),
+            commit_fact(),
+            ("releases", ", ".join(f"{task}: {version} ({sha[:16]})" for task, (version, sha) in releases)),
+            ("seeds", f"0 to {results.shape[2] - 1}"),
+            versions_fact(),
+        ),
+    )
+    return write_document(document, target, is_for_docs=True)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Choose and freeze the problems of a suite."
@@ -182,8 +296,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> object:
-        from experiments.report.suite_page import write_suite_page  # draws
-
         every = candidates(sorted(EMBEDDED))
         results, baseline = orders(every, n_seeds=given.seeds, workers=given.workers)
         rows = choose(every, results, n=given.n)
@@ -196,9 +308,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_text(path, sealed_text(content))
         said = {"suite": str(path), "problems": len(rows), "candidates": len(every)}
         if given.page:
-            similar = correlations(results)
-            page = write_suite_page(given.page, path.stem, content, chosen=rows, results=results, similar=similar)
-            said["page"] = str(page)
+            said["page"] = str(_write_page(given.page, path.stem, content, rows, results))
         return said
 
     return run_command("experiments.suite", work)
