@@ -1,8 +1,12 @@
-"""Runs on the surrogate beside each trajectory: the same optimiser, seed and initial configs, with drawn noise."""
+"""Optimisers on the surrogate, on the clock of the study `live`, epochs: beside each trajectory and step by step.
+
+Runs beside a trajectory have the same optimiser, seed and initial configs, with drawn noise.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -11,17 +15,116 @@ from numpy.typing import NDArray
 
 from experiments.folder import TaskFacts
 from experiments.live.declared import CORNER, beside_path, curve, release_path
-from experiments.live.worlds import MEASURED, Stepwise, SurrogateWorld
 from experiments.optimizers import make
 from experiments.study import Arm
 from jahs.comparison.benches import open_benchmark
 from jahs.errors import CorruptFile, JahsError, ProtocolMismatch
 from jahs.files.atomic import write_beside
+from jahs.optimizers.registry import Optimizer
+from jahs.queries.benchmark import Benchmark
+from jahs.queries.queryable import At
 from jahs.queries.views import View
-from jahs.simulate import Simulation
+from jahs.simulate import Proposal, Simulation, Trial
+from jahs.simulate.trial import AskedFidelity
+from jahs.spaces.configs import Config
+from jahs.tasks.metrics import METRICS, Metric
 
 N_RUNS: Final = 20
 N_RUNS_OF_REFIT: Final = 3
+MEASURED: Final = ("valid_acc", "test_acc")
+
+
+class SurrogateWorld:
+    """A release whose time is epochs, so that a budget of epochs means the same here and on real trainings."""
+
+    def __init__(self, bench: Benchmark) -> None:
+        self._bench = bench
+        self.task, self.space, self.release, self.refit = bench.task, bench.space, bench.release, bench.refit
+        self.sample, self.fidelity = bench.sample, bench.fidelity
+        self.max_epoch, self.fidelities = bench.max_epoch, bench.fidelities
+        self.full: Mapping[str, float] = {"epoch": bench.max_epoch}
+        self.metrics: Mapping[str, Metric] = {name: METRICS[name] for name in (*MEASURED, "runtime")}
+
+    def query_many(
+        self,
+        configs: Sequence[Config],
+        *,
+        at: At | Sequence[At] | None = None,
+        each_at: NDArray[np.int64],
+        seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> dict[str, NDArray[np.float64]]:
+        """Return accuracies and, as the runtime, the epochs, as simulations ask for them."""
+        assert at is None, "simulations give an epoch for each config"
+        assert metrics is None or {*metrics} <= {*self.metrics}
+        found = self._answer(configs, each_at, seed)
+        return {**found, "runtime": np.asarray(each_at, dtype=np.float64)}
+
+    def _answer(
+        self, configs: Sequence[Config], epochs: NDArray[np.int64], seed: int | None
+    ) -> dict[str, NDArray[np.float64]]:
+        return self._bench.query_many(configs, each_at=epochs, seed=seed, metrics=MEASURED)
+
+
+class Stepwise:
+    """Proposes every report of a proposal as a trial of its own, each continuing the one before.
+
+    So a training that is stopped at a report is not trained further: a simulation asks for a whole proposal at once.
+    With one worker and continued trainings, time and results are those of the reports.
+    """
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self.name, self.settings = optimizer.name, optimizer.settings
+        self._optimizer = optimizer
+        self._current: Proposal | None = None
+        self._left: list[AskedFidelity] = []
+
+    def ask(self, n: int) -> list[Proposal]:
+        """Return the next step of the current proposal, or the first one of the next."""
+        assert n == 1, "one worker"
+        if self._current is None:
+            found = [each if isinstance(each, Proposal) else Proposal(config=each) for each in self._optimizer.ask(1)]
+            if not found:
+                return []
+            self._current = found[0]
+            self._left = [*found[0].reports, found[0].at]
+        return [replace(self._current, at=self._left.pop(0), reports=())]
+
+    def tell(self, trial: Trial) -> None:
+        """Ask the optimiser whether to stop, or tell it the end of the current proposal."""
+        if self._left:
+            should_stop = getattr(self._optimizer, "should_stop", None)
+            is_known = "valid_acc" in trial.metrics
+            if is_known and not (should_stop and should_stop(replace(trial, status="running"))):
+                return
+            trial = replace(trial, status="stopped")
+        self._current, self._left = None, []
+        self._optimizer.tell(trial)
+
+
+def simulation_of(
+    world: SurrogateWorld,
+    arm: Arm,
+    facts: TaskFacts,
+    *,
+    seed: int,
+    evaluation_seed: int,
+    log: Path | None = None,
+    header: Mapping[str, str] | None = None,
+) -> tuple[Simulation, Stepwise]:
+    """Return the simulation of an arm in a world, and its optimiser; `header` has more facts of its log."""
+    view = View(world, fixed=CORNER)  # type: ignore[arg-type]  # all that simulations ask
+    simulation = Simulation(
+        view,
+        workers=1,
+        budget=facts.budget_s,
+        seed=seed,
+        evaluation_seed=evaluation_seed,
+        metrics=MEASURED,
+        log=log,
+        facts=header,
+    )
+    return simulation, Stepwise(make(arm.optimizer, view, seed=seed, **dict(arm.settings)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +170,10 @@ def run_beside(job: BesideJob) -> str | None:
 
 def _one(job: BesideJob, number: int) -> NDArray[np.float64]:
     bench = open_benchmark(job.task, release_path(job.path).absolute(), refit=job.refit)
-    view = View(SurrogateWorld(bench), fixed=CORNER)  # type: ignore[arg-type]  # all that simulations ask
-    simulation = Simulation(
-        view,
-        workers=1,
-        budget=job.facts.budget_s,
-        seed=job.seed,
-        evaluation_seed=job.seed * N_RUNS + number,
-        metrics=MEASURED,
+    simulation, optimizer = simulation_of(
+        SurrogateWorld(bench), job.arm, job.facts, seed=job.seed, evaluation_seed=job.seed * N_RUNS + number
     )
-    optimizer = make(job.arm.optimizer, view, seed=job.seed, **dict(job.arm.settings))
-    return curve(simulation.run(Stepwise(optimizer)), job.facts, bench.max_epoch)
+    return curve(simulation.run(optimizer), job.facts, bench.max_epoch)
 
 
 def read_beside(path: Path, facts: TaskFacts) -> NDArray[np.float64] | None:

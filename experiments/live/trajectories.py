@@ -1,23 +1,162 @@
-"""One trajectory: an optimiser that trains what it proposes, rebuilt by running it again on its recorded answers."""
+"""Trajectories: optimisers that train what they propose, rebuilt by running them again on their recorded answers."""
 
 from __future__ import annotations
 
 import time
-from contextlib import closing
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from experiments.folder import TaskFacts
-from experiments.live.declared import CORNER, LIVE, log_path, n_evaluations_of, read_trajectory, release_path, runs_path
-from experiments.live.training import TrainedWorld
-from experiments.live.worlds import MEASURED, Stepwise
-from experiments.optimizers import make
+from experiments.live.beside import MEASURED, SurrogateWorld, simulation_of
+from experiments.live.declared import (
+    LIVE,
+    checkpoints_path,
+    log_path,
+    n_evaluations_of,
+    read_trajectory,
+    release_path,
+    runs_path,
+)
 from experiments.study import Arm
-from jahs.comparison.benches import open_benchmark
+from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import JahsError
-from jahs.queries.views import View
-from jahs.simulate import Simulation
-from pipeline.runs import RunsFolder
+from jahs.files.runs import read_runs
+from jahs.files.tables import Table, read_table, take
+from jahs.queries.benchmark import Benchmark
+from jahs.schema import RUN_COLUMNS
+from jahs.spaces.configs import Config, config_id
+from pipeline.proposals import table_of
+from pipeline.runs import Named, RunsFolder
+from pipeline.train import EPOCH_FIELDS, train
+from pipeline.worker import collect_run, images_of
+
+_MOST_CHECKPOINTS: Final = 256
+_POLL_S: Final = 0.5
+
+_Answer: TypeAlias = Mapping[str, float]
+
+
+class TrainedWorld(SurrogateWorld):
+    """Trains what it is asked about, and records it. What is recorded is not trained again.
+
+    A full training is one run in the study's folder of runs, recorded by the collector's own worker. A training that
+    ends earlier is recorded in the log of its trajectory alone, and goes on from a checkpoint if it is promoted.
+
+    Args:
+        bench: the release whose space is searched.
+        path: the study's folder.
+        log: of the trajectory; what it holds is answered again.
+        data_dir: folder of the original images.
+        device: that trains.
+    """
+
+    def __init__(self, bench: Benchmark, path: Path, *, log: Path, data_dir: Path | None, device: str = "cpu") -> None:
+        super().__init__(bench)
+        self.n_trained = 0
+        self._runs, self._checkpoints = RunsFolder(runs_path(path)), checkpoints_path(path)
+        self._data_dir, self._device, self._by = data_dir, device, uuid.uuid4().hex
+        self._proposer = release_of(bench).sha256
+        known = read_trajectory(log)
+        self._known: dict[tuple[int, int], _Answer] = {
+            (config_id(trial.config), int(trial.fidelity["epoch"])): trial.metrics
+            for trial in (known.trials if known else ())
+            if trial.status == "finished"
+        }
+
+    def _answer(
+        self, configs: Sequence[Config], epochs: NDArray[np.int64], seed: int | None
+    ) -> dict[str, NDArray[np.float64]]:
+        assert seed is not None, "a training has a seed"
+        rows = [self._one(config, epoch, seed) for config, epoch in zip(configs, epochs.tolist(), strict=True)]
+        return {name: np.array([row.get(name, np.nan) for row in rows]) for name in MEASURED}
+
+    def _one(self, config: Config, epoch: int, seed: int) -> _Answer:
+        """Return the accuracies of one training; none if it diverged."""
+        key = config_id(config), epoch
+        if key not in self._known:
+            named = f"{key[0]:016x}"  # no config of this folder has a number
+            run = self._recorded(named, key[0], seed)
+            if run is None and epoch < self.max_epoch:
+                self._known[key] = self._train_partly(config, named, epoch, seed)
+                return self._known[key]
+            if run is None:
+                self._runs.add_configs(table_of([config], source="live", release=self._proposer))
+            while run is None:
+                run = self._train(named, key[0], seed)
+            n_valid = len(run["epoch"]) - int(run["status"][0] == "diverged")
+            self._known[key] = {name: float(run[name][epoch - 1]) for name in MEASURED} if epoch <= n_valid else {}
+        return self._known[key]
+
+    def _recorded(self, named: Named, identity: int, seed: int) -> Table | None:
+        shard = self._runs.shard(named, seed)
+        if shard.exists():
+            return read_table(shard, RUN_COLUMNS)
+        if not any(self._runs.path.glob("runs-*.parquet")):
+            return None
+        runs = read_runs(self._runs.path)  # somebody has compacted the folder
+        is_it = (runs["config_id"] == np.uint64(identity)) & (runs["seed"] == seed)
+        return take(runs, is_it) if is_it.any() else None
+
+    def _train(self, named: Named, identity: int, seed: int) -> Table | None:
+        """Train to the last epoch, or wait a moment for the process that does."""
+        checkpoint = self._checkpoint(identity, seed)
+        _, line = collect_run(
+            self._runs.path,
+            self.task,
+            named,
+            seed,
+            by=self._by,
+            device=self._device,
+            data_dir=self._data_dir,
+            checkpoint=checkpoint,
+        )
+        if line is None:
+            time.sleep(_POLL_S)
+        else:
+            self.n_trained += 1
+            checkpoint.unlink(missing_ok=True)
+        return self._recorded(named, identity, seed)
+
+    def _train_partly(self, config: Config, named: Named, epoch: int, seed: int) -> _Answer:
+        while True:
+            with self._runs.claim(named, seed) as is_ours:
+                if is_ours:
+                    images = images_of(self.task, self._data_dir)[config["Resolution"]]
+                    run = train(
+                        config,
+                        self.task,
+                        images,
+                        seed=seed,
+                        epochs=epoch,
+                        device=self._device,
+                        checkpoint=self._checkpoint(config_id(config), seed),
+                    )
+                    break
+            time.sleep(_POLL_S)
+        self.n_trained += 1
+        self._forget_old_checkpoints()
+        if run.status == "diverged" or len(run.epochs) < epoch:
+            return {}
+        return {name: float(np.float32(run.epochs[epoch - 1, EPOCH_FIELDS.index(name)])) for name in MEASURED}
+
+    def _checkpoint(self, identity: int, seed: int) -> Path:
+        return self._checkpoints / f"{identity:016x}-{seed}.pt"
+
+    def _forget_old_checkpoints(self) -> None:
+        """Keep the newest. A training whose checkpoint is gone begins again, and gives the same bits."""
+        ages: list[tuple[float, Path]] = []
+        for path in self._checkpoints.glob("*.pt"):
+            with suppress(FileNotFoundError):  # another process is as tidy
+                ages.append((path.stat().st_mtime, path))
+        for _, path in sorted(ages)[:-_MOST_CHECKPOINTS]:
+            path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +214,10 @@ def follow(job: TrajectoryJob) -> tuple[int, str | None]:
 
 def _advance(job: TrajectoryJob, world: TrainedWorld) -> None:
     """Replay what is recorded and go on from there, until the stage or the time is over."""
-    view = View(world, fixed=CORNER)  # type: ignore[arg-type]  # all that simulations ask
-    simulation = Simulation(
-        view,
-        workers=1,
-        budget=job.facts.budget_s,
-        seed=job.seed,
-        evaluation_seed=job.seed,
-        metrics=MEASURED,
-        log=job.log,
-        facts={"study": LIVE.name, "arm": job.arm.name, "arm_digest": job.digest},
+    header = {"study": LIVE.name, "arm": job.arm.name, "arm_digest": job.digest}
+    simulation, optimizer = simulation_of(
+        world, job.arm, job.facts, seed=job.seed, evaluation_seed=job.seed, log=job.log, header=header
     )
-    optimizer = Stepwise(make(job.arm.optimizer, view, seed=job.seed, **dict(job.arm.settings)))
     end = job.until * job.facts.mean_runtime_s
     known = read_trajectory(job.log)
     n_known = len(known.trials) if known else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ from jahs.comparison.summaries import Interval, number_text
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import TASKS, caveats_of
 from surrogate.judging.agreement import agreement
-from workshop.pages.document import Block, Document, Figure, Section, Table, Text, answer
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import Curve, draw_curves
 from workshop.pages.style import style
 
@@ -33,26 +34,38 @@ _ERROR: Final = "validation error (%)"
 
 def write_live(path: Path, *, out: Path | None = None, is_for_docs: bool = False) -> Path:
     """Write the page of a live study, finished or not, and return its path; raises as `read_live`."""
-    return write_document(build_live(read_live(path)), out or path / "report", is_for_docs=is_for_docs)
-
-
-def build_live(results: LiveResults) -> Document:
-    """Return the page of results, with its figures drawn."""
+    results = read_live(path)
     study = results.folder.study
     with mpl.rc_context(dict(style())):
-        sections = (
-            Section(title="Order of the optimisers", blocks=tuple(_order_blocks(results))),
-            Section(title="Curves", blocks=tuple(_curve_blocks(results))),
-            *([Section(title="On the refits", blocks=blocks)] if (blocks := tuple(_refit_blocks(results))) else []),
-            Section(title="Predicted and trained accuracies", blocks=tuple(_prediction_blocks(results))),
-            Section(title="Settings", blocks=(Text(study.protocol), _progress_table(results))),
-        )
-    return Document(
+        sections = sections_of(_blocks(results))
+    document = Document(
         title=study.title,
         caveats=caveats_of([TASKS[results.task]] if results.task in TASKS else []),
         subtitle=f"{study.question} {_progress(results)}",
         sections=sections,
         facts=_facts(results),
+    )
+    return write_document(document, out or path / "report", is_for_docs=is_for_docs)
+
+
+def _blocks(results: LiveResults) -> Iterator[str | Block]:
+    yield "Order of the optimisers"
+    yield from _order_blocks(results)
+    yield "Curves"
+    yield from _curve_blocks(results)
+    yield "On the refits"
+    yield from _refit_blocks(results)
+    yield "Predicted and trained accuracies"
+    yield from _prediction_blocks(results)
+    yield "Settings"
+    yield Text(results.folder.study.protocol)
+    yield Table(
+        caption="Full evaluations that each optimiser has spent, by seed; partial trainings count by their epochs",
+        columns=("optimiser", *(f"seed {seed}" for seed in range(results.n_done.shape[1])), "surrogate"),
+        rows=tuple(
+            (arm.title, *(f"{n:.1f}" for n in done), "yes" if (arm.name, None) in results.beside else "missing")
+            for arm, done in zip(results.arms, results.n_done, strict=True)
+        ),
     )
 
 
@@ -65,13 +78,14 @@ def _progress(results: LiveResults) -> str:
     return f"The study is not finished: {n_done:,.0f} of {n_wanted:,} evaluations are trained, {where}."
 
 
-def _order_blocks(results: LiveResults) -> list[Block]:
-    """Return the agreement of orders at every stage that all optimisers have reached with some seed."""
+def _order_blocks(results: LiveResults) -> Iterator[Block]:
+    """Yield the agreement of orders at every stage that all optimisers have reached with some seed."""
     numbers = results.has_beside(None)
     if len(numbers) < _FEWEST_ARMS:
-        return [Text("The runs on the surrogate are missing; `python -m experiments.run live --beside` adds them.")]
+        yield Text("The runs on the surrogate are missing; `python -m experiments.run live --beside` adds them.")
+        return
     rows, said = [], []
-    for stage in (n for n in STAGES if n <= results.folder.study.n_evaluations):
+    for stage in _stages(results):
         if len(seeds := results.seeds_at(stage, numbers)):
             trained, surrogate = _at(results, stage, numbers, seeds)
             tau, chance = order_agreement(trained, surrogate), attainable(surrogate)
@@ -81,24 +95,28 @@ def _order_blocks(results: LiveResults) -> list[Block]:
     titles = [results.arms[i].title for i in numbers]
     if not rows:
         ahead = int(results.n_done[numbers].min(axis=0).max())
-        text = f"No stage has been reached by all of {', '.join(titles)}: the slowest has spent {ahead} evaluations."
-        return [answer(text)]
-    return [
-        answer(
-            f"The orders of {len(titles)} optimisers on trainings and on the surrogate agree with Kendall's τ = "
-            f"{', '.join(said)}."
+        yield answer(
+            f"No stage has been reached by all of {', '.join(titles)}: the slowest has spent {ahead} evaluations."
+        )
+        return
+    yield answer(
+        f"The orders of {len(titles)} optimisers on trainings and on the surrogate agree with Kendall's τ = "
+        f"{', '.join(said)}."
+    )
+    yield Table(
+        caption="Agreement of the orders by mean validation error of the incumbent. The last two columns are what "
+        "chance allows: the agreement that trainings would reach if the surrogate were exact",
+        columns=(
+            *("evaluations", "seeds", "Kendall's τ (95 % interval over seeds)"),
+            *("attainable τ: mean", "attainable τ: central 95 %"),
         ),
-        Table(
-            caption="Agreement of the orders by mean validation error of the incumbent. The last two columns are what "
-            "chance allows: the agreement that trainings would reach if the surrogate were exact",
-            columns=(
-                *("evaluations", "seeds", "Kendall's τ (95 % interval over seeds)"),
-                *("attainable τ: mean", "attainable τ: central 95 %"),
-            ),
-            rows=tuple(rows),
-        ),
-        _final_table(results, numbers),
-    ]
+        rows=tuple(rows),
+    )
+    yield _final_table(results, numbers)
+
+
+def _stages(results: LiveResults) -> list[int]:
+    return [n for n in STAGES if n <= results.folder.study.n_evaluations]
 
 
 def _at(
@@ -152,26 +170,30 @@ def _noise_sd(results: LiveResults, arm: str) -> float:
     return float(results.bench.predict(best, metrics=("valid_acc",)).noise_sd["valid_acc"].mean())
 
 
-def _curve_blocks(results: LiveResults) -> list[Block]:
-    numbers = results.has_beside(None)
+def _curve_blocks(results: LiveResults) -> Iterator[Block]:
     grid = np.arange(1.0, results.curves.shape[2] + 1)
     furthest = [results.furthest(i) for i in range(len(results.arms))]
     trained = {i: results.curves[i][seeds] for i, (n, seeds) in enumerate(furthest) if n}
-    surrogate = {i: results.beside[results.arms[i].name, None].reshape(-1, len(grid)) for i in numbers.tolist()}
+    beside = results.has_beside(None).tolist()
+    surrogate = {i: results.beside[results.arms[i].name, None].reshape(-1, len(grid)) for i in beside}
     means = [values.mean(axis=0) for values in (*trained.values(), *surrogate.values())]
-    limits = error_limits(np.concatenate(means)) if means else None
-    blocks: list[Block] = []
+    if not means:
+        yield Text("No optimiser has spent a whole evaluation.")
+        return
+    limits = error_limits(np.concatenate(means))
     for name, what, values in (
         ("trained", "On real trainings: mean over the seeds that have come furthest, and standard error.", trained),
         ("surrogate", f"On the surrogate: mean over seeds and {N_RUNS} runs each, and standard deviation.", surrogate),
     ):
         if values:
             curves = [_curve(results.arms[i].title, i, grid, of, is_se=name == "trained") for i, of in values.items()]
-            drawing = draw_curves(curves, x_label=_TIME, y_label=_ERROR, x_scale="log", y_limits=limits)
-            alt = f"Validation error of the incumbent over evaluations, {name}: {', '.join(c.title for c in curves)}."
-            caption = f"{what} Observed validation error of the incumbent. Both figures have the same axes."
-            blocks.append(Figure(name=f"live-{name}", caption=caption, alt=alt, drawing=drawing))
-    return blocks or [Text("No optimiser has spent a whole evaluation.")]
+            yield Figure(
+                name=f"live-{name}",
+                caption=f"{what} Observed validation error of the incumbent. Both figures have the same axes.",
+                alt=f"Validation error of the incumbent over evaluations, {name}: "
+                f"{', '.join(curve.title for curve in curves)}.",
+                drawing=draw_curves(curves, x_label=_TIME, y_label=_ERROR, x_scale="log", y_limits=limits),
+            )
 
 
 def _curve(title: str, number: int, grid: Floats, values: Floats, *, is_se: bool) -> Curve:
@@ -181,15 +203,15 @@ def _curve(title: str, number: int, grid: Floats, values: Floats, *, is_se: bool
     return Curve(title=title, x=grid, y=mean, low=mean - spread, high=mean + spread, number=number)
 
 
-def _refit_blocks(results: LiveResults) -> list[Block]:
-    """Return which refits order the optimisers otherwise than the release, and how they agree with trainings."""
+def _refit_blocks(results: LiveResults) -> Iterator[Block]:
+    """Yield which refits order the optimisers otherwise than the release, and how they agree with trainings."""
     rows, n_otherwise = [], 0
     for refit in range(results.folder.tasks[results.task].n_refits):
         numbers = np.intersect1d(results.has_beside(None), results.has_beside(refit))
-        stages = [n for n in STAGES if n <= results.folder.study.n_evaluations]
-        reached = [n for n in stages if len(results.seeds_at(n, numbers))]
         if len(numbers) < _FEWEST_ARMS:
             continue
+        stages = _stages(results)
+        reached = [n for n in stages if len(results.seeds_at(n, numbers))]
         last, all_seeds = stages[-1], np.arange(results.n_done.shape[1])
         mean = _at(results, last, numbers, all_seeds)[1].mean(axis=(1, 2))
         own = _at(results, last, numbers, all_seeds, refit)[1].mean(axis=(1, 2))
@@ -201,25 +223,23 @@ def _refit_blocks(results: LiveResults) -> list[Block]:
             tau = _interval_text(order_agreement(*_at(results, reached[-1], numbers, seeds, refit)), len(seeds))
         told = "; ".join(f"{one} and {other}" for one, other in pairs) or "none"
         rows.append((str(refit), str(len(numbers)), results.arms[numbers[own.argmin()]].title, tau, told))
-    if not rows:
-        return []
-    return [
-        answer(f"{n_otherwise} of {len(rows)} refits order some pair of optimisers otherwise."),
-        Table(
+    if rows:
+        yield answer(f"{n_otherwise} of {len(rows)} refits order some pair of optimisers otherwise.")
+        yield Table(
             caption=f"Every refit at the last stage, {N_RUNS_OF_REFIT} runs for each seed; its agreement with "
             "trainings at the last stage that these have reached. Pairs are ordered otherwise than by the release; "
             "small differences change their sign by chance",
             columns=("refit", "optimisers", "best optimiser", "τ with trainings (95 %)", "pairs ordered otherwise"),
             rows=tuple(rows),
             n_labels=3,
-        ),
-    ]
+        )
 
 
-def _prediction_blocks(results: LiveResults) -> list[Block]:
-    """Return how well the release, which has seen none of these trainings, predicts them."""
+def _prediction_blocks(results: LiveResults) -> Iterator[Block]:
+    """Yield how well the release, which has seen none of these trainings, predicts them."""
     if not results.folder.tasks[results.task].n_refits:
-        return [Text("The release has no refits, so it gives no predictive intervals.")]
+        yield Text("The release has no refits, so it gives no predictive intervals.")
+        return
     proposed = {
         arm.title: [found for (name, _), found in sorted(results.trained.items()) if name == arm.name]
         for arm in results.arms
@@ -227,22 +247,21 @@ def _prediction_blocks(results: LiveResults) -> list[Block]:
     everything = [found for several in proposed.values() for found in several]
     rows = [_prediction_row(results, *each) for each in {"all": everything, **proposed}.items() if any(each[1])]
     if not rows:
-        return [Text("No training has reached the last epoch yet.")]
-    return [
-        answer(
-            f"90 % predictive intervals (model and noise) hold {rows[0][4]} % of {rows[0][1]} trainings that the "
-            "release has not seen."
+        yield Text("No training has reached the last epoch yet.")
+        return
+    yield answer(
+        f"90 % predictive intervals (model and noise) hold {rows[0][4]} % of {rows[0][1]} trainings that the "
+        "release has not seen."
+    )
+    yield Table(
+        caption="Predicted and trained validation accuracy after the last epoch. Each training counts once in a "
+        "row. No model was fitted to data of any of these optimisers",
+        columns=(
+            *("proposed by", "trainings", "R²", "sparse τ", "in the 90 % interval (%)"),
+            f"of the last {_LAST} of each run (%)",
         ),
-        Table(
-            caption="Predicted and trained validation accuracy after the last epoch. Each training counts once in a "
-            "row. No model was fitted to data of any of these optimisers",
-            columns=(
-                *("proposed by", "trainings", "R²", "sparse τ", "in the 90 % interval (%)"),
-                f"of the last {_LAST} of each run (%)",
-            ),
-            rows=tuple(rows),
-        ),
-    ]
+        rows=tuple(rows),
+    )
 
 
 def _prediction_row(results: LiveResults, name: str, runs: list[tuple[Trained, ...]]) -> tuple[str, ...]:
@@ -260,17 +279,6 @@ def _predicted(results: LiveResults, found: list[Trained]) -> tuple[Floats, Floa
     prediction = results.bench.predict([one.config for one in once], metrics=("valid_acc",))
     low, high = prediction.quantile(_ENDS)["valid_acc"].T
     return trained, prediction.mean["valid_acc"], (low <= trained) & (trained <= high)
-
-
-def _progress_table(results: LiveResults) -> Table:
-    return Table(
-        caption="Full evaluations that each optimiser has spent, by seed; partial trainings count by their epochs",
-        columns=("optimiser", *(f"seed {seed}" for seed in range(results.n_done.shape[1])), "surrogate"),
-        rows=tuple(
-            (arm.title, *(f"{n:.1f}" for n in done), "yes" if (arm.name, None) in results.beside else "missing")
-            for arm, done in zip(results.arms, results.n_done, strict=True)
-        ),
-    )
 
 
 def _interval_text(found: Interval, n_seeds: int) -> str:

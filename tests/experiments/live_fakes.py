@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import experiments.live.training
+import experiments.live.trajectories
 import pipeline.worker
 from experiments.live.command import LiveSettings
 from experiments.live.declared import LIVE
@@ -51,7 +51,7 @@ def fake_train(config, task, images, *, seed, epochs=None, checkpoint=None, **_)
 
 def without_training(patch: pytest.MonkeyPatch) -> None:
     """Put the fake in place of every training."""
-    for module in (pipeline.worker, experiments.live.training):
+    for module in (pipeline.worker, experiments.live.trajectories):
         patch.setattr(module, "train", fake_train)
     patch.setattr("experiments.live.command.STAGES", STAGES)
 

@@ -17,10 +17,10 @@ import pytest
 
 import jahs
 from experiments.folder import read_folder
+from experiments.live.beside import Stepwise
 from experiments.live.command import beside, main, status, train
 from experiments.live.declared import LIVE, log_path, read_trajectory, runs_path
 from experiments.live.results import read_live
-from experiments.live.worlds import Stepwise
 from experiments.run import main as run
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch, UnknownName
 from jahs.files.runs import read_configs, read_runs
