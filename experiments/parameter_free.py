@@ -29,7 +29,6 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import InvalidArgument
 from jahs.files.tables import rows_of, take
-from jahs.queries.oracles.table import TableOracle
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.cell.operations import IDENTITY, POOL, ZERO
 from jahs.spaces.cell.paths import live_paths
@@ -92,20 +91,15 @@ def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -
     """
     ops = _ops(configs)
     orders = np.random.default_rng(seed).permuted(np.tile(np.arange(_N_OPS), (N_REPEATS, len(ops), 1)), axis=2)
-    found = {}
-    for name, operation in FREE.items():
-        by_model = []
-        for model in models:
-            means = [
-                np.mean(
-                    [_predict(model, configs, with_fewer_parameters(ops, operation, n, order)) for order in orders],
-                    axis=0,
-                )
-                for n in range(_N_OPS + 1)
-            ]
-            by_model.append(means)
-        found[name] = np.array(by_model)
-    return found
+
+    def mean(model: jahs.Benchmark, operation: int, n: int) -> Floats:
+        cells = (with_fewer_parameters(ops, operation, n, order) for order in orders)
+        return np.asarray(np.mean([_predict(model, configs, of) for of in cells], axis=0))
+
+    return {
+        name: np.array([[mean(model, operation, n) for n in range(_N_OPS + 1)] for model in models])
+        for name, operation in FREE.items()
+    }
 
 
 def study_of(bench: jahs.Benchmark, split: Split, *, seed: int) -> Study:
@@ -116,7 +110,6 @@ def study_of(bench: jahs.Benchmark, split: Split, *, seed: int) -> Study:
         MissingData: the release has no table or no refits.
     """
     release = release_of(bench)
-    table = TableOracle(release.table, release.task)
     configs = release.table.configs
     runs = take(release.table.runs, release.table.runs["epoch"] == bench.max_epoch)
     runs = take(runs, np.isfinite(runs[METRIC]))
@@ -126,7 +119,7 @@ def study_of(bench: jahs.Benchmark, split: Split, *, seed: int) -> Study:
     is_test = split.parts_of(ids) == 2
     if not is_test.any():
         raise InvalidArgument(
-            f"no config of the test part is recorded at epoch {table.max_epoch}; give the task's split"
+            f"no config of the test part is recorded at epoch {bench.max_epoch}; give the task's split"
         )
     tests: Columns = {key: every[key][is_test] for key in CONFIG_KEYS}
     refits = [jahs.Benchmark(bench.task.name, release=release.path, refit=k) for k in range(release.refits.n_refits)]
@@ -163,8 +156,7 @@ def _predict(model: jahs.Benchmark, configs: Columns, ops: NDArray[np.int64]) ->
     return np.asarray(model.query_many(columns, metrics=[METRIC])[METRIC], dtype=np.float64)
 
 
-def parameter_free_document(studies: Sequence[Study]) -> Document:
-    """Return the page."""
+def _document(studies: Sequence[Study]) -> Document:
     beside: list[str | Block] = ["Beside NAS-Bench-301", _beside(studies), Text(_WHY)]
     releases = ((study.bench.task.name, release_of(study.bench)) for study in studies)
     made_of = ((f"release of {name}", f"{one.facts.get('version')}, {one.sha256[:16]}") for name, one in releases)
@@ -255,17 +247,17 @@ def _blocks(study: Study) -> Iterator[str | Block]:
 
 def _recorded_table(study: Study) -> Table:
     n_free = np.isin(study.ops, list(FREE.values())).sum(axis=1)
-    is_dead = ~live_paths(study.ops).any(axis=1)
     cuts = {f"{n} of {_N_OPS} without parameters": n_free == n for n in range(_N_OPS + 1)}
+    cuts["no path from input to output"] = ~live_paths(study.ops).any(axis=1)
     rows = []
-    for name, is_in in {**cuts, "no path from input to output": is_dead}.items():
-        if is_in.sum() < _FEWEST:
-            rows.append((name, str(is_in.sum()), "–", "–", "–"))
-            continue
-        error = (study.predicted - study.measured)[is_in]
-        (bias,) = bootstrap_estimates(partial(_mean_at, error), len(error), level=_LEVEL, n_resamples=_N_RESAMPLES)
-        means = (f"{study.measured[is_in].mean():.1f}", f"{study.predicted[is_in].mean():.1f}")
-        rows.append((name, str(len(error)), *means, _interval(bias)))
+    for name, is_in in cuts.items():
+        cells: tuple[str, ...] = ("–", "–", "–")
+        if is_in.sum() >= _FEWEST:
+            trained, predicted = study.measured[is_in], study.predicted[is_in]
+            mean_at = partial(_mean_at, predicted - trained)
+            (bias,) = bootstrap_estimates(mean_at, len(trained), level=_LEVEL, n_resamples=_N_RESAMPLES)
+            cells = (f"{trained.mean():.1f}", f"{predicted.mean():.1f}", _interval(bias))
+        rows.append((name, str(is_in.sum()), *cells))
     return Table(
         caption=f"{METRIC} at the last epoch, %, of test configs",
         columns=("cells", "configs", "trained", "predicted", "bias, points"),
@@ -278,23 +270,21 @@ def _mean_at(values: Floats, at: NDArray[np.int64]) -> float:
 
 
 def _praise_table(study: Study) -> Table:
-    rows = []
-    for name, values in study.cells.items():
-        trained = study.recorded[name]
-        rows.append(
-            (
-                f"{name} alone",
-                f"{values.mean():.1f}",
-                f"{values.max():.1f}",
-                f"{100 * float((values > study.predicted).mean()):.0f} %",
-                f"{trained.mean():.1f} ({len(trained)} configs)" if len(trained) else "not recorded",
-            )
-        )
+    recorded = {
+        name: f"{of.mean():.1f} ({len(of)} configs)" if len(of) else "not recorded"
+        for name, of in study.recorded.items()
+    }
     return Table(
         caption=f"{METRIC} at the last epoch, %. Test configs have {study.measured.mean():.1f} on average and "
         f"{study.measured.max():.1f} at best.",
         columns=("cell", "predicted, mean", "predicted, best", "praised", "trained, any part"),
-        rows=tuple(rows),
+        rows=tuple(
+            (
+                *(f"{name} alone", f"{values.mean():.1f}", f"{values.max():.1f}"),
+                *(f"{100 * float((values > study.predicted).mean()):.0f} %", recorded[name]),
+            )
+            for name, values in study.cells.items()
+        ),
     )
 
 
@@ -313,7 +303,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def make() -> Document:
         splits = {task: read_split(given.data / task / "split.json") for task in given.tasks}
         studies = [study_of(open_benchmark(task, given.release), of, seed=given.seed) for task, of in splits.items()]
-        return parameter_free_document(studies)
+        return _document(studies)
 
     return run_page(_COMMAND, given, make, "--tasks", *given.tasks, "--seed", str(given.seed))
 

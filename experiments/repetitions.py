@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from experiments.imported import open_for_study
 from experiments.optimizers import make
-from experiments.pool import FromPool
 from experiments.study import Arm, Repetition
-from experiments.worlds import WORLD_NAMES, open_world, worlds_path
+from experiments.worlds import WORLD_NAMES, World, open_world, worlds_path
 from jahs.comparison.views import open_view
 from jahs.errors import JahsError
 from jahs.files.atomic import write_beside
 from jahs.optimizers import expert_prior
+from jahs.optimizers.registry import Optimizer
 from jahs.queries.queryable import Queryable
-from jahs.simulate import Simulation
+from jahs.simulate import Proposal, Simulation, Trial
+from jahs.spaces.configs import config_id, validate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,3 +88,34 @@ def _simulate(job: RepetitionJob) -> int:
             facts={**job.facts, "arm": arm.name},
         )
         return sum(1 for _ in simulation.stream(optimizer))
+
+
+class FromPool:
+    """Lets an optimiser propose recorded configs only, each once at every epoch.
+
+    A proposal that is recorded and was not trained to its epoch yet stays, as a promoted one does. Any other becomes
+    the nearest config that was not, and its result is told for that config.
+    """
+
+    def __init__(self, optimizer: Optimizer, world: World) -> None:
+        self.name, self.settings = optimizer.name, optimizer.settings
+        self._optimizer, self._world = optimizer, world
+        self._known = {config_id(config) for config in world.configs}
+        self._trained: dict[int, set[int]] = {}
+
+    def ask(self, n: int) -> list[Proposal]:
+        """Return what the optimiser proposes, as recorded configs."""
+        found = []
+        for each in self._optimizer.ask(n):
+            proposal = each if isinstance(each, Proposal) else Proposal(config=each)
+            trained = self._trained.setdefault(int(self._world.fidelity(proposal.at)["epoch"]), set())
+            config = validate(proposal.config)
+            if config_id(config) in trained or config_id(config) not in self._known:
+                config = self._world.nearest(config, without=trained)
+            trained.add(config_id(config))
+            found.append(replace(proposal, config=config))
+        return found
+
+    def tell(self, trial: Trial) -> None:
+        """Tell the result."""
+        self._optimizer.tell(trial)

@@ -5,8 +5,8 @@ Over 300 lines: a world's answers and their file change together.
     DIR/worlds/<task>.npz    configs; means of both worlds, (n_configs, n_epochs); each recorded run; the noise model
 
 Both worlds answer with one training: a recorded one, or the prediction with a draw of the release's noise. Only
-recorded configs can be asked; `experiments.pool` lets any optimiser propose them. They are those with a finished run
-on the processor of the runtimes (`jahs.files.runs.timing_machine`).
+recorded configs can be asked; `FromPool` in `experiments.repetitions` lets any optimiser propose them. They are those
+with a finished run on the processor of the runtimes (`jahs.files.runs.timing_machine`).
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class World(Sampler):
             raise InvalidArgument("seed=None asks for means, but most configs were trained once; give a seed")
         ids = config_ids(configs)
         if unknown := [identity for identity in ids.tolist() if identity not in self._rows]:
-            raise NotRecorded(f"{len(unknown)} configs are not recorded, first {unknown[0]:016x}; see experiments.pool")
+            raise NotRecorded(f"{len(unknown)} configs are not recorded, first {unknown[0]:016x}; see World.configs")
         at_rows = np.array([self._rows[identity] for identity in ids.tolist()], dtype=np.intp)
         last = self.max_epoch
         one = last if at is None else read_epoch(at, last)

@@ -7,7 +7,7 @@ import pytest
 
 import jahs
 from experiments.optimizers import make
-from experiments.pool import FromPool
+from experiments.repetitions import FromPool
 from experiments.worlds import METRIC_NAMES, World, build_worlds, read_worlds, write_worlds
 from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, NotRecorded
