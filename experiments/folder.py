@@ -66,6 +66,18 @@ class StudyFolder:
     n_seeds: int
     made_with: tuple[Mapping[str, Any], ...]  # Any: JSON
 
+    def finished(self) -> list[Repetition]:
+        """Return every repetition that has a log.
+
+        Raises:
+            MissingData: there is none.
+        """
+        every = repetitions_of(self.study, tasks=self.tasks, arms=self.arms, n_seeds=self.n_seeds)
+        found = [own for own in every if is_finished(self.path, own)]
+        if not found:
+            raise MissingData(f"{self.path} has no finished repetition; python -m experiments.run continues it")
+        return found
+
 
 def repetitions_of(
     study: Study, *, tasks: Mapping[str, TaskFacts], arms: Sequence[str], n_seeds: int

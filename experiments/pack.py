@@ -12,14 +12,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.folder import StudyFolder, read_folder, repetitions_of
+from experiments.folder import read_folder
 from experiments.packs import COLUMNS, MANIFEST, check_season, season_of
 from experiments.report.results import check_owner
 from experiments.study import Repetition
 from experiments.worlds import quality_of_worlds
 from jahs.comparison.logs import Floats, TrialLog
 from jahs.comparison.steps import incumbents
-from jahs.errors import CorruptFile, InvalidArgument, MissingData
+from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.atomic import change_folder
 from jahs.files.sealed_json import sealed_text
 from jahs.files.strict_json import parse_json
@@ -111,9 +111,8 @@ def pack(path: Path, out: Path) -> Path:
     require_pyarrow()
     folder = read_folder(path)
     season = season_of(folder.tasks)
-    found = _repetitions(folder)
-    if not found:
-        raise MissingData(f"{path} has no finished repetition; python -m experiments.run continues it")
+    # Repetitions that share configs lie side by side, which packs well; the release comes before its refits.
+    found = sorted(folder.finished(), key=lambda own: (own.task, own.seed, folder.arms.index(own.arm)))
     target = out / season / folder.study.name
     check_season(target.parent, season, {task: facts.release for task, facts in folder.tasks.items()})
     tables = _Tables(has_several=bool(folder.study.combinations))
@@ -131,23 +130,12 @@ def pack(path: Path, out: Path) -> Path:
             for name, table in tables.tables().items():
                 write_table(beside / name, table, COLUMNS[name])
                 files[name] = sha256((beside / name).read_bytes()).hexdigest()
-            worlds = {task: quality_of_worlds(path, task) for task in folder.tasks if _has_worlds(folder)}
+            has_worlds = any(folder.study.arm(name).world != "release" for name in folder.arms)
+            worlds = {task: quality_of_worlds(path, task) for task in folder.tasks if has_worlds}
             facts = {"files": files, "season": season, "worlds": worlds}
             recorded = parse_json((path / "study.json").read_bytes())
             (beside / MANIFEST).write_text(sealed_text({**facts, "study.json": recorded}), encoding="utf-8")
     return target
-
-
-def _has_worlds(folder: StudyFolder) -> bool:
-    return any(folder.study.arm(name).world != "release" for name in folder.arms)
-
-
-def _repetitions(folder: StudyFolder) -> list[Repetition]:
-    """Return the finished repetitions; those that share configs lie side by side, which packs well."""
-    every = repetitions_of(folder.study, tasks=folder.tasks, arms=folder.arms, n_seeds=folder.n_seeds)
-    finished = [own for own in every if (folder.path / own.path).exists()]
-    arms = {name: number for number, name in enumerate(folder.arms)}
-    return sorted(finished, key=lambda own: (own.task, own.seed, arms[own.arm], -1 if own.refit is None else own.refit))
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[Any], dict[str, Any], str]:  # Any: JSON

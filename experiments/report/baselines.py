@@ -75,48 +75,38 @@ def _final(tests: Sequence[Steps], best: float, end: float) -> Floats:
 
 def _regret_blocks(
     results: Results, arms: Sequence[Arm], tests: dict[str, list[Steps]], best: float, *, key: str
-) -> list[Block]:
+) -> Iterator[Block]:
     grid, end = time_grid(results), float(results.study.n_evaluations)
     summaries = [summarize(on_grid(regret_steps(tests[arm.name], best), grid)) for arm in arms]
     finals = [_final(tests[arm.name], best, end) for arm in arms]
-    return [
-        *([answer(_answer(arms, finals))] if any(final.size for final in finals) else []),
-        Text(
-            f"Test regret is the best known mean test accuracy, {best:.2f} %, minus the incumbent's. The "
-            f"best known one is the maximum over {_N_RANDOM:,} random configs and all incumbents."
-        ),
-        time_figure(
-            arms,
-            summaries,
-            grid,
-            name=f"{key}-regret",
-            caption="Test regret of the incumbent: mean over rollouts and standard error. It may rise, because the "
-            "incumbent is selected by validation accuracy.",
-            alt="Mean test regret over simulated time, one curve for each optimiser.",
-            y_label="test regret (percentage points)",
-            y_limits=error_limits(np.stack([s.mean for s in summaries])),
-        ),
-        _ecdf_figure(arms, finals, key=key),
-        _regret_table(arms, finals),
-    ]
-
-
-def _answer(arms: Sequence[Arm], finals: Sequence[Floats]) -> str:
     means = sorted((float(final.mean()), arm.title) for arm, final in zip(arms, finals, strict=True) if final.size)
-    parts = (f"{title} {mean:.2f}" for mean, title in means)
-    return f"Mean final test regret in percentage points, from best to worst: {', '.join(parts)}."
+    if means:
+        said = ", ".join(f"{title} {mean:.2f}" for mean, title in means)
+        yield answer(f"Mean final test regret in percentage points, from best to worst: {said}.")
+    yield Text(
+        f"Test regret is the best known mean test accuracy, {best:.2f} %, minus the incumbent's. The best known one is "
+        f"the maximum over {_N_RANDOM:,} random configs and all incumbents."
+    )
+    yield time_figure(
+        arms,
+        summaries,
+        grid,
+        name=f"{key}-regret",
+        caption="Test regret of the incumbent: mean over rollouts and standard error. It may rise, because the "
+        "incumbent is selected by validation accuracy.",
+        alt="Mean test regret over simulated time, one curve for each optimiser.",
+        y_label="test regret (percentage points)",
+        y_limits=error_limits(np.stack([s.mean for s in summaries])),
+    )
+    yield _ecdf_figure(arms, finals, key=key)
+    yield _regret_table(arms, finals)
 
 
 def _ecdf_figure(arms: Sequence[Arm], finals: Sequence[Floats], *, key: str) -> Figure:
     curves = [
-        Curve(
-            title=arm.title,
-            x=np.concatenate([found.quantiles[:1], found.quantiles]),
-            y=np.concatenate([[0.0], found.probabilities]),
-            number=number,
-        )
+        Curve(title=arm.title, x=np.append(found.quantiles[:1], found.quantiles), y=y, number=number)
         for number, (arm, final) in enumerate(zip(arms, finals, strict=True))
-        if final.size and (found := stats.ecdf(final).cdf)
+        if final.size and (found := stats.ecdf(final).cdf) and len(y := np.append(0.0, found.probabilities))
     ]
     # A few failed rollouts would otherwise squeeze the rest into the left edge.
     right = 1.1 * max((float(np.quantile(final, _SHOWN)) for final in finals if final.size), default=0.0) or 1.0
@@ -141,12 +131,8 @@ def _ecdf_figure(arms: Sequence[Arm], finals: Sequence[Floats], *, key: str) -> 
 def _regret_table(arms: Sequence[Arm], finals: Sequence[Floats]) -> Table:
     rows = [
         (
-            arm.title,
-            summary_text(found),
-            number_text(float(found.median)),
-            number_text(float(np.quantile(final, 0.95))),
-            number_text(float(final.max())),
-            str(final.size),
+            *(arm.title, summary_text(found), number_text(float(found.median))),
+            *(number_text(float(np.quantile(final, 0.95))), number_text(float(final.max())), str(final.size)),
         )
         for arm, final in zip(arms, finals, strict=True)
         if final.size and (found := summarize(final))
@@ -158,41 +144,26 @@ def _regret_table(arms: Sequence[Arm], finals: Sequence[Floats]) -> Table:
     )
 
 
-def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], best: float) -> list[Block]:
+def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], best: float) -> Iterator[Block]:
     end = float(results.study.n_evaluations)
     rows, spread = [], []
     for chapter in results.study.chapters:
-        arms = results.arms_of(chapter, task)
-        if chapter == MAIN or not arms:
-            continue
-        means = []
-        for arm in arms:
-            final = _final(tests[arm.name], best, end)
-            if final.size:
-                found = summarize(final)
-                means.append(float(found.mean))
-                rows.append(
-                    (
-                        chapter,
-                        arm.title,
-                        summary_text(found),
-                        number_text(float(found.median)),
-                        str(final.size),
-                    )
-                )
+        arms = results.arms_of(chapter, task) if chapter != MAIN else ()
+        finals = {arm.title: final for arm in arms if (final := _final(tests[arm.name], best, end)).size}
+        for title, final in finals.items():
+            found = summarize(final)
+            rows.append((chapter, title, summary_text(found), number_text(float(found.median)), str(final.size)))
+        means = [float(final.mean()) for final in finals.values()]
         if len(means) > 1:
             spread.append(f"{chapter} {max(means) - min(means):.2f}")
-    if not rows:
-        return []
-    return [
-        answer(
-            f"Difference in mean final test regret on {task} between the best and the worst value of a setting, "
-            "in percentage points: " + "; ".join(spread) + "."
-        ),
-        Table(
+    if rows:
+        yield answer(
+            f"Difference in mean final test regret on {task} between the best and the worst value of a setting, in "
+            "percentage points: " + "; ".join(spread) + "."
+        )
+        yield Table(
             caption=f"Final test regret on {task} by setting, in percentage points",
             columns=("optimiser: setting", "value", "mean ± standard error", "median", "rollouts"),
             rows=tuple(rows),
             n_labels=2,
-        ),
-    ]
+        )

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.folder import StudyFolder, TaskFacts, read_folder, repetitions_of
+from experiments.folder import StudyFolder, TaskFacts, read_folder
 from experiments.packs import PackedLog, is_pack, read_pack, season_of
 from experiments.study import Arm, Repetition, Study
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats, TrialLog, trial_log
 from jahs.comparison.steps import Steps, incumbents
-from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
+from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
 from jahs.simulate import read_log
 from jahs.spaces.configs import Config
@@ -137,21 +137,16 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
 
 def _read_logs(folder: StudyFolder, metrics: Sequence[str], *, workers: int) -> list[RepetitionResult]:
     """Return every finished repetition, reduced."""
-    study, path = folder.study, folder.path
-    selected = repetitions_of(study, tasks=folder.tasks, arms=folder.arms, n_seeds=folder.n_seeds)
-    repetitions = [repetition for repetition in selected if (path / repetition.path).exists()]
-    if not repetitions:
-        raise MissingData(f"{path} has no finished repetition; python -m experiments.run continues it")
-    digests = {name: study.digest_of(name) for name in folder.arms}
+    digests = {name: folder.study.digest_of(name) for name in folder.arms}
     calls = [
         {
-            "path": path,
+            "path": folder.path,
             "repetition": repetition,
             "facts": folder.tasks[repetition.task],
             "digest": digests[repetition.arm],
             "metrics": metrics,
         }
-        for repetition in repetitions
+        for repetition in folder.finished()
     ]
     return in_processes(read_repetition, calls, workers=workers if len(calls) > _FEW else 1)
 
