@@ -31,22 +31,18 @@ def long_blocks(results: Results) -> Iterator[str | Block]:
         yield from overview(results, task, arms, key=task.replace("_", "-"))
 
 
-def _decades(results: Results, task: str, arms: Sequence[Arm]) -> list[Block]:
+def _decades(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block]:
     times = np.array([n for n in _DECADES if n <= results.study.n_evaluations], dtype=np.float64)
     found = [(arm, on_grid(results.steps(task, arm), times)) for arm in arms]
-    if not times.size or not all(len(values) for _, values in found):
-        return []
-    ends = sorted((float(values[:, -1].mean()), arm.title) for arm, values in found)
-    said = ", ".join(f"{title} {error:.2f} %" for error, title in ends)
-    rows = tuple((arm.title, *(summary_text(summarize(column)) for column in values.T)) for arm, values in found)
-    return [
-        answer(f"Mean validation error after {times[-1]:,.0f} evaluations on {TASKS[task].title}: {said}."),
-        Table(
+    if times.size and all(len(values) for _, values in found):
+        ends = sorted((float(values[:, -1].mean()), arm.title) for arm, values in found)
+        said = ", ".join(f"{title} {error:.2f} %" for error, title in ends)
+        yield answer(f"Mean validation error after {times[-1]:,.0f} evaluations on {TASKS[task].title}: {said}.")
+        yield Table(
             caption="Mean validation error (%) of the incumbent, mean ± standard error over seeds",
             columns=("optimiser", *(f"after {n:,.0f} evaluations" for n in times)),
-            rows=rows,
-        ),
-    ]
+            rows=tuple((arm.title, *(summary_text(summarize(column)) for column in values.T)) for arm, values in found),
+        )
 
 
 def worker_blocks(results: Results) -> Iterator[str | Block]:
@@ -56,10 +52,11 @@ def worker_blocks(results: Results) -> Iterator[str | Block]:
         yield from _worker_blocks(results, task)
 
 
-def _worker_blocks(results: Results, task: str) -> list[Block]:
+def _worker_blocks(results: Results, task: str) -> Iterator[Block]:
     groups = [arms for name in results.study.chapters if len(arms := results.arms_of(name, task)) > 1]
     if not groups or not all(results.seeds(task, arms) for arms in groups):
-        return [no_common_seed([arm for arms in groups for arm in arms])]
+        yield no_common_seed([arm for arms in groups for arm in arms])
+        return
     rows, curves, costs = [], [], []
     for number, arms in enumerate(groups):
         seeds = results.seeds(task, arms)
@@ -75,31 +72,28 @@ def _worker_blocks(results: Results, task: str) -> list[Block]:
         band = {"low": mean - se, "high": mean + se, "is_step": False, "has_markers": True}
         curves.append(Curve(title=arms[0].chapter, x=x, y=mean, number=number, **band))
         costs.append(f"{arms[0].chapter} {mean[-1] - mean[0]:+.2f}")
-    return [
-        answer(
-            f"Cost of {_workers(groups[0][-1])} workers instead of one for the same work on {TASKS[task].title}, "
-            f"in points of the final mean validation error: {'; '.join(costs)}."
+    yield answer(
+        f"Cost of {_workers(groups[0][-1])} workers instead of one for the same work on {TASKS[task].title}, in points "
+        f"of the final mean validation error: {'; '.join(costs)}."
+    )
+    yield Figure(
+        name=f"{task}-workers".replace("_", "-"),
+        caption="Final mean validation error of the incumbent by the number of workers, for the same work: mean over "
+        "seeds and standard error.",
+        alt="Mean validation error over the number of workers, one curve for each optimiser.",
+        drawing=draw_curves(curves, x_label="workers", y_label="validation error (%)", x_scale="log"),
+    )
+    yield Table(
+        caption="What workers cost and gain. Cost: final mean validation error for the same work, with the difference "
+        "to one worker and its 95 % bootstrap interval over paired seeds. Gain: how much sooner the mean error is "
+        "reached that one worker has after half of its time (–: more than 2.5 % of the resamples do not reach it)",
+        columns=(
+            *("optimiser", "workers", "simulated time (mean full evaluations)", "validation error (%)"),
+            *("difference to one worker (points)", "speed-up"),
         ),
-        Figure(
-            name=f"{task}-workers".replace("_", "-"),
-            caption="Final mean validation error of the incumbent by the number of workers, for the same work: mean "
-            "over seeds and standard error.",
-            alt="Mean validation error over the number of workers, one curve for each optimiser.",
-            drawing=draw_curves(curves, x_label="workers", y_label="validation error (%)", x_scale="log"),
-        ),
-        Table(
-            caption="What workers cost and gain. Cost: final mean validation error for the same work, with the "
-            "difference to one worker and its 95 % bootstrap interval over paired seeds. Gain: how much sooner the "
-            "mean error is reached that one worker has after half of its time (–: more than 2.5 % of the resamples "
-            "do not reach it)",
-            columns=(
-                *("optimiser", "workers", "simulated time (mean full evaluations)", "validation error (%)"),
-                *("difference to one worker (points)", "speed-up"),
-            ),
-            rows=tuple(rows),
-            n_labels=2,
-        ),
-    ]
+        rows=tuple(rows),
+        n_labels=2,
+    )
 
 
 def _workers(arm: Arm) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from experiments.worlds import quality_of_worlds
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.steps import on_grid
-from jahs.comparison.summaries import Interval, digits_for, interval_text, number_text, summarize
+from jahs.comparison.summaries import digits_for, interval_text, number_text, summarize
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_curves, interval_curve
 
@@ -37,32 +37,28 @@ def truth_blocks(results: Results) -> Iterator[str | Block]:
         yield from _blocks(results, task)
 
 
-def _blocks(results: Results, task: str) -> list[Block]:
+def _blocks(results: Results, task: str) -> Iterator[Block]:
     pairs = _pairs(results, task)
     if len(pairs) < 2:
-        return [Text("Fewer than two optimisers have finished a seed in both worlds.")]
+        yield Text("Fewer than two optimisers have finished a seed in both worlds.")
+        return
     arms = {"table": [one for one, _ in pairs], "left_out": [other for _, other in pairs]}
     seeds = results.seeds(task, [*arms["table"], *arms["left_out"]])
     if not seeds:
-        return [no_common_seed([*arms["table"], *arms["left_out"]])]
+        yield no_common_seed([*arms["table"], *arms["left_out"]])
+        return
     grid = time_grid(results)
     values = {
         world: np.stack([on_grid(results.steps(task, arm, seeds), grid) for arm in of_world])
         for world, of_world in arms.items()
     }
-    final = {world: found[:, :, -1] for world, found in values.items()}
-    tau = rank_agreement(final["table"], final["left_out"], has_same_seeds=True)
-    half = len(seeds) // 2
-    halves = final["table"][:, :half], final["table"][:, half:]
-    chance = rank_agreement(*halves, has_same_seeds=False) if half >= 2 else None
-    return [
-        answer(_answer(tau, chance, len(pairs), len(seeds))),
-        *(_curves(arms[world], values[world], [*values.values()], grid, key=f"{task}-{world}") for world in arms),
-        _agreement_figure(task, values, grid),
-        *_stages(pairs, results, task, seeds),
-        _table(arms["table"], final, values),
-        _quality_table(results, task),
-    ]
+    yield answer(_answer(values))
+    for world, of_world in arms.items():
+        yield _curves(of_world, values[world], [*values.values()], grid, key=f"{task}-{world}")
+    yield _agreement_figure(task, values, grid)
+    yield from _stages(arms, results, task, seeds)
+    yield _table(arms["table"], values)
+    yield _quality_table(results, task)
 
 
 def _pairs(results: Results, task: str) -> list[tuple[Arm, Arm]]:
@@ -74,15 +70,19 @@ def _pairs(results: Results, task: str) -> list[tuple[Arm, Arm]]:
     return [(worlds["table"], worlds["left_out"]) for worlds in by_key.values() if len(worlds) == 2]
 
 
-def _answer(tau: Interval, chance: Interval | None, n_arms: int, n_seeds: int) -> str:
+def _answer(values: Mapping[str, Floats]) -> str:
+    table, left_out = (found[:, :, -1] for found in values.values())
+    n_arms, n_seeds = table.shape
+    tau, half = rank_agreement(table, left_out, has_same_seeds=True), n_seeds // 2
     text = (
         f"The final orders of {n_arms} optimisers on recorded trainings and on the surrogate agree with Kendall's τ = "
         f"{tau.value:.2f} ({tau.low:.2f} to {tau.high:.2f}, 95 % bootstrap interval over {n_seeds} paired seeds)."
     )
-    if chance is not None:
+    if half >= 2:
+        chance = rank_agreement(table[:, :half], table[:, half:], has_same_seeds=False)
         text += (
-            f" For comparison, two disjoint sets of {n_seeds // 2} and {n_seeds - n_seeds // 2} seeds on recorded "
-            f"trainings agree with τ = {interval_text(chance)}."
+            f" For comparison, two disjoint sets of {half} and {n_seeds - half} seeds on recorded trainings agree with "
+            f"τ = {interval_text(chance)}."
         )
     return text
 
@@ -101,7 +101,7 @@ def _curves(arms: Sequence[Arm], values: Floats, everything: Sequence[Floats], g
     )
 
 
-def _agreement_figure(task: str, values: dict[str, Floats], grid: Floats) -> Block:
+def _agreement_figure(task: str, values: Mapping[str, Floats], grid: Floats) -> Block:
     """Return rank agreement over time, from the time at which every seed of every arm has a result in both worlds."""
     known = np.all([~np.isnan(found).any(axis=(0, 1)) for found in values.values()], axis=0)
     if not len(at := np.flatnonzero(known)):
@@ -122,46 +122,40 @@ def _agreement_figure(task: str, values: dict[str, Floats], grid: Floats) -> Blo
     )
 
 
-def _stages(pairs: Sequence[tuple[Arm, Arm]], results: Results, task: str, seeds: Sequence[int]) -> list[Block]:
-    """Return the agreement at several budgets: with a large one, every optimiser finds the best recorded config."""
+def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seeds: Sequence[int]) -> Iterator[Block]:
+    """Yield the agreement at several budgets: with a large one, every optimiser finds the best recorded config."""
     rows = []
     for budget in (n for n in _STAGES if n <= results.study.n_evaluations):
         at = np.array([float(budget)])
         one, other = (
-            np.stack([on_grid(results.steps(task, arm, seeds), at)[:, 0] for arm in arms])
-            for arms in zip(*pairs, strict=True)
+            np.stack([on_grid(results.steps(task, arm, seeds), at)[:, 0] for arm in of_world])
+            for of_world in arms.values()
         )
         if np.isfinite(one).all() and np.isfinite(other).all():
             tau = rank_agreement(one, other, has_same_seeds=True)
             spreads = (f"{np.ptp(found.mean(axis=1)):.2f}" for found in (one, other))
             rows.append((str(budget), interval_text(tau), *spreads))
-    caption = (
-        "Agreement of the orders at several budgets, and the difference of the best and the worst optimiser's mean "
-        "error (percentage points)"
-    )
-    columns = ("mean full evaluations", "Kendall's τ (95 %)", "recorded trainings: best to worst", "surrogate")
-    return [Table(caption=caption, columns=columns, rows=tuple(rows))] if rows else []
+    if rows:
+        yield Table(
+            caption="Agreement of the orders at several budgets, and the difference of the best and the worst "
+            "optimiser's mean error (percentage points)",
+            columns=("mean full evaluations", "Kendall's τ (95 %)", "recorded trainings: best to worst", "surrogate"),
+            rows=tuple(rows),
+        )
 
 
-def _table(arms: Sequence[Arm], final: dict[str, Floats], values: dict[str, Floats]) -> Table:
-    order = {world: _order(found) for world, found in final.items()}
+def _table(arms: Sequence[Arm], values: Mapping[str, Floats]) -> Table:
     rows = []
     for i, arm in enumerate(arms):
-        one, other = (summarize(final[world][i]) for world in ("table", "left_out"))
+        cells = []
+        for found in values.values():
+            final = summarize(found[i, :, -1])
+            median = number_text(float(final.median), digits_for(float(final.se)))
+            cells += [summary_text(final), median, f"{_order(found[:, :, -1])[i]}"]
         with np.errstate(invalid="ignore"):
             apart = np.abs(values["table"][i].mean(axis=0) - values["left_out"][i].mean(axis=0))
-        rows.append(
-            (
-                arm.title,
-                summary_text(one),
-                number_text(float(one.median), digits_for(float(one.se))),
-                f"{order['table'][i]}",
-                summary_text(other),
-                number_text(float(other.median), digits_for(float(other.se))),
-                f"{order['left_out'][i]}",
-                number_text(float(np.nanmean(apart)) if np.isfinite(apart).any() else np.nan),
-            )
-        )
+        distance = number_text(float(np.nanmean(apart)) if np.isfinite(apart).any() else np.nan)
+        rows.append((arm.title, *cells, distance))
     return Table(
         caption="Final validation error in each world, mean ± standard error over seeds, and the mean absolute "
         "difference between the mean curves",
