@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
+
 import pytest
 
+import experiments.studies
 import jahs
+from experiments.run import main
 from jahs.queries.references import build_references
 from jahs.release import RecordedTable
 from jahs.tasks.definitions import TASKS
@@ -44,3 +49,22 @@ def recorded_table() -> RecordedTable:
         patch.setattr(landscape, "EPOCHS", tuple(range(1, TASKS[TASK].max_epoch + 1)))
         measured = landscape.measurements(3)
     return RecordedTable(configs=measured.configs, runs=measured.runs, profile=measured.profile)
+
+
+def run_study(name, out, release, *more, arms, seeds):
+    """Run some arms of a study in this process; return the exit status."""
+    patterns = [word for arm in arms for word in ("--arms", arm)]
+    given = ["--seeds", seeds, "--workers", 1, "--release", release, "--out", out, *more]
+    return main([name, *patterns, *map(str, given)])
+
+
+@contextmanager
+def short_studies(n_evaluations=5, **others):
+    """Give every study a budget of so many evaluations; `others` by name."""
+    short = {
+        name: replace(study, n_evaluations=others.get(name, n_evaluations))
+        for name, study in experiments.studies.STUDIES.items()
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments.studies, "STUDIES", short)
+        yield

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-import experiments.studies
 import jahs
 from experiments.analysis.carried import carry_over, split_half
 from experiments.folder import read_folder
@@ -15,12 +12,11 @@ from experiments.imported import CLOCK, open_for_study
 from experiments.pack import pack
 from experiments.report.__main__ import main as report
 from experiments.report.carried import read_mean_runs
-from experiments.run import main as run
 from jahs.comparison.ranks import compare_groups, rank_agreement
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.simulate import read_log
-from tests.experiments.conftest import TASK
+from tests.experiments.conftest import TASK, run_study, short_studies
 from tests.releases import make_release
 
 REAL = "cifar10"
@@ -67,8 +63,7 @@ def test_a_release_with_its_own_runtimes_keeps_them(release, tmp_path):
 
 
 def test_a_study_runs_on_an_imported_release(imported, tmp_path):
-    given = ["--noise", "mean", "--seeds", "2", "--workers", "1", "--release", str(imported), "--out", str(tmp_path)]
-    assert run(["baselines", "--arms", "random_search", *given]) == 0
+    assert run_study("baselines", tmp_path, imported, "--noise", "mean", arms=["random_search"], seeds=2) == 0
     folder = read_folder(tmp_path)
     assert list(folder.tasks) == [REAL]
     assert folder.tasks[REAL].source.startswith(f"imported, runtimes of {CLOCK} ")
@@ -81,9 +76,7 @@ ARMS = ("random_search", "local_search", "successive_halving")
 
 
 def run_arms(study_folder, release, *more):
-    arms = [word for arm in ARMS for word in ("--arms", arm)]
-    given = ["--seeds", str(SEEDS), "--workers", "1", "--release", str(release), "--out", str(study_folder), *more]
-    assert run(["baselines", *arms, *given]) == 0
+    assert run_study("baselines", study_folder, release, *more, arms=ARMS, seeds=SEEDS) == 0
     return study_folder
 
 
@@ -91,9 +84,7 @@ def run_arms(study_folder, release, *more):
 def studies(release, imported, tmp_path_factory):
     """A short study on a task, and the pack of the same study on the imported release."""
     folder = tmp_path_factory.mktemp("carried")
-    short = {name: replace(each, n_evaluations=5) for name, each in experiments.studies.STUDIES.items()}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiments.studies, "STUDIES", short)
+    with short_studies():
         here = run_arms(folder / "here", release)
         run_arms(folder / "control", release, "--noise", "mean")
         there = run_arms(folder / "there", imported, "--noise", "mean")

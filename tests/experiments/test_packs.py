@@ -10,18 +10,16 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-import experiments.studies
 import jahs
 from experiments.folder import read_folder
 from experiments.pack import main, pack
 from experiments.packs import COLUMNS, MANIFEST, read_manifest, read_pack, read_packed_table, season_of
 from experiments.report.results import read_results
-from experiments.run import main as run
 from jahs.errors import CorruptFile, InvalidConfig, MissingData, ProtocolMismatch
 from jahs.files.sealed_json import sealed_text
 from jahs.simulate import read_log
 from jahs.spaces.columns import rows
-from tests.experiments.conftest import N_REFITS, TASK
+from tests.experiments.conftest import N_REFITS, TASK, run_study, short_studies
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 
@@ -36,12 +34,9 @@ def release(release_with_refits):
 @pytest.fixture(scope="module")
 def study(release, tmp_path_factory):
     out = tmp_path_factory.mktemp("study") / "fidelity"
-    short = {name: dataclasses.replace(each, n_evaluations=5) for name, each in experiments.studies.STUDIES.items()}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiments.studies, "STUDIES", short)
-        arms = ["--arms", "random_search", "--arms", "hyperband-diagonal", "--arms", "hyperband-W"]
-        given = [*arms, "--seeds", str(SEEDS), "--workers", "1", "--release", str(release), "--out", str(out)]
-        assert run(["fidelity", *given]) == 0
+    with short_studies():
+        arms = ["random_search", "hyperband-diagonal", "hyperband-W"]
+        assert run_study("fidelity", out, release, arms=arms, seeds=SEEDS) == 0
     return out
 
 

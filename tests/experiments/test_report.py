@@ -14,20 +14,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import experiments.studies
 from experiments.pack import pack
 from experiments.packs import COLUMNS, MANIFEST
 from experiments.report.__main__ import main
 from experiments.report.build import build_document, write_document
 from experiments.report.comparison import draw_comparison
 from experiments.report.results import read_results
-from experiments.run import main as run
 from experiments.worlds import build_worlds
 from jahs.comparison.ranks import Comparison, compare_groups
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import TASKS
 from surrogate.models.boosting import ForestSettings
-from tests.experiments.conftest import TASK, recorded_table
+from tests.experiments.conftest import TASK, recorded_table, run_study, short_studies
 from tests.jahs.models.noise_models import noise_model
 from tests.svg_text import texts_outside
 from workshop.pages.document import Document, Figure, Section, Table, Text
@@ -53,41 +51,23 @@ NEEDS_CHROMIUM = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def short_studies():
+def short():
     """Budgets of five evaluations; of twenty where these are of smaller networks."""
-    short = {
-        name: replace(study, n_evaluations=20 if name == "truth" else 5)
-        for name, study in experiments.studies.STUDIES.items()
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiments.studies, "STUDIES", short)
+    with short_studies(truth=20):
         yield
 
 
 @pytest.fixture(scope="module", params=list(STUDIES))
-def page(request, release, short_studies, tmp_path_factory):
+def page(request, release, short, tmp_path_factory):
     out = tmp_path_factory.mktemp("study") / request.param
     if request.param == "truth":
         quick = ForestSettings(n_trees=5, max_depth=3)
         worlds = build_worlds(recorded_table(), TASKS[TASK], noise_model(TASK), n_folds=2, settings=quick)
-    arms = [part for pattern in STUDIES[request.param] for part in ("--arms", pattern)]
-    given = [
-        *arms,
-        "--family",
-        "model-free",
-        "--seeds",
-        str(SEEDS),
-        "--workers",
-        "1",
-        "--release",
-        str(release),
-        "--out",
-        str(out),
-    ]
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "truth":
             patch.setattr("experiments.run.build_worlds", lambda table, task, noise: worlds)
-        assert run([request.param, *given]) == 0
+        arms, more = STUDIES[request.param], ("--family", "model-free")
+        assert run_study(request.param, out, release, *more, arms=arms, seeds=SEEDS) == 0
     assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
     return out / "report" / "index.html"
 
@@ -272,8 +252,7 @@ def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_
     assert main([str(tmp_path)]) == 2
     assert "is not a study" in caplog.text
     out = tmp_path / "joint"
-    given = ["--arms", "random_search-jahs", "--seeds", "1", "--workers", "1", "--out", str(out)]
-    assert run(["joint", *given, "--release", str(release)]) == 0
+    assert run_study("joint", out, release, arms=["random_search-jahs"], seeds=1) == 0
     assert main([str(out), "--release", str(release.parent / "plain")]) == 2
     assert "the logs used release" in caplog.text
     log = out / TASK / "random_search-jahs" / "seed-0000.jsonl"
@@ -300,8 +279,7 @@ def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_
 
 def test_a_page_counts_the_seeds_that_have_ended(release, tmp_path):
     out = tmp_path / "joint"
-    given = ["--arms", "random_search-jahs", "--arms", "random_search-nas_default", "--workers", "1"]
-    assert run(["joint", *given, "--seeds", "3", "--release", str(release), "--out", str(out)]) == 0
+    assert run_study("joint", out, release, arms=["random_search-jahs", "random_search-nas_default"], seeds=3) == 0
 
     def told():
         assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
@@ -315,12 +293,11 @@ def test_a_page_counts_the_seeds_that_have_ended(release, tmp_path):
     assert told() == ["2 seeds", "0 to 1"]
 
 
-def joint(out, release, *more, seeds=2, arm="regularized_evolution-jahs"):
-    given = ["--arms", arm, "--seeds", seeds, "--workers", 1, "--release", release, "--out", out, *more]
-    return run(["joint", *map(str, given)])
+def joint(out, release, *, seeds=2):
+    return run_study("joint", out, release, arms=["regularized_evolution-jahs"], seeds=seeds)
 
 
-def test_a_page_names_every_command_commit_and_version(release, tmp_path, short_studies, monkeypatch):
+def test_a_page_names_every_command_commit_and_version(release, tmp_path, short, monkeypatch):
     out = tmp_path / "joint"
     for seeds, commit in ((1, "first"), (2, "second")):
         monkeypatch.setattr("experiments.run.commit", lambda commit=commit: commit)
@@ -343,7 +320,7 @@ def test_a_page_names_every_command_commit_and_version(release, tmp_path, short_
         assert f"<dt>{name}</dt><dd>{value.replace('&', '&amp;')}</dd>" in html
 
 
-def test_logs_of_one_arm_that_differ_in_their_settings_are_refused(release, tmp_path, short_studies, caplog):
+def test_logs_of_one_arm_that_differ_in_their_settings_are_refused(release, tmp_path, short, caplog):
     out = tmp_path / "joint"
     assert joint(out, release) == 0
     log = out / TASK / "regularized_evolution-jahs" / "seed-0001.jsonl"

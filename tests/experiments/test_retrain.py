@@ -9,12 +9,11 @@ import pytest
 
 from experiments.report.__main__ import main as report
 from experiments.retrain import RECORD, SEEDS, main, read_record
-from experiments.run import main as run
 from jahs.errors import CorruptFile, MissingData
 from jahs.files.runs import read_configs, read_runs
 from jahs.schema import CONFIG_KEYS
 from pipeline.verify import verify
-from tests.experiments.conftest import TASK
+from tests.experiments.conftest import TASK, run_study
 from tests.experiments.live_fakes import fake_train
 
 ARMS = ("random_search", "local_search")
@@ -30,9 +29,7 @@ def without_images(monkeypatch):
 @pytest.fixture
 def study(release, tmp_path):
     out = tmp_path / "study"
-    arms = [word for arm in ARMS for word in ("--arms", arm)]
-    given = ["--seeds", "3", "--workers", "1", "--release", str(release), "--out", str(out)]
-    assert run(["baselines", *arms, *given]) == 0
+    assert run_study("baselines", out, release, arms=ARMS, seeds=3) == 0
     return out
 
 

@@ -20,6 +20,7 @@ from experiments.run import main
 from jahs.errors import CorruptFile, UnknownFormat
 from jahs.simulate import read_log
 from tests.dask_cluster import DaskCluster
+from tests.experiments.conftest import run_study
 from tests.jahs.simulate.full_disk import full_disk
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,8 +28,7 @@ ARM = "random_search-jahs"
 
 
 def run(out, release, *more, study="joint", arms=ARM, seeds=2):
-    arguments = ["--arms", arms, "--seeds", seeds, "--workers", 1, "--release", release, "--out", out, *more]
-    return main([study, *map(str, arguments)])
+    return run_study(study, out, release, *more, arms=[arms], seeds=seeds)
 
 
 def logs(out):

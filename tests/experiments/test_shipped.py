@@ -10,7 +10,6 @@ import pytest
 import jahs
 from experiments.report.results import read_results
 from experiments.report.shipping import ship
-from experiments.run import main as run
 from jahs.cli import main
 from jahs.comparison import compare as compare_module
 from jahs.comparison.compare import compare
@@ -21,7 +20,7 @@ from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.optimizers import make
 from jahs.release import EMBEDDED
 from jahs.simulate import Simulation
-from tests.experiments.conftest import TASK
+from tests.experiments.conftest import TASK, run_study
 
 SEEDS = 3
 
@@ -29,9 +28,7 @@ SEEDS = 3
 @pytest.fixture(scope="module")
 def study(release, tmp_path_factory):
     out = tmp_path_factory.mktemp("study") / "baselines"
-    arms = ["--arms", "random_search", "--arms", "asha", "--arms", "hyperband-eta-4.0"]
-    given = [*arms, "--seeds", str(SEEDS), "--workers", "1", "--release", str(release), "--out", str(out)]
-    assert run(["baselines", *given]) == 0
+    assert run_study("baselines", out, release, arms=["random_search", "asha", "hyperband-eta-4.0"], seeds=SEEDS) == 0
     return out
 
 

@@ -13,12 +13,11 @@ import jahs
 from experiments.report.__main__ import main as report
 from experiments.report.comparison import compared, finals, variance_shares
 from experiments.report.results import read_results
-from experiments.run import main
 from jahs.comparison.views import open_view
 from jahs.errors import CorruptFile
 from jahs.optimizers import expert_prior
 from jahs.simulate import read_log
-from tests.experiments.conftest import N_REFITS, TASK
+from tests.experiments.conftest import N_REFITS, TASK, run_study, short_studies
 
 SEEDS = 6
 
@@ -32,12 +31,8 @@ def release(release_with_refits):
 def study(release, tmp_path_factory):
     """Six seeds of two arms, on the release and on both refits."""
     out = tmp_path_factory.mktemp("study") / "baselines"
-    short = {name: dataclasses.replace(each, n_evaluations=5) for name, each in experiments.studies.STUDIES.items()}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiments.studies, "STUDIES", short)
-        arms = ["--arms", "random_search", "--arms", "evolution"]
-        given = [*arms, "--seeds", str(SEEDS), "--workers", "1", "--release", str(release), "--out", str(out)]
-        assert main(["baselines", *given]) == 0
+    with short_studies():
+        assert run_study("baselines", out, release, arms=["random_search", "evolution"], seeds=SEEDS) == 0
     return out
 
 
@@ -58,8 +53,7 @@ def test_a_prior_is_that_of_the_release_also_on_its_refits(release, tmp_path, mo
     short = dataclasses.replace(experiments.studies.STUDIES["strong"], n_evaluations=1)
     monkeypatch.setattr(experiments.studies, "STUDIES", {"strong": short})
     out = tmp_path / "strong"
-    arms = ["--arms", "*-good", "--seeds", "1", "--workers", "1"]
-    assert main(["strong", *arms, "--release", str(release), "--out", str(out)]) == 0
+    assert run_study("strong", out, release, arms=["*-good"], seeds=1) == 0
     logs = [read_log(path) for path in out.rglob("*.jsonl")]
     assert len(logs) == 1 + N_REFITS
     view = open_view(jahs.Benchmark(TASK, release=release), short.arms[0].view, seed=0)
