@@ -14,9 +14,6 @@ from __future__ import annotations
 import functools
 import io
 import json
-import lzma
-import zipfile
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,13 +29,12 @@ from jahs.files.atomic import write_beside
 from jahs.files.runs import is_timed
 from jahs.files.tables import take
 from jahs.models.noise import NoiseModel
-from jahs.queries.queryable import At
 from jahs.release import RecordedTable
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
 from jahs.spaces.columns import Configs, config_ids, rows
 from jahs.spaces.configs import Config, Sampler
 from jahs.spaces.encoding import decode_columns, encode
-from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
+from jahs.spaces.fidelities import read_budget
 from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.space import Space
 from jahs.tasks.definitions import Task, task
@@ -54,12 +50,6 @@ WorldName = Literal["table", "left_out"]
 
 METRIC_NAMES: Final = ("valid_acc", "test_acc", "runtime")
 WORLD_NAMES: Final[tuple[WorldName, ...]] = ("table", "left_out")
-_UNREADABLE: Final = (
-    OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError,
-    RuntimeError,
-)  # fmt: skip
-"""Errors that numpy raises for damaged zip archives."""
-
 _WORLDS_FORMAT: Final = 2
 _FEWEST: Final = 50
 _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
@@ -139,12 +129,11 @@ class World(Sampler):
         self,
         configs: Configs,
         *,
-        at: At | Sequence[At] | None = None,
-        each_at: Sequence[At] | NDArray[np.integer] | None = None,
+        each_at: NDArray[np.int64] | None = None,
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
     ) -> dict[str, Floats]:
-        """Return metrics of one training of each config, (n,) each: at one epoch, or at one for each.
+        """Return metrics of one training of each config, (n,) each, at an epoch for each, as simulations ask for them.
 
         A seed chooses among the recorded runs of a config, most of which have one, or among as many draws of the noise.
 
@@ -158,9 +147,7 @@ class World(Sampler):
         if unknown := [identity for identity in ids.tolist() if identity not in self._rows]:
             raise NotRecorded(f"{len(unknown)} configs are not recorded, first {unknown[0]:016x}; see World.configs")
         at_rows = np.array([self._rows[identity] for identity in ids.tolist()], dtype=np.intp)
-        last = self.max_epoch
-        one = last if at is None else read_epoch(at, last)
-        epochs = np.full(len(at_rows), one) if each_at is None else read_epochs(each_at, last)
+        epochs = np.full(len(at_rows), self.max_epoch) if each_at is None else each_at
         names = tuple(metrics or METRIC_NAMES)
         first, numbers = self._worlds.first[at_rows], seed % np.diff(self._worlds.first)[at_rows]
         if self.name == "table":
@@ -263,9 +250,9 @@ def read_worlds(path: Path, task_name: str) -> Worlds:
                 noise=NoiseModel.from_dict(json.loads(str(file["noise"]))),
                 n_folds=n_folds,
             )
-    except _UNREADABLE as err:
-        if isinstance(err, CorruptFile):
-            raise
+    except CorruptFile:
+        raise
+    except Exception as err:  # zip, zlib, lzma, numpy and the system each have errors of their own
         raise CorruptFile(f"{path} cannot be read: {err}; remove it, and it is built again") from err
 
 

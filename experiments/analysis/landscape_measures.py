@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from experiments.analysis.locality import autocorrelation, contexts, mutants, random_walk
-from experiments.analysis.variance import Draws, decomposition, draw, main_effects, total_effects, unions
+from experiments.analysis.variance import Draws, decomposition, draw, effects, unions
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, mean_interval
 from jahs.errors import InvalidArgument, UnknownName
@@ -172,21 +172,17 @@ def with_errors_of_fit(found: Landscape, refitted: Sequence[Landscape]) -> Lands
 
 def widened(found: Any, refitted: Sequence[Any]) -> Any:  # Any: an interval, or sequences or mappings of such
     """Return every interval of `found`, widened by 1.96 standard deviations of the same interval in `refitted`."""
-    if isinstance(found, Interval):
-        return _wider(found, [other.value for other in refitted])
     if isinstance(found, Mapping):
         return {name: widened(own, [other[name] for other in refitted if name in other]) for name, own in found.items()}
-    return tuple(widened(own, [other[i] for other in refitted]) for i, own in enumerate(found))
-
-
-def _wider(interval: Interval, refitted: Sequence[float]) -> Interval:
+    if not isinstance(found, Interval):
+        return tuple(widened(own, [other[i] for other in refitted]) for i, own in enumerate(found))
     if len(refitted) < 2:
-        return interval
-    error = _Z * float(np.std(refitted, ddof=1))
+        return found
+    error = _Z * float(np.std([other.value for other in refitted], ddof=1))
     return Interval(
-        value=interval.value,
-        low=interval.value - math.hypot(interval.value - interval.low, error),
-        high=interval.value + math.hypot(interval.high - interval.value, error),
+        value=found.value,
+        low=found.value - math.hypot(found.value - found.low, error),
+        high=found.value + math.hypot(found.high - found.value, error),
     )
 
 
@@ -225,12 +221,12 @@ def _variance(bench: Benchmark, metric: str, part: Part, *, n: int, seed: int) -
     shares = {scale: decomposition(found, names) for scale, found in scaled.items() if np.ptp(found.one)}
     of_epochs = [*(decomposition(_on_scale(found, "rank"), names) for found in earlier), shares["rank"]]
     ranks = scaled["rank"]
-    of_keys = Draws(one=ranks.one, other=ranks.other, mixed={key: ranks.mixed[key] for key in keys})
+    main, total = effects(Draws(one=ranks.one, other=ranks.other, mixed={key: ranks.mixed[key] for key in keys}))
     return Variance(
         part=part,
         shares=shares,
-        main=main_effects(of_keys),
-        total=total_effects(of_keys),
+        main=main,
+        total=total,
         epochs=epochs,
         by_epoch={name: tuple(found[name] for found in of_epochs) for name in of_epochs[0]},
     )

@@ -67,24 +67,18 @@ def unions(parts: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def main_effects(draws: Draws) -> dict[str, Interval]:
-    """Return the main effect of each group as a share of the variance.
+def effects(draws: Draws) -> tuple[dict[str, Interval], dict[str, Interval]]:
+    """Return the main effect of each group, and its total effect: the main effect plus all interactions.
+
+    Both are shares of the variance.
 
     Raises:
         InvalidArgument: the values do not vary.
     """
     weights = _weights(len(draws.one))
-    return {group: _interval(1 - _apart(draws, draws.other, found, weights)) for group, found in draws.mixed.items()}
-
-
-def total_effects(draws: Draws) -> dict[str, Interval]:
-    """Return the main effect plus all interactions of each group, as a share of the variance.
-
-    Raises:
-        InvalidArgument: the values do not vary.
-    """
-    weights = _weights(len(draws.one))
-    return {group: _interval(_apart(draws, draws.one, found, weights)) for group, found in draws.mixed.items()}
+    main = {group: _interval(1 - _apart(draws, draws.other, mix, weights)) for group, mix in draws.mixed.items()}
+    total = {group: _interval(_apart(draws, draws.one, mix, weights)) for group, mix in draws.mixed.items()}
+    return main, total
 
 
 def decomposition(draws: Draws, parts: Sequence[str]) -> dict[str, Interval]:

@@ -22,7 +22,6 @@ from jahs.errors import CorruptFile, JahsError, ProtocolMismatch
 from jahs.files.atomic import write_beside
 from jahs.optimizers.registry import Optimizer
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.queryable import At
 from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation, Trial
 from jahs.simulate.trial import AskedFidelity
@@ -49,13 +48,11 @@ class SurrogateWorld:
         self,
         configs: Sequence[Config],
         *,
-        at: At | Sequence[At] | None = None,
         each_at: NDArray[np.int64],
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
     ) -> dict[str, NDArray[np.float64]]:
         """Return accuracies and, as the runtime, the epochs, as simulations ask for them."""
-        assert at is None, "simulations give an epoch for each config"
         assert metrics is None or {*metrics} <= {*self.metrics}
         found = self._answer(configs, each_at, seed)
         return {**found, "runtime": np.asarray(each_at, dtype=np.float64)}

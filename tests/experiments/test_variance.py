@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.analysis.variance import decomposition, draw, main_effects, total_effects, unions
+from experiments.analysis.variance import decomposition, draw, effects, unions
 from jahs.errors import InvalidArgument
 
 N = 4000
@@ -65,7 +65,7 @@ def test_shares_sum_to_one_and_a_part_in_all_is_what_the_others_leave(weights, s
 
 def test_keys_alone_and_in_all():
     draws = drawn(lambda x, y, z: 2 * x + 3 * y * z, KEYS, n=20_000)
-    alone, in_all = main_effects(draws), total_effects(draws)  # variances 4/3 and 1
+    alone, in_all = effects(draws)  # variances 4/3 and 1
     assert alone["x"].value == pytest.approx(4 / 7, abs=0.03)
     assert in_all["x"].value == pytest.approx(4 / 7, abs=0.03)
     assert alone["y"].value == pytest.approx(0, abs=0.03)
@@ -74,18 +74,18 @@ def test_keys_alone_and_in_all():
 
 def test_what_decides_nothing_decides_exactly_nothing():
     draws = drawn(lambda x, y, z: np.exp(x) * y + 100, KEYS)
-    for found in (main_effects(draws), total_effects(draws)):
+    for found in effects(draws):
         assert (found["z"].value, found["z"].low, found["z"].high) == (0, 0, 0)
 
 
 def test_adding_and_scaling_change_no_share():
     plain = drawn(lambda x, y, z: x + y * z, KEYS)
     other = plain.changed(lambda values: 1e6 - 3 * values)
-    for of in (main_effects, total_effects):
-        for key, share in of(plain).items():
-            assert of(other)[key].value == pytest.approx(share.value, abs=1e-6)
+    for one, two in zip(effects(plain), effects(other), strict=True):
+        for key, share in one.items():
+            assert two[key].value == pytest.approx(share.value, abs=1e-6)
 
 
 def test_a_constant_has_no_shares():
     with pytest.raises(InvalidArgument, match="do not vary"):
-        main_effects(drawn(lambda x, y, z: 0 * x + 0.1, KEYS))
+        effects(drawn(lambda x, y, z: 0 * x + 0.1, KEYS))

@@ -48,15 +48,17 @@ def test_the_table_answers_recorded_runs_in_turn(worlds, recorded):
     for name in METRIC_NAMES:
         is_row = (runs["config_id"] == ids[row]) & (runs["epoch"] == 5)
         expected = runs[name][is_row][np.argsort(runs["seed"][is_row])].astype(np.float64)
-        asked = [world.query_many([world.configs[row]], at=5, seed=k, metrics=(name,))[name][0] for k in range(4)]
+        one = {"configs": [world.configs[row]], "each_at": np.array([5]), "metrics": (name,)}
+        asked = [world.query_many(**one, seed=k)[name][0] for k in range(4)]
         assert asked == pytest.approx([*expected, expected[0]], rel=1e-6)
         assert worlds.answers["table"][name][row, 4] == pytest.approx(expected.mean(), rel=1e-6)
 
 
 def test_the_surrogate_has_as_many_draws_of_a_config_as_recorded_runs(worlds):
     world, mean = World(worlds, "left_out"), worlds.answers["left_out"]["valid_acc"][:, 4]
-    drawn = np.stack([world.query_many(world.configs, at=5, seed=k)["valid_acc"] for k in range(6)])
-    again = world.query_many(world.configs[::-1], at=5, seed=4)["valid_acc"][::-1]
+    at = np.full(len(mean), 5)
+    drawn = np.stack([world.query_many(world.configs, each_at=at, seed=k)["valid_acc"] for k in range(6)])
+    again = world.query_many(world.configs[::-1], each_at=at, seed=4)["valid_acc"][::-1]
     assert np.array_equal(again, drawn[4])
     assert [len(np.unique(values)) for values in drawn.T] == np.diff(worlds.first).tolist()
     assert (drawn != mean).all()
