@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing, summary, with_references
-from experiments.analysis.proxy_tasks import ScoredTask, read_scored
-from experiments.analysis.proxy_uses import N_SCORED, SIZES, gains_of_features, halvings
+from experiments.analysis.proxy_uses import N_SCORED, SIZES, ScoredTask, gains_of_features, halvings, read_scored
 from experiments.report.build import page_parser, run_page
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, number_text

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.analysis.proxy_orders import PAPER, summary
-from experiments.analysis.proxy_tasks import read_scored
-from experiments.analysis.proxy_uses import N_SCORED, _World, gains_of_features, halvings
+from experiments.analysis.proxy_uses import N_SCORED, _World, gains_of_features, halvings, read_scored
 from experiments.proxies import main
 from jahs.files.atomic import write_beside
 from jahs.files.runs import read_configs, read_protocol, read_runs
