@@ -10,7 +10,6 @@ so far is compared each time, and the comparison is saved for the page (`experim
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -88,6 +87,10 @@ def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, 
     is_drawn = cells["round"] == 0
     least = sorted(accuracies.values(), reverse=True)[round(_TOP * N_CELLS) - 1]
     scores = with_references({name: seeds_of(scored, name, ids) for name in PROXIES})
+
+    def compared(mask: NDArray[np.bool_]) -> dict[str, Any]:  # Any: JSON
+        return summary({name: values[:, mask] for name, values in scores.items()}, published[mask])
+
     return {
         "title": NASBENCH201.title,
         "n_scored": len(ids),
@@ -96,44 +99,24 @@ def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, 
         "n_seeds": int(max(scored["seed"], default=-1)) + 1,
         "torch": sorted(set(scored["torch_version"].tolist())),
         "machine": sorted(set(scored["machine"].tolist())),
-        "cpu_s": {name: _mean(scored[column]) for name, column in PROXY_TIMES.items()},
+        "cpu_s": {
+            name: round(float(scored[column].mean()), 4) if len(ids) else None for name, column in PROXY_TIMES.items()
+        },
         "n_missing": {name: int(np.isnan(scored[name]).sum()) for name in PROXIES},
-        "sample": _summary(scores, published, is_drawn),
-        "best": _summary(scores, published, published >= least),
+        "sample": compared(is_drawn),
+        "best": compared(published >= least),
     }
-
-
-def _summary(
-    scores: Mapping[str, NDArray[np.float64]], published: NDArray[np.float64], mask: NDArray[np.bool_]
-) -> dict[str, Any]:  # Any: JSON
-    return summary({name: values[:, mask] for name, values in scores.items()}, published[mask])
-
-
-def _mean(values: NDArray[np.floating]) -> float | None:
-    return round(float(values.mean()), 4) if len(values) else None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    given = vars(_parser().parse_args(argv))
-    return run_command(
-        "experiments.nasbench201", lambda: score_cells(**given), stopped="every scored cell is kept, start again"
-    )
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = new_parser(
         "experiments.nasbench201",
         "Score cells of NAS-Bench-201 with zero-cost proxies and compare them with their published accuracies.",
         example="--accuracies accuracies.csv --data-dir cifar10/ --cells 100",
     )
-    parser.add_argument(
-        "--accuracies",
-        type=Path,
-        required=True,
-        metavar="CSV",
-        help="columns index, cifar10_test_200_epochs",
-    )
+    columns = "columns index, cifar10_test_200_epochs"
+    parser.add_argument("--accuracies", type=Path, required=True, metavar="CSV", help=columns)
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of CIFAR-10")
     parser.add_argument(
         "--out", type=Path, default=Path("data/nasbench201"), help="folder of the scores (default: %(default)s)"
@@ -142,7 +125,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each cell (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
     parser.add_argument("--minutes", type=float, help="begin no cell after so many (default: no limit)")
-    return parser
+    given = vars(parser.parse_args(argv))
+    stopped = "every scored cell is kept, start again"
+    return run_command("experiments.nasbench201", lambda: score_cells(**given), stopped=stopped)
 
 
 if __name__ == "__main__":
