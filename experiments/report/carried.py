@@ -12,7 +12,7 @@ import numpy as np
 from experiments.analysis.carried import VERDICTS, Carried, carry_over
 from experiments.folder import StudyFolder, read_folder
 from experiments.packs import is_pack, read_pack
-from experiments.report.comparison import FEWEST_TO_COMPARE, compared, groups
+from experiments.report.comparison import FEWEST_TO_COMPARE, comparison_of, groups
 from experiments.report.results import Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
@@ -149,7 +149,7 @@ def _compare(results: Results, there: MeanRuns, without: MeanRuns | None) -> lis
     for task in results.tasks:
         for title, arms in groups(results, task):
             on_real = there.errors(real_task, arms, times)
-            tested = compared(results).get((task, tuple(arm.name for arm in arms)))
+            tested = comparison_of(results, task, arms)
             if tested is None or on_real.shape[1] < FEWEST_TO_COMPARE:
                 continue
             seeds = results.seeds(task, arms)

@@ -60,6 +60,11 @@ def compared(results: Results) -> _Family:
     return dict(zip(keys, compare_groups(values), strict=True)) if keys else {}
 
 
+def comparison_of(results: Results, task: str, arms: Sequence[Arm]) -> Comparison | None:
+    """Return the comparison of one group of arms on a task; None if it has too few seeds."""
+    return compared(results).get((task, tuple(arm.name for arm in arms)))
+
+
 def finals(results: Results, task: str, arms: Sequence[Arm]) -> tuple[Floats, Floats]:
     """Return final results, (n_arms, n_seeds) on the release and (n_arms, n_refits, n_seeds), that all arms have.
 
@@ -207,7 +212,7 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
     for task in results.tasks:
         for title, arms in groups(results, task):
             of_release, of_refits = finals(results, task, arms)
-            found = compared(results).get((task, tuple(arm.name for arm in arms)))
+            found = comparison_of(results, task, arms)
             if of_refits.size and found:
                 counts = [sum(pair.p_holm < found.alpha for pair in found.pairs), sum(p.differs for p in found.pairs)]
                 n_significant, n_hold = n_significant + counts[0], n_hold + counts[1]

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.report.comparison import compared, comparison_blocks, curve
+from experiments.report.comparison import comparison_blocks, comparison_of, curve
 from experiments.report.results import Results
 from experiments.report.single import no_common_seed, summary_text, time_figure, time_grid
 from experiments.study import Arm
@@ -77,7 +77,7 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
         y_label="share of the front's hypervolume",
     )
     yield _attainment_figure(arms, points, front.F, names, key=key)
-    if found := compared(results).get((task, tuple(arm.name for arm in arms))):
+    if found := comparison_of(results, task, arms):
         yield from comparison_blocks(arms, found, what="missing share of hypervolume", key=key)
     # The area under the curve of the missing share; the shares are minus those of the hypervolume.
     budget = float(results.study.n_evaluations)

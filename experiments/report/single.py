@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.report.comparison import compared, comparison_blocks
+from experiments.report.comparison import comparison_blocks, comparison_of
 from experiments.report.results import Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
@@ -43,7 +43,7 @@ def overview(results: Results, task: str, arms: Sequence[Arm], *, key: str) -> t
     blocks: list[Block] = _error_figures(arms, values, grid, key=key)
     if len(arms) > 1:
         blocks.append(_rank_figure(arms, values, grid, key=key))
-    if found := compared(results).get((task, tuple(arm.name for arm in arms))):
+    if found := comparison_of(results, task, arms):
         blocks += comparison_blocks(arms, found, what="mean validation error (points)", key=key)
     return (*blocks, _final_table(results, task, arms, seeds, values[:, :, -1]))
 
