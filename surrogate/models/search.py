@@ -25,9 +25,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
-from jahs.files.atomic import write_beside
+from jahs.files.atomic import hold, write_beside
 from jahs.files.hashing import digest_bytes, digest_facts
-from jahs.files.locking import hold
 from jahs.files.strict_json import parse_json
 from surrogate.data.rows import Rows
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import InvalidArgument, ProtocolMismatch
-from jahs.files.locking import hold
+from jahs.files.atomic import hold
 from surrogate import tune
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part
