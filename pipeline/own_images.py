@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, JahsError, MissingData, ProtocolMismatch, UnsafeFile
-from pipeline.sources import FASHION_FILES, Pool, cache_folder, class_folders, read_idx, read_tiles
+from pipeline.sources import FASHION_FILES, Pool, cache_folder, class_folders, read_idx_files, read_tiles
 
 _OWN: Final = "own_"
 _ENDINGS: Final = (".png", ".tif", ".tiff", ".jpg", ".jpeg")
@@ -74,7 +74,8 @@ def read_own_images(path: Path) -> Pool:
     """
     try:
         if path.is_dir():
-            return _read_idx_files(path) or _read_class_folders(path)
+            found = read_idx_files(path, most=_MOST_BYTES)
+            return _read_class_folders(path) if found is None else _pool(path, *found)
         if path.suffix == ".npz":
             return _read_npz(path)
     except JahsError:  # some are an OSError, too
@@ -110,22 +111,6 @@ def _read_npz(path: Path) -> Pool:
             "numpy.savez_compressed(file, images=images, labels=labels), uint8 images and integer labels"
         ) from err
     return _pool(path, images, labels, len(labels) if labels.ndim else 0)
-
-
-def _read_idx_files(folder: Path) -> Pool | None:
-    """Read the four files that MNIST has, gzipped or not; None if some are not there."""
-    paths = []
-    for name in FASHION_FILES:
-        there = [path for path in (folder / name, folder / name.removesuffix(".gz")) if path.is_file()]
-        paths += there[:1]
-    if len(paths) < len(FASHION_FILES):
-        return None
-    arrays = [read_idx(path, most=_MOST_BYTES) for path in paths]
-    for path, images, labels in zip(paths[::2], arrays[::2], arrays[1::2], strict=True):
-        if images.shape[0] != labels.size or images.shape[1:] != arrays[0].shape[1:]:
-            raise CorruptFile(f"{path}: images {images.shape} do not fit {labels.size} labels, or the training images")
-    images, labels = (np.concatenate(pair) for pair in (arrays[::2], arrays[1::2]))
-    return _pool(folder, images, labels, len(arrays[1]))
 
 
 def _pool(where: Path, images: NDArray[Any], labels: NDArray[Any], n_development: int) -> Pool:

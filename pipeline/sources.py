@@ -113,20 +113,38 @@ def _read_digits() -> Pool:
 
 
 def _read_fashion(folder: Path) -> Pool | None:
-    if not all((folder / name).is_file() for name in FASHION_FILES):
+    found = read_idx_files(folder)
+    if found is None:
         return None
-    train, train_labels, test, test_labels = (read_idx(folder / name) for name in FASHION_FILES)
-    for images, labels in ((train, train_labels), (test, test_labels)):
-        if images.shape != (*labels.shape, 28, 28) or labels.ndim != 1 or labels.max(initial=0) > 9:
-            raise CorruptFile(f"{folder}: images {images.shape} and labels {labels.shape} are not Fashion-MNIST")
-    return Pool(
-        images=np.concatenate([train, test])[:, None],
-        labels=np.concatenate([train_labels, test_labels]).astype(np.int64),
-        n_development=len(train),
-    )
+    images, labels, n_development = found
+    if images.shape[1:] != (28, 28) or labels.max(initial=0) > 9:
+        raise CorruptFile(f"{folder}: images {images.shape} and labels {labels.shape} are not Fashion-MNIST")
+    return Pool(images=images[:, None], labels=labels.astype(np.int64), n_development=n_development)
 
 
-def read_idx(path: Path, *, most: int = _LARGEST_IDX) -> NDArray[np.uint8]:
+def read_idx_files(
+    folder: Path, *, most: int = _LARGEST_IDX
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], int] | None:
+    """Read the four files that MNIST has, gzipped or not, of at most so many bytes each; None if some are not there.
+
+    Returns:
+        All images and labels, and how many of the first are for training and validation.
+    """
+    paths = []
+    for name in FASHION_FILES:
+        there = [path for path in (folder / name, folder / name.removesuffix(".gz")) if path.is_file()]
+        paths += there[:1]
+    if len(paths) < len(FASHION_FILES):
+        return None
+    arrays = [read_idx(path, most=most) for path in paths]
+    for path, images, labels in zip(paths[::2], arrays[::2], arrays[1::2], strict=True):
+        if images.shape[:1] != labels.shape or images.shape[1:] != arrays[0].shape[1:]:
+            raise CorruptFile(f"{path}: images {images.shape} do not fit labels {labels.shape}, or the training images")
+    images, labels = (np.concatenate(pair) for pair in (arrays[::2], arrays[1::2]))
+    return images, labels, len(arrays[1])
+
+
+def read_idx(path: Path, *, most: int) -> NDArray[np.uint8]:
     """Read one idx file of at most so many unsigned bytes, gzipped if its name says so.
 
     Raises:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from splits.kinship import ConfigColumns, fidelity_groups, kin, seeded_ranks
-from splits.partition import check_seed
 
 RowNumbers: TypeAlias = NDArray[np.intp]
 """Row numbers in increasing order."""
@@ -27,12 +26,11 @@ def k_folds(table: ConfigColumns, n_folds: int, *, seed: int) -> Iterator[tuple[
     group and overall.
 
     Raises:
-        InvalidArgument: `n_folds` is not between 2 and the number of families, or `seed` is invalid.
+        InvalidArgument: `n_folds` is not between 2 and the number of families.
     """
-    check_seed(seed)
     group, family = fidelity_groups(table)[0], kin(table)
     n_families = len(np.unique(family))
-    if type(n_folds) is not int or not 2 <= n_folds <= n_families:
+    if not 2 <= n_folds <= n_families:
         raise InvalidArgument(
             f"n_folds={n_folds!r} must be an integer in 2..{n_families}: there are {n_families} configs that are not "
             "kin"
@@ -49,15 +47,9 @@ def learning_curve_subsets(table: ConfigColumns, sizes: Sequence[int], *, seed: 
 
     Configs are taken from the fidelity groups in turn, so that the groups of a subset differ by one config at most, as
     long as none is used up. For the training part: kin may be in different subsets.
-
-    Raises:
-        InvalidArgument: a size is not between 1 and the number of configs, or `seed` is invalid.
     """
-    check_seed(seed)
     group = fidelity_groups(table)[0]
-    ids, first, label = _by_rank(table, table["config_id"], seed=seed, purpose="subsets")
-    if bad := [size for size in sizes if type(size) is not int or not 1 <= size <= len(ids)]:
-        raise InvalidArgument(f"sizes {bad} must be integers in 1..{len(ids)}: there are {len(ids)} configs")
+    _, first, label = _by_rank(table, table["config_id"], seed=seed, purpose="subsets")
     turn = np.empty(len(first), dtype=np.int64)
     for number in np.unique(group[first]).tolist():
         members = np.flatnonzero(group[first] == number)

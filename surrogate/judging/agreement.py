@@ -15,7 +15,6 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument
 from jahs.tasks.metrics import ACCURACIES, METRICS
 from surrogate.data.rows import Rows, group_name, group_numbers
 from surrogate.models.model import Surrogate
@@ -41,12 +40,7 @@ def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int =
     Args:
         rows: held-out rows, as `assemble_answered` gives them.
         repeats: rows that the ceilings come from, as `assemble_repeats` gives them.
-
-    Raises:
-        InvalidArgument: there are no rows.
     """
-    if not len(rows):
-        raise InvalidArgument(f"{fitted.metric}: the part to score has no rows")
     predicted = fitted.predict(rows.X)
     is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
     last = rows.take(is_last)

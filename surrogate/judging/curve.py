@@ -19,7 +19,7 @@ from surrogate.data.rows import Facts, Rows
 from surrogate.judging.agreement import agreement, first_seed
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import fit_surrogate
-from workshop.jobs import check_workers, in_processes
+from workshop.jobs import in_processes
 from workshop.ranks import kendall_tau
 
 _FEWEST_SIZES: Final = 4
@@ -54,12 +54,7 @@ def curve(
     times: TimeCoefficients = DEFAULT_TIMES,
     workers: int = 1,
 ) -> list[Point]:
-    """Fit on nested subsets of the training configs, balanced over the fidelity groups; score on the validation part.
-
-    Raises:
-        InvalidArgument: a size is not between 1 and the number of training configs.
-    """
-    check_workers(workers)
+    """Fit on nested, balanced subsets of the training configs, `sizes` of them; score on the validation part."""
     train, valid = parts["train"], parts["valid"]
     valid = valid.take(first_seed(valid))
     configs: Table = take(measured.configs, np.isin(measured.configs["config_id"], train.config_id))

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from randomgen import Philox
 from scipy.stats import chi2_contingency, chisquare
 
-from jahs.errors import InvalidArgument
 from jahs.schema import OPS
 from jahs.spaces.columns import config_ids, rows
 from jahs.spaces.parameters import PARAMETERS
@@ -110,15 +109,6 @@ def test_no_two_numbers_read_the_same_words(monkeypatch):
     assert len(words) == 16 * N_CONFIGS
     words.sort()
     assert np.all(words[1:] != words[:-1])
-
-
-@pytest.mark.parametrize(
-    ("start", "stop", "seed", "message"),
-    [(-1, 3, 0, "start=-1"), (3, 2, 0, "stop=2 is before start=3"), (0, 1, -1, "seed=-1")],
-)
-def test_a_range_that_does_not_exist_is_refused(start, stop, seed, message):
-    with pytest.raises(InvalidArgument, match=message):
-        sample_range(start, stop, seed=seed)
 
 
 def test_the_stream_at_full_size_is_uniform_in_all_else_and_its_own():

@@ -176,9 +176,9 @@ _LABELS = idx_bytes(np.zeros(20, dtype=np.uint8))
         (_gz(_LABELS[:6]), "is not an idx file of unsigned bytes"),
         (_gz(_LABELS[:-1]), r"announces \(20,\) but holds 19 bytes"),
         (_gz(_LABELS[:4] + b"\xff\xff\xff\xff" + _LABELS[8:]), r"announces \(4294967295,\) but holds 20 bytes"),
-        (_gz(idx_bytes(np.zeros((20, 1), dtype=np.uint8))), "are not Fashion-MNIST"),
+        (_gz(idx_bytes(np.zeros((20, 1), dtype=np.uint8))), "do not fit labels"),
         (_gz(idx_bytes(np.full(20, 10, dtype=np.uint8))), "are not Fashion-MNIST"),
-        (_gz(idx_bytes(np.zeros(19, dtype=np.uint8))), "are not Fashion-MNIST"),
+        (_gz(idx_bytes(np.zeros(19, dtype=np.uint8))), "do not fit labels"),
     ],
 )
 def test_a_broken_idx_file_is_one_clear_line(tmp_path, content, fault):
