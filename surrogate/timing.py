@@ -10,8 +10,8 @@ the validation part.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,20 +31,11 @@ _MS: Final = 1e3
 _FEWEST: Final = 2 * len(FORWARD_TERMS)
 
 
-class TimeFit(NamedTuple):
-    """A linear model of two times.
-
-    Attributes:
-        times: milliseconds for each term.
-        scores: by column, Kendall's tau and the median relative error on the validation part.
-    """
-
-    times: TimeCoefficients
-    scores: dict[str, tuple[float, float]]
-
-
-def fit_times(measured: Measurements, split: Split) -> TimeFit:
+def fit_times(measured: Measurements, split: Split) -> tuple[TimeCoefficients, dict[str, tuple[float, float]]]:
     """Fit `forward_time` and `training_time` to the training part of the quiet profile.
+
+    Returns:
+        Milliseconds for each term; by time, Kendall's tau and the median relative error on the validation part.
 
     Raises:
         InvalidTable: too few configs of a part are profiled; also see `surrogate.data.rows.assemble`.
@@ -60,13 +51,10 @@ def fit_times(measured: Measurements, split: Split) -> TimeFit:
     features = FeatureSet(name="times", columns=GROUPS["time"], is_canonical=False, times=times)
     predicted = FeatureBuilder(features, measured.task).build(valid.X).T.astype(np.float64)
     truth = (_MS * valid.y, _MS * rows_of(measured.profile, valid.config_id)["step_time_s"].astype(np.float64))
-    return TimeFit(
-        times=times,
-        scores={
-            name: (kendall_tau(y, found), float(np.median(np.abs(found / y - 1))))
-            for name, y, found in zip(GROUPS["time"], truth, predicted, strict=True)
-        },
-    )
+    return times, {
+        name: (kendall_tau(y, found), float(np.median(np.abs(found / y - 1))))
+        for name, y, found in zip(GROUPS["time"], truth, predicted, strict=True)
+    }
 
 
 def times_of(measured: Measurements, split: Split) -> TimeCoefficients:
@@ -106,14 +94,14 @@ def _weights(terms: Sequence[NDArray[np.float64]], times: NDArray[np.float64]) -
     return [float(f"{weight:.3g}") for weight in weights / scale]
 
 
-def _page(found: TimeFit) -> str:
+def _page(times: TimeCoefficients, scores: Mapping[str, tuple[float, float]]) -> str:
     lines = []
-    for name, (tau, error) in found.scores.items():
+    for name, (tau, error) in scores.items():
         lines += [f"{name}: tau {tau:.3f}, median error {100 * error:.1f} % on the validation part"]
-    lines += [f"    share of the time forwards     {found.times.share_forward:.3g}"]
+    lines += [f"    share of the time forwards     {times.share_forward:.3g}"]
     for part, names, values in (
-        ("forward", FORWARD_TERMS, found.times.forward),
-        ("backward", BACKWARD_TERMS, found.times.backward),
+        ("forward", FORWARD_TERMS, times.forward),
+        ("backward", BACKWARD_TERMS, times.backward),
     ):
         lines += [f"    {part + ' ' + name:30} {value:.3g}" for name, value in zip(names, values, strict=True)]
     return "\n".join(lines)
@@ -122,7 +110,7 @@ def _page(found: TimeFit) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
     given = runs_parser("timing", __doc__, example="runs/ --split split.json").parse_args(argv)
-    return run_command("surrogate.timing", lambda: _page(fit_times(*read_with_split(given.runs, given.split))))
+    return run_command("surrogate.timing", lambda: _page(*fit_times(*read_with_split(given.runs, given.split))))
 
 
 if __name__ == "__main__":

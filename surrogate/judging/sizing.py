@@ -15,11 +15,8 @@ from surrogate.judging.agreement import agreement
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import fit_surrogate
 
-TOLERANCE: Final = 0.002
-"""The most validation tau that a smaller forest may lose against the best."""
-
+_TOLERANCE: Final = 0.002  # the most validation tau that a smaller forest may lose against the best
 _TOLERANCE_R2: Final = 0.01
-
 _TREES: Final = (50, 100, 150, 200, 300, 400, 500)
 _DEPTHS: Final = (4, 5, 6, 8, 10)
 
@@ -49,16 +46,16 @@ def sizes(metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSet
     return found
 
 
-def smallest(found: Sequence[Size], *, tolerance: float = TOLERANCE) -> Size:
+def smallest(found: Sequence[Size]) -> Size:
     """Return the forest with the fewest nodes and practically the best scores; the largest if no tau is defined.
 
-    Of those whose R2 is within 0.01 of the best, it is the smallest whose tau is within `tolerance` of the best.
+    Of those whose R2 is within 0.01 of the best, it is the smallest whose tau is within 0.002 of the best.
     """
     known = [(size.tau, size.r2, size) for size in found if size.tau is not None and size.r2 is not None]
     if not known:
         return max(found, key=lambda size: size.n_nodes)
     enough_r2 = max(r2 for _, r2, _ in known) - _TOLERANCE_R2
     near = [(tau, size) for tau, r2, size in known if r2 >= enough_r2]
-    enough = max(tau for tau, _ in near) - tolerance
+    enough = max(tau for tau, _ in near) - _TOLERANCE
     good = [(size.n_nodes, -tau, size) for tau, size in near if tau >= enough]
     return min(good, key=lambda entry: entry[:2])[2]
