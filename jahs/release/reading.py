@@ -119,11 +119,12 @@ class Release:
             found.append(self._forest(pack.file, len(pack.features.columns), max(wanted, default=1), file))
         return tuple(found)
 
-    def _forest(self, file: str, n_columns: int, n_forests: int, wanted_by: str) -> Forest:
-        """Return the forests of a file: at least so many, over as many columns."""
+    def _forest(self, file: str, n_columns: int, n_forests: int, wanted_by: str, *, exactly: bool = False) -> Forest:
+        """Return the forests of a file: so many, or at least so many, over as many columns."""
         path = self.path / file
         forest = parse_forest(path, self.manifest.read(file)) if file.endswith(".npz") else map_forest(path, self._map)
-        if forest.n_features != n_columns or forest.n_forests < n_forests:
+        has_others = forest.n_forests != n_forests if exactly else forest.n_forests < n_forests
+        if has_others or forest.n_features != n_columns:
             raise CorruptFile(
                 f"{path}: {forest.n_forests} forests over {forest.n_features} features, but {wanted_by} wants "
                 f"{n_forests} over {n_columns}; restore both"
@@ -151,7 +152,9 @@ class Release:
         """The forests of each pack of `refits`; forest k * n_metrics + i is refit k of the pack's metric i."""
         n_refits, packs = self.refits.n_refits, self.models.packs
         return tuple(
-            self._forest(own.file, len(packs[own.pack].features.columns), n_refits * len(own.metrics), REFITS)
+            self._forest(
+                own.file, len(packs[own.pack].features.columns), n_refits * len(own.metrics), REFITS, exactly=True
+            )
             for own in self.refits.packs
         )
 
