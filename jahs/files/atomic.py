@@ -23,6 +23,11 @@ DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _FORBIDDEN: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
+_log = logging.getLogger(__name__)
+
+HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None
+"""Whether the system has locks; Windows has none."""
+
 
 @contextmanager
 def write_beside(path: Path) -> Iterator[Path]:
@@ -132,12 +137,6 @@ def fsync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-_log = logging.getLogger(__name__)
-
-HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None
-"""Whether the system has locks; Windows has none."""
 
 
 def hold(file: IO[Any], *, waits: bool = False) -> None:

@@ -17,6 +17,8 @@ from jahs.tasks.metrics import METRICS
 Rows: TypeAlias = tuple[NDArray[Any], tuple[str, ...], int]  # Any: epochs, or rows of numbers
 """The fidelity of each answer, the names of the fidelities, and the number of answers per config."""
 
+_FROM: Final = {"error": "valid_acc", "cost": "runtime"}
+
 
 class Answers(dict[str, NDArray[Any]]):
     """A dict of one array per metric; `to_pandas` makes it a table.
@@ -56,9 +58,6 @@ def to_frame(columns: Mapping[str, ArrayLike]) -> Any:  # Any: pandas is not a d
     except ImportError as err:
         raise MissingDependency(f"to_pandas() needs pandas ({err}): pip install pandas") from err
     return pandas.DataFrame(columns)
-
-
-_FROM: Final = {"error": "valid_acc", "cost": "runtime"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,12 @@ _ROWS_AT_ONCE: Final = 400_000
 _N_REFINED: Final = 300
 _FINER: Final = 4
 
+# Of a search that is not exhaustive.
+_MOST_ENUMERATED: Final = 50_000
+_N_RANDOM: Final = 20_000
+_N_KEPT: Final = 10
+_N_GRID: Final = 100
+
 
 class Exhaustive(NamedTuple):
     """The best config of an exhaustive search."""
@@ -126,12 +132,6 @@ def _axis(parameter: Parameter, n: int) -> NDArray[np.generic]:
     if parameter.kind != "float":
         return np.array(parameter.choices)
     return (np.geomspace if parameter.is_log else np.linspace)(parameter.lower, parameter.upper, n)
-
-
-_MOST_ENUMERATED: Final = 50_000
-_N_RANDOM: Final = 20_000
-_N_KEPT: Final = 10
-_N_GRID: Final = 100
 
 
 class Best(NamedTuple):

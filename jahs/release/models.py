@@ -45,6 +45,14 @@ _OVERRIDES: Final[Mapping[str, tuple[type, ...]]] = {
 }
 _MOST_METRICS: Final = 1000
 
+REFITS_FORMAT: Final = 1
+"""Version of `Refits.to_dict`; a reader refuses any other."""
+
+REFITS: Final = "refits.json"
+_FEWEST: Final = 2
+_MOST: Final = 1000
+_LARGEST_SCALE: Final = 100.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
@@ -186,15 +194,6 @@ def _model(entry: Mapping[str, Any]) -> MetricModel:
         target=entry.get("target", "value"),
         overrides=MappingProxyType({key: value for key, value in entry.items() if key not in known}),
     )
-
-
-REFITS_FORMAT: Final = 1
-"""Version of `Refits.to_dict`; a reader refuses any other."""
-
-REFITS: Final = "refits.json"
-_FEWEST: Final = 2
-_MOST: Final = 1000
-_LARGEST_SCALE: Final = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

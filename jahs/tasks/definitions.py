@@ -19,6 +19,17 @@ PROSE: Final = ("title", "citation", "caveat")
 """Fields of a task that are for people: they may change, so no protocol digest covers them."""
 _SMALLEST_SIDE: Final = 4
 
+_ENTRIES: Final = """\
+The JAHS authors. JAHS: joint architecture and hyperparameter search on a laptop. Release: {release}.
+
+Bansal, Stoll, Janowski, Zela, Hutter (2022). JAHS-Bench-201: A Foundation For Research On Joint Architecture And \
+Hyperparameter Search. Advances in Neural Information Processing Systems 35, Datasets and Benchmarks Track.
+
+Dong, Yang (2020). NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search. International \
+Conference on Learning Representations.
+
+{images}"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
@@ -260,18 +271,6 @@ def task(name: str) -> Task:
     if isinstance(name, str) and name in TASKS:
         return TASKS[name]
     raise UnknownName.of("task", name, TASKS)
-
-
-_ENTRIES: Final = """\
-The JAHS authors. JAHS: joint architecture and hyperparameter search on a laptop. Release: {release}.
-
-Bansal, Stoll, Janowski, Zela, Hutter (2022). JAHS-Bench-201: A Foundation For Research On Joint Architecture And \
-Hyperparameter Search. Advances in Neural Information Processing Systems 35, Datasets and Benchmarks Track.
-
-Dong, Yang (2020). NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search. International \
-Conference on Learning Representations.
-
-{images}"""
 
 
 def citation(task: Task, facts: Mapping[str, Any]) -> str:  # Any: JSON

@@ -60,6 +60,15 @@ activated, once for all convolutions that read it, and nodes whose value is pool
 output depends on, and the activations and poolings that training goes back through.
 """
 
+SIGNAL_FEATURES: Final = ("signal_convs", "signal_conv3x3", "signal_pools", "signal_renewed")
+"""The convolutions, 3x3 convolutions and poolings that the signal at the network's output has passed, as means weighted
+by variance; and the share of its output that a cell's own convolutions give, summed over all cells."""
+
+_N_STAGES: Final = 3
+_SHORTCUT: Final = 1 / 3  # what a convolution without BatchNorm makes of variance 1, with torch's initial weights
+_VARIANCE, _CONVS, _CONV3X3, _POOLS = range(4)
+_Floats: TypeAlias = NDArray[np.float64]
+
 
 def representative_numbers() -> NDArray[np.int64]:
     """Return for each cell number the number of the cell that represents its class, (15625,)."""
@@ -142,17 +151,6 @@ def _computed(ops: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
         "n_trained_activated": n_read(conv & goes_back),
         "n_trained_pooled": n_read(pool & goes_back),
     }
-
-
-SIGNAL_FEATURES: Final = ("signal_convs", "signal_conv3x3", "signal_pools", "signal_renewed")
-"""The convolutions, 3x3 convolutions and poolings that the signal at the network's output has passed, as means weighted
-by variance; and the share of its output that a cell's own convolutions give, summed over all cells."""
-
-_N_STAGES: Final = 3
-_SHORTCUT: Final = 1 / 3  # what a convolution without BatchNorm makes of variance 1, with torch's initial weights
-_VARIANCE, _CONVS, _CONV3X3, _POOLS = range(4)
-
-_Floats: TypeAlias = NDArray[np.float64]
 
 
 class _Cells:

@@ -44,6 +44,16 @@ _MOST: Final = 1e9
 """Greatest coefficient; sums of them stay finite."""
 BACKWARD_TERMS: Final = (*FORWARD_TERMS[:3], *(f"trained_{name}" for name in FORWARD_TERMS[3:]))
 
+WORK: Final = ("n_params", "n_macs", "forward_time", "training_time")
+"""The columns of the table."""
+
+SIZE_KEYS: Final = ("N", "W", "Resolution")
+SIZES: Final = tuple(product(*(PARAMETERS[key].choices for key in SIZE_KEYS)))
+"""All 27 sizes; those of one depth lie side by side."""
+
+_FACTS: Final = ("n_conv3x3", "n_conv1x1", *CELL_FEATURES["computed"], *CELL_FEATURES["trained"])
+_BASE: Final = len(OPS) + 1  # more than any of these counts
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeCoefficients:
@@ -151,17 +161,6 @@ def _add(total: Any, names: tuple[str, ...], coefficients: tuple[float, ...], te
     for name, value in zip(names, coefficients, strict=True):  # one by one, in this order: the bits depend on it
         total = total + value * terms[name]
     return total
-
-
-WORK: Final = ("n_params", "n_macs", "forward_time", "training_time")
-"""The columns of the table."""
-
-SIZE_KEYS: Final = ("N", "W", "Resolution")
-SIZES: Final = tuple(product(*(PARAMETERS[key].choices for key in SIZE_KEYS)))
-"""All 27 sizes; those of one depth lie side by side."""
-
-_FACTS: Final = ("n_conv3x3", "n_conv1x1", *CELL_FEATURES["computed"], *CELL_FEATURES["trained"])
-_BASE: Final = len(OPS) + 1  # more than any of these counts
 
 
 @cache

@@ -33,6 +33,12 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _READ: Final = ("protocol.json", "configs.parquet", "profile.parquet")
 """The files that a folder of runs answers from, besides the runs; the last one may be missing."""
 
+_ROOT = Path(__file__).resolve().parents[3]
+_NEXT = (
+    "clone the project, install its workshops (pip install -e '.[workshops]') and run from the checkout; "
+    "kind='surrogate' answers without it"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -175,13 +181,6 @@ def _sha256_of_runs(folder: Path) -> str:
     files = [*(folder / name for name in _READ), *run_shards(folder)]
     digests = "".join(sha256_file(path) for path in files if path.is_file())
     return hashlib.sha256(digests.encode()).hexdigest()
-
-
-_ROOT = Path(__file__).resolve().parents[3]
-_NEXT = (
-    "clone the project, install its workshops (pip install -e '.[workshops]') and run from the checkout; "
-    "kind='surrogate' answers without it"
-)
 
 
 def open_live(task: Task, *, root: Path = _ROOT) -> Oracle:

@@ -56,6 +56,9 @@ _Term = tuple[str | int, int]
 _Value = Mapping[_Term, int]  # how often each term is in the sum
 _Convolutions = dict[int, tuple[str, _Value]]  # edge: kind and input
 
+TABLE: Final = Path(__file__).with_name("classes.npz")
+"""The class of each cell number, (15625,) uint16."""
+
 
 def nb201_key(cell: Cell) -> str:
     """Return the string by which NAS-Bench-201 counts unique cells.
@@ -164,10 +167,6 @@ def _text(value: _Value, name: Callable[[int], str]) -> str:
         term = "pool(" * n_pools + term + ")" * n_pools
         terms.append(term if count == 1 else f"{count}*{term}")
     return "+".join(sorted(terms)) or "0"
-
-
-TABLE: Final = Path(__file__).with_name("classes.npz")
-"""The class of each cell number, (15625,) uint16."""
 
 
 def canonical_keys(ops: ArrayLike) -> NDArray[np.int64]:
