@@ -7,6 +7,7 @@ The `Use` of a name is "record" (it becomes a `Record`, which holds the class's 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
@@ -91,79 +92,41 @@ def check_keys(keys: Sequence[object]) -> Sequence[object]:
     return keys
 
 
-def _encode(arguments: tuple[object, ...]) -> bytes:
-    """_codecs.encode: how old protocols write bytes."""
-    match arguments:
-        case (str(text), "latin1" | "latin-1"):
+def _build(name: str, arguments: tuple[object, ...]) -> object:
+    """Return what a call of a function or a class of Python or numpy makes, if its arguments are those of data."""
+    match name, arguments:
+        case "_codecs.encode", (str(text), "latin1" | "latin-1"):  # how old protocols write bytes
             return text.encode("latin-1")
-    raise TypeError("_codecs.encode of something else than text as latin1")
-
-
-def _bytes(arguments: tuple[object, ...]) -> bytes:
-    match arguments:
-        case ():
+        case "builtins.bytes" | "builtins.bytearray", ():
             return b""
-        case (bytes(content),):
+        case "builtins.bytes" | "builtins.bytearray", (bytes(content),):
             return content
-    raise TypeError("bytes of something else than bytes")
-
-
-def _set(arguments: tuple[object, ...]) -> frozenset[object]:
-    match arguments:
-        case ():
+        case "builtins.set", ():
             return frozenset()
-        case (list(items),):
+        case "builtins.set", (list(items),):
             return frozenset(scalars(items))
-    raise TypeError("a set of something else than a list")
-
-
-def _ordered_dict(arguments: tuple[object, ...]) -> dict[object, object]:
-    match arguments:
-        case ():
-            return {}
-        case (list(pairs),):
-            keys, values = [], []
-            for pair in pairs:
-                if not isinstance(pair, list | tuple) or len(pair) != 2:
-                    raise TypeError("an OrderedDict of something else than pairs")
-                keys.append(pair[0])
-                values.append(pair[1])
-            return dict(zip(check_keys(keys), values, strict=True))
-    raise TypeError("an OrderedDict of something else than a list")
-
-
-def _slice(arguments: tuple[object, ...]) -> slice:
-    match arguments:
-        case (int() | None as start, int() | None as stop, int() | None as step):
+        case "builtins.slice", (int() | None as start, int() | None as stop, int() | None as step):
             return slice(start, stop, step)
-    raise TypeError("a slice of something else than integers")
-
-
-def _reconstructor(arguments: tuple[object, ...]) -> Record:
-    """copyreg._reconstructor: how old protocols make an object of a class."""
-    match arguments:
-        case (Name(use="record") as made, Name(name="builtins.object"), None):
-            return Record(made.name)
-    raise TypeError("_reconstructor of something else than an allowed class")
-
-
-def _new_array(arguments: tuple[object, ...]) -> NewArray:
-    match arguments:
-        case (Name(name="numpy.ndarray"), _, _):
+        case "collections.OrderedDict", ():
+            return {}
+        case "collections.OrderedDict", (list(pairs),):
+            return dict(zip(check_keys([key for key, _ in pairs]), [value for _, value in pairs], strict=True))
+        case "copyreg._reconstructor", (Name(use="record") as made, Name(name="builtins.object"), None):
+            return Record(made.name)  # how old protocols make an object of a class
+        case "numpy.core.multiarray._reconstruct", (Name(name="numpy.ndarray"), _, _):
             return NewArray()
-    raise TypeError("_reconstruct of something else than an array")
+    raise TypeError(f"a call of {name} with arguments that no data needs")
+
+
+def _built(*names: str) -> dict[str, Use]:
+    return {name: partial(_build, name) for name in names}
 
 
 PYTHON_NAMES: Final[Mapping[str, Use]] = MappingProxyType(
     {
-        "_codecs.encode": _encode,
-        "builtins.bytearray": _bytes,
-        "builtins.bytes": _bytes,
         "builtins.object": "word",
-        "builtins.set": _set,
-        "builtins.slice": _slice,
-        "collections.OrderedDict": _ordered_dict,
-        "copyreg._reconstructor": _reconstructor,
+        **_built("_codecs.encode", "builtins.bytearray", "builtins.bytes", "builtins.set", "builtins.slice"),
+        **_built("collections.OrderedDict", "copyreg._reconstructor"),
     }
 )
 """Names of Python itself that plain data needs."""
@@ -171,7 +134,7 @@ PYTHON_NAMES: Final[Mapping[str, Use]] = MappingProxyType(
 NUMPY_NAMES: Final[Mapping[str, Use]] = MappingProxyType(
     {
         "joblib.numpy_pickle.NumpyArrayWrapper": "record",
-        "numpy.core.multiarray._reconstruct": _new_array,
+        **_built("numpy.core.multiarray._reconstruct"),
         "numpy.core.multiarray.scalar": new_scalar,
         "numpy.dtype": new_dtype,
         "numpy.float64": "word",

@@ -117,7 +117,7 @@ def test_an_allowed_name_is_not_a_way_to_others(trace):
     refuse(b"\x80\x02K\x05)\x81.", "makes an object of something else than an allowed class")
     refuse(
         dumps(Call(Name("copy_reg", "_reconstructor"), (Name("a", "word"), Name("__builtin__", "object"), None)), 2),
-        "allowed class",
+        "_reconstructor with arguments that no data needs",
         names=names,
     )
     assert not trace.exists()
@@ -140,7 +140,7 @@ def test_numpy_is_never_asked_to_unpickle(trace):
     state = (1, (1,), objects, False, inner)
     refuse(dumps(Call(array.what, array.arguments, state), 2), "an array with something else than its content")
     other = call("numpy.core.multiarray", "_reconstruct", Name("numpy", "float64"), (0,), b"b")
-    refuse(dumps(other, 2), "of something else than an array")
+    refuse(dumps(other, 2), "_reconstruct with arguments that no data needs")
     fields = call("numpy", "dtype", "V8", False, True)
     refuse(dumps(fields, 2), "a dtype 'V8'")
     assert not trace.exists()
