@@ -23,7 +23,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
-from experiments.report.build import page_parser, run_page
+from experiments.report.writing import page_parser, run_page
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import InvalidArgument, ProtocolMismatch

@@ -25,7 +25,7 @@ from experiments.analysis.landscape_measures import (
     with_errors_of_fit,
 )
 from experiments.analysis.variance import TIMES
-from experiments.report.build import page_parser, run_page
+from experiments.report.writing import page_parser, run_page
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import MissingData

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jahs
-from experiments.report.build import page_parser, run_page
+from experiments.report.writing import page_parser, run_page
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text

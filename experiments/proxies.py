@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing, summary, with_references
 from experiments.analysis.proxy_uses import N_SCORED, SIZES, ScoredTask, gains_of_features, halvings, read_scored
-from experiments.report.build import page_parser, run_page
+from experiments.report.writing import page_parser, run_page
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, number_text
 from jahs.errors import InvalidArgument

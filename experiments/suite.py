@@ -19,7 +19,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.report.build import write_document
+from experiments.report.writing import write_document
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.comparison.claims import by_mean
 from jahs.comparison.logs import Floats, trial_log

@@ -40,7 +40,7 @@ from experiments.analysis.paired import (
     warm_starts,
 )
 from experiments.analysis.transfer import OPTIMIZERS, front_transfers, order_transfer
-from experiments.report.build import check_target, write_document
+from experiments.report.writing import check_target, write_document
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, number_text

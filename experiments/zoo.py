@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.report.build import page_parser, run_page
+from experiments.report.writing import page_parser, run_page
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.errors import InvalidArgument

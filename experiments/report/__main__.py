@@ -9,9 +9,10 @@ from pathlib import Path
 from experiments.folder import read_folder
 from experiments.imported import open_for_study
 from experiments.live.declared import LIVE
-from experiments.report.build import build_document, check_target, write_document, written
+from experiments.report.build import build_document
 from experiments.report.results import read_results
 from experiments.report.shipping import ship
+from experiments.report.writing import check_target, write_document, written
 from workshop.command import new_parser, run_command
 
 

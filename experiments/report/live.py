@@ -14,8 +14,9 @@ from experiments.analysis.live_agreement import attainable, curve_distance, orde
 from experiments.live.beside import N_RUNS, N_RUNS_OF_REFIT
 from experiments.live.declared import CORNER, STAGES
 from experiments.live.results import LiveResults, Trained, read_live
-from experiments.report.build import made_facts, write_document
+from experiments.report.build import made_facts
 from experiments.report.single import error_limits
+from experiments.report.writing import write_document
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, number_text
 from jahs.spaces.configs import config_id

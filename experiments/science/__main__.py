@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from experiments.report.build import page_parser, run_page
+from experiments.report.writing import page_parser, run_page
 from experiments.science.bootstrap import bootstrap_page
 from experiments.science.cells import cells_page
 from experiments.science.encodings import encodings_page

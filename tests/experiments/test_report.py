@@ -17,9 +17,10 @@ import pytest
 from experiments.pack import pack
 from experiments.packs import COLUMNS, MANIFEST
 from experiments.report.__main__ import main
-from experiments.report.build import build_document, write_document
+from experiments.report.build import build_document
 from experiments.report.comparison import draw_comparison
 from experiments.report.results import read_results
+from experiments.report.writing import write_document
 from experiments.worlds import build_worlds
 from jahs.comparison.ranks import Comparison, compare_groups
 from jahs.errors import InvalidArgument
