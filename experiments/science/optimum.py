@@ -133,13 +133,7 @@ def distances(subject: Subject, optimum: Optimum, ends: Ends) -> list[Distance]:
 def optimum_page(subjects: Sequence[Subject]) -> Document:
     """Return the page."""
     found = {of.title: measure_optimum(of, n_floats=N_FLOATS) for of in subjects}
-    packs = {of.title: find_pack(of) for of in subjects}
-    ends = {
-        of.title: []
-        if (pack := packs[of.title]) is None
-        else distances(of, found[of.title], ends_of_pack(pack, of.task.name))
-        for of in subjects
-    }
+    ends = {of.title: _ends(of, found[of.title]) for of in subjects}
     said = "; ".join(
         f"{title} {one.found.value:.2f} %{_by_refits(one)}, {one.found.value - one.known:+.2f} points from what the "
         f"usual search finds{_nearest(ends[title])}"
@@ -153,6 +147,12 @@ def optimum_page(subjects: Sequence[Subject]) -> Document:
         "knows its optimum because it is a table; here a regret is exact up to the grid of the rates.",
         sections=sections_of([*_optima(found), *by_task, *known]),
     )
+
+
+def _ends(subject: Subject, one: Optimum) -> list[Distance]:
+    """Return the distances of the optimisers of the study of baselines; none without a pack of it."""
+    pack = find_pack(subject)
+    return [] if pack is None else distances(subject, one, ends_of_pack(pack, subject.task.name))
 
 
 def _nearest(rows: Sequence[Distance]) -> str:
