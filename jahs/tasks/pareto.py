@@ -1,8 +1,8 @@
 """Sets of points that are compared in several objectives, all of them minimised: who is dominated, and hypervolume.
 
 A point dominates another if it is nowhere larger and somewhere smaller. Equal points do not dominate one another.
-The volume of two or three objectives takes O(n log n) (Beume et al. 2009), without rounding beyond that of the products
-and of one exact sum.
+Two and three objectives take O(n log n) (Kung, Luccio, Preparata 1975; for the volume Beume et al. 2009), without
+rounding beyond that of the products and of one exact sum.
 """
 
 from __future__ import annotations
@@ -136,6 +136,15 @@ def _sorted_groups(points: _Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[n
 def _is_minimal(points: _Floats) -> _Bools:
     """Return which of distinct, ascending rows are not dominated; only an earlier row can dominate."""
     n_points, n_objectives = points.shape
+    if n_objectives <= 1:
+        return np.asarray(np.arange(n_points) == 0)
+    if n_objectives == 2:
+        keep = np.ones(n_points, dtype=np.bool_)
+        keep[1:] = points[1:, 1] < np.minimum.accumulate(points[:, 1])[:-1]
+        return keep
+    if n_objectives == 3:
+        stairs = _Stairs(math.inf, math.inf)
+        return np.array([stairs.step(y, z) for y, z in points[:, 1:].tolist()], dtype=np.bool_)
     kept = np.empty((n_objectives, n_points))  # columns that lie together in memory
     n_kept = 0
     keep = np.zeros(n_points, dtype=np.bool_)
@@ -167,6 +176,14 @@ class _Stairs:
         self._end_z = end_z
         self._ys: list[float] = []
         self._zs: list[float] = []
+
+    def step(self, y: float, z: float) -> bool:
+        """Add a point and say whether none before it was at most as large in both coordinates."""
+        first, last = self._beaten(y, z)
+        if last < first:
+            return False
+        self._ys[first:last], self._zs[first:last] = [y], [z]
+        return True
 
     def add(self, y: float, z: float) -> float:
         """Add a point and return the area that it dominates and none before it did; both ends must be finite."""

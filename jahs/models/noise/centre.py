@@ -16,20 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.models.noise.chance import normal_table
-from jahs.models.noise.spread import (
-    LEVELS,
-    MOST,
-    PER_LEVEL,
-    Numbers,
-    Place,
-    Tables,
-    between,
-    deviation,
-    from_line,
-    split,
-    to_line,
-    with_tail,
-)
+from jahs.models.noise.spread import LEVELS, MOST, PER_LEVEL, from_line, to_line, with_tail
 
 PER_SPREAD: Final = 8.0
 """Spreads of the grid in 1."""
@@ -66,17 +53,16 @@ def pulls(tail: float) -> Pulls:
     return [value for level in nearest for value in by_level[level]]
 
 
-def centre(tables: Tables, y: Numbers, place: Place, *, is_mean: bool = True) -> tuple[Numbers, Numbers]:
-    """Return the centre of draws on the line such that their mean (or else median) is y, and their spread."""
-    level, on_level = split(y * PER_LEVEL, len(LEVELS))
-    sigma, z = deviation(tables, (level, on_level), place), to_line(y)
-    if not is_mean:
-        return z, sigma
-    table = pulls(tables.tail) if type(y) is float else np.array(pulls(tables.tail))
-    spread, on_spread = split(sigma * PER_SPREAD, N_SPREADS)
-    corner = level * N_SPREADS + spread
-    low, high = between(table, corner, on_spread), between(table, corner + N_SPREADS, on_spread)
-    return z + (low + (high - low) * on_level) * sigma * sigma * z / (1.0 + z * z), sigma
+def pull_of_rows(table: Pulls, y: NDArray[np.float64], sigma: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return c for accuracies in 0..100 and their spreads, (n,)."""
+    pull = np.array(table).reshape(len(LEVELS), N_SPREADS)
+    knot, step = y * PER_LEVEL, sigma * PER_SPREAD
+    cell = np.minimum(knot.astype(np.intp), len(LEVELS) - 2)
+    column = np.minimum(step.astype(np.intp), N_SPREADS - 2)
+    on = step - column
+    low = pull[cell, column] + (pull[cell, column + 1] - pull[cell, column]) * on
+    high = pull[cell + 1, column] + (pull[cell + 1, column + 1] - pull[cell + 1, column]) * on
+    return np.asarray(low + (high - low) * (knot - cell))
 
 
 @functools.cache

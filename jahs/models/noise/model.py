@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import functools
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,22 +30,25 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.files.hashing import digest_facts
 from jahs.files.strict_json import check_format, reading_state
-from jahs.models.noise.centre import centre, draws
-from jahs.models.noise.chance import PIECES, Ints, normal, normal_list, normal_table, quantile, run_key, word
+from jahs.models.noise.centre import N_SPREADS, PER_SPREAD, draws, pull_of_rows, pulls
+from jahs.models.noise.chance import PIECES, normal_list, normals, quantile, run_key, run_keys, word, words
 from jahs.models.noise.spread import (
+    LEVELS,
+    MOST,
+    PER_LEVEL,
+    RATE_COLUMN,
+    RATES,
+    SIZE_COLUMNS,
     Correlation,
-    Numbers,
-    Place,
     Spread,
-    Tables,
+    SpreadTables,
     TimeSpread,
-    clip,
     from_line,
+    from_line_one,
     part_state,
-    place_of,
-    places_of,
     read_part,
-    sqrt,
+    to_line,
+    to_line_one,
     with_tail,
 )
 from jahs.spaces.seeds import read_seeds
@@ -53,20 +57,14 @@ from jahs.tasks.metrics import ACCURACIES
 NOISE_FORMAT: Final = 1
 _MOST_EPOCHS: Final = 10_000
 _EPOCH_WORDS: Final = 16  # words before this one belong to the whole training
+_FEW: Final = 24  # rows, up to which one by one is faster
 _ROWS: Final = 512  # whose draws fit a cache
 # Which of an epoch's weights are an accuracy's slow, common and new part; which piece of its word is the new part.
 _ROLES: Final = {"train_acc": (0, None, 1, 1), "valid_acc": (2, 3, 4, 2), "test_acc": (2, 3, 4, 3)}
+_N, _W, _RESOLUTION = SIZE_COLUMNS
 _Floats = NDArray[np.float64]
 
 Kind = Literal["seed", "outcome"]
-
-
-class _Form(NamedTuple):
-    """What `NoiseModel` draws with: lists, which are faster for one row, or arrays for many."""
-
-    spreads: Mapping[str, Tables]  # of each accuracy
-    loadings: Any  # of each epoch, on the numbers that make the slow part
-    weights: Any  # of each epoch, see `_ROLES`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +87,9 @@ class NoiseModel:
     correlation: Correlation
     counts: Mapping[str, int] = field(default_factory=dict)
     _salt: int = field(init=False, repr=False, compare=False)
-    _one: _Form = field(init=False, repr=False, compare=False)
-    _many: _Form = field(init=False, repr=False, compare=False)
+    _loadings: list[tuple[float, ...]] = field(init=False, repr=False, compare=False)
+    _weights: list[tuple[float, ...]] = field(init=False, repr=False, compare=False)
+    _tables: dict[str, SpreadTables] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse what does not fit together, every fault at once, and prepare the tables of the correlation."""
@@ -111,13 +110,9 @@ class NoiseModel:
         if faults:
             raise InvalidArgument("\n".join(faults))
         object.__setattr__(self, "_salt", int(digest_facts({"noise": NOISE_FORMAT, "task": self.task}), 16))
-        tables = {name: kinds["seed"].tables() for name, kinds in self.accuracies.items()}
-        loadings, weights = self.correlation.slow_loadings(self.max_epoch), self.correlation.weights(self.max_epoch)
-        n_loadings = max(map(len, loadings))
-        whole = np.array([(*row, *[0.0] * (n_loadings - len(row))) for row in loadings])
-        many = {name: table.arrays() for name, table in tables.items()}
-        object.__setattr__(self, "_one", _Form(tables, loadings, weights))
-        object.__setattr__(self, "_many", _Form(many, whole, np.array(weights)))
+        object.__setattr__(self, "_loadings", self.correlation.slow_loadings(self.max_epoch))
+        object.__setattr__(self, "_weights", self.correlation.weights(self.max_epoch))
+        object.__setattr__(self, "_tables", {name: kinds["seed"].tables() for name, kinds in self.accuracies.items()})
 
     def draw(
         self,
@@ -141,38 +136,54 @@ class NoiseModel:
         if seed is None:
             raise InvalidArgument("seed=None is not an integer in 0..2**63-1; the predictions are the mean")
         seeds = np.broadcast_to(np.asarray(read_seeds(seed, len(X)), dtype=np.int64), len(X))
-        is_beyond = (X[:, -1] < 1) | (X[:, -1] > self.max_epoch)
+        if len(X) <= _FEW:
+            return self._draw_few(means, X, config_ids, seeds.tolist())
+        epoch = X[:, -1].astype(np.intp) - 1
+        is_beyond = (epoch < 0) | (epoch >= self.max_epoch)
         if is_beyond.any():
-            raise self._beyond(int(X[is_beyond, -1][0]))
-        return self._draw(
-            means, run_key(self._salt, config_ids, seeds.astype(np.uint64)), places_of(X), self._many, normal_table()
-        )
-
-    def draw_one(self, means: Mapping[str, float], x: Sequence[float], config_id: int, seed: int) -> dict[str, float]:
-        """Return `draw` of one row, the same bits, without arrays; `x` are the 15 numbers of its encoding."""
-        if not 1 <= x[-1] <= self.max_epoch:
-            raise self._beyond(int(x[-1]))
-        return self._draw(means, run_key(self._salt, config_id, seed), place_of(x), self._one, normal_list())
-
-    def _draw(
-        self, means: Mapping[str, Numbers], key: Ints, place: Place, form: _Form, table: Any
-    ) -> dict[str, Numbers]:
-        """Return the outcome of one training, or of many."""
+            raise self._beyond(int(epoch[is_beyond][0]) + 1)
+        keys = run_keys(self._salt, config_ids, seeds.astype(np.uint64))
         out = dict(means)
         if "runtime" in means:
             _refuse_nan("runtime", means["runtime"])
-            out["runtime"] = means["runtime"] * _factor(self.runtime["seed"], normal(table, word(key, 0), 0))
+            out["runtime"] = means["runtime"] * _factor(self.runtime["seed"], normals(words(keys, 0), 0))
         if wanted := [name for name in _ROLES if name in means]:
-            slow = _slow(key, _of_epoch(form.loadings, place), table)
-            of_epoch, weights = word(key, place.epoch + (_EPOCH_WORDS + 1)), _of_epoch(form.weights, place)
-            shared = normal(table, of_epoch, 0)
+            slow = self._slow(keys, epoch)
+            of_epoch = words(keys, (epoch + (_EPOCH_WORDS + 1)).astype(np.uint64))
+            weights = np.array(self._weights)[epoch]
             for name in wanted:
                 own, common, fresh, piece = _ROLES[name]
-                g = weights[own] * slow
+                g = weights[:, own] * slow
                 if common is not None:
-                    g = g + weights[common] * shared
-                g = g + weights[fresh] * normal(table, of_epoch, piece)
-                out[name] = _moved(form.spreads[name], _within(name, means[name]), place, g)
+                    g = g + weights[:, common] * normals(of_epoch, 0)
+                g = g + weights[:, fresh] * normals(of_epoch, piece)
+                out[name] = _moved(self.accuracies[name]["seed"], _within(name, means[name]), X, g)
+        return out
+
+    def draw_one(self, means: Mapping[str, float], x: Sequence[float], config_id: int, seed: int) -> dict[str, float]:
+        """Return `draw` of one row, the same bits, without arrays; `x` are the 15 numbers of its encoding."""
+        epoch = int(x[-1])
+        if not 1 <= epoch <= self.max_epoch:
+            raise self._beyond(epoch)
+        table, key = normal_list(), run_key(self._salt, config_id, seed)
+        out = dict(means)
+        if (time := means.get("runtime")) is not None:
+            if math.isnan(time):
+                raise InvalidArgument("runtime: 1 of 1 predictions are NaN")
+            out["runtime"] = time * _factor(self.runtime["seed"], table[word(key, 0) & 0xFFFF])
+        place = None
+        for name, (own, common, fresh, piece) in _ROLES.items():
+            if (y := means.get(name)) is None:
+                continue
+            if place is None:
+                place = _place(x)
+                of_epoch, weights = word(key, _EPOCH_WORDS + epoch), self._weights[epoch - 1]
+                slow = self._slow_one(key, epoch)
+            g = weights[own] * slow
+            if common is not None:
+                g += weights[common] * table[of_epoch & 0xFFFF]
+            g += weights[fresh] * table[of_epoch >> 16 * piece & 0xFFFF]
+            out[name] = _moved_one(name, self._tables[name], y, place, g)
         return out
 
     def interval(
@@ -188,15 +199,17 @@ class NoiseModel:
         """
         if not 0 < level < 1:
             raise InvalidArgument(f"level={level!r} is not between 0 and 1")
-        g, is_mean, places = quantile((1 + level) / 2), of == "seed", places_of(X)
+        g = quantile((1 + level) / 2)
         ends: dict[str, tuple[_Floats, _Floats]] = {}
-        for name, given in means.items():
+        for name in means:
             if name == "runtime":
-                low, high = (given * _factor(self.runtime[of], side * g, is_mean=is_mean) for side in (-1, 1))
+                spread, is_mean = self.runtime[of], of == "seed"
+                low, high = (means[name] * _factor(spread, side * g, is_mean=is_mean) for side in (-1, 1))
                 ends[name] = low, high
             elif name in ACCURACIES:
-                tables, y = self.accuracies[name][of].tables().arrays(), _within(name, given)
-                low, high = (_moved(tables, y, places, side * g, is_mean=is_mean) for side in (-1, 1))
+                y, of_row = _within(name, means[name]), np.full(len(X), g)
+                spread_of = self.accuracies[name][of]
+                low, high = (_moved(spread_of, y, X, side * of_row, is_mean=of == "seed") for side in (-1, 1))
                 ends[name] = low, high
         return ends
 
@@ -211,18 +224,21 @@ class NoiseModel:
         Returns:
             Centres and standard deviations, (n_names, n) each, and tails, (n_names, 1).
         """
-        form, place, each = self._many, places_of(X), y
         if len(X) == 1:  # without arrays, many times faster
-            form, place, each = self._one, place_of(X[0].tolist()), y[:, 0].tolist()
-        found = np.array(
-            [centre(form.spreads[name], _within(name, own), place) for name, own in zip(names, each, strict=True)]
-        ).reshape(len(names), 2, len(X))
-        return found[:, 0], found[:, 1], np.array([[form.spreads[name].tail] for name in names])
+            place = _place(X[0].tolist())
+            of_names = zip(names, y[:, 0].tolist(), strict=True)
+            found = np.array([_centre_one(name, self._tables[name], one, place) for name, one in of_names])
+        else:
+            each = zip(names, y, strict=True)
+            found = np.array([_centre(self.accuracies[name]["seed"], _within(name, many), X) for name, many in each])
+        found = found.reshape(len(names), 2, len(X))
+        tails = np.array([[self._tables[name][4]] for name in names])
+        return found[:, 0], found[:, 1], tails
 
     def deviations(self, names: Sequence[str], y: _Floats, X: NDArray[np.float32]) -> _Floats:
         """Return the standard deviations of the draws of accuracies around these predictions, (n_names, n)."""
         centre, sigma, _ = self.on_line(names, y, X)
-        h, share = _draws_with(tuple(self._one.spreads[name].tail for name in names))
+        h, share = _draws_with(tuple(self._tables[name][4] for name in names))
         found = np.empty_like(centre)
         for at in range(0, len(X), _ROWS):  # all at once would take 54 numbers a row
             drawn = from_line(centre[:, at : at + _ROWS] + sigma[:, at : at + _ROWS] * h)  # (n_blocks, n_names, n)
@@ -265,28 +281,52 @@ class NoiseModel:
                 counts=dict(state["counts"]),
             )
 
+    def _draw_few(
+        self, means: Mapping[str, _Floats], X: NDArray[np.float32], config_ids: NDArray[np.uint64], seeds: Sequence[int]
+    ) -> dict[str, _Floats]:
+        """`draw` row by row, which is faster for a few."""
+        drawn = [name for name in means if name in _ROLES or name == "runtime"]
+        rows = [
+            self.draw_one({name: means[name].item(i) for name in drawn}, x, config_ids.item(i), seeds[i])
+            for i, x in enumerate(X.tolist())
+        ]
+        return {name: np.array([row[name] for row in rows]) if name in drawn else means[name] for name in means}
+
+    def _slow(self, keys: NDArray[np.uint64], epoch: NDArray[np.intp]) -> _Floats:
+        n_loadings = max(len(row) for row in self._loadings)
+        table = np.array([(*row, *[0.0] * (n_loadings - len(row))) for row in self._loadings])
+        slow = np.zeros(len(keys))
+        for k in range(n_loadings):
+            if (k + 1) % PIECES == 0 or k == 0:
+                of_run = words(keys, (k + 1) // PIECES)
+            slow = slow + table[epoch, k] * normals(of_run, (k + 1) % PIECES)
+        return slow
+
+    def _slow_one(self, key: int, epoch: int) -> float:
+        slow, table, of_run = 0.0, normal_list(), word(key, 0)
+        for k, loading in enumerate(self._loadings[epoch - 1], 1):
+            if k % PIECES == 0:
+                of_run = word(key, k // PIECES)
+            slow += loading * table[of_run >> 16 * (k % PIECES) & 0xFFFF]
+        return slow
+
     def _beyond(self, epoch: int) -> InvalidFidelity:
         return InvalidFidelity(f"epoch={epoch} is not in 1..{self.max_epoch}, where the noise of {self.task} is known")
 
 
-def _of_epoch(table: Any, place: Place) -> Any:
-    """Return the row of a table at an epoch; of many epochs, as many columns."""
-    return table[place.epoch].T if isinstance(table, np.ndarray) else table[place.epoch]
-
-
-def _slow(key: Ints, loadings: Any, table: Any) -> Numbers:
-    slow, of_run = 0.0, word(key, 0)
-    for k, loading in enumerate(loadings, 1):
-        if k % PIECES == 0:
-            of_run = word(key, k // PIECES)
-        slow = slow + loading * normal(table, of_run, k % PIECES)
-    return slow
-
-
-def _moved(tables: Tables, y: Numbers, place: Place, g: Numbers, *, is_mean: bool = True) -> Numbers:
+def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is_mean: bool = True) -> _Floats:
     """Move predictions by standard normal numbers; they become the mean, or else the median."""
-    z, sigma = centre(tables, y, place, is_mean=is_mean)
-    return from_line(z + sigma * with_tail(g, tables.tail))
+    z, sigma = _centre(spread, y, X, is_mean=is_mean)
+    return from_line(z + sigma * with_tail(g, spread.tail))
+
+
+def _centre(spread: Spread, y: _Floats, X: NDArray[np.float32], *, is_mean: bool = True) -> tuple[_Floats, _Floats]:
+    """Return the centre of draws on the line such that their mean (or else median) is y, and their spread."""
+    sigma = spread.of_rows(y, X)
+    z = to_line(y)
+    if is_mean:
+        z = z + pull_of_rows(pulls(spread.tail), y, sigma) * sigma * sigma * z / (1.0 + z * z)
+    return z, sigma
 
 
 @functools.cache
@@ -296,18 +336,57 @@ def _draws_with(tails: tuple[float, ...]) -> tuple[_Floats, _Floats]:
     return with_tail(g, np.array(tails)[:, None]), share
 
 
-def _factor(spread: TimeSpread, g: Numbers, *, is_mean: bool = True) -> Numbers:
+_Place: TypeAlias = tuple[int, tuple[float, float, float], int, float]
+
+
+def _place(x: Sequence[float]) -> _Place:
+    """Return the place of a row in a spread's tables: epoch, size, knot of the learning rate and share beyond it."""
+    rate = x[RATE_COLUMN]
+    at = min(max(bisect_right(RATES, rate) - 1, 0), len(RATES) - 2)
+    share = min(max((rate - RATES[at]) / (RATES[at + 1] - RATES[at]), 0.0), 1.0)
+    return int(x[-1]) - 1, (x[_N], x[_W], x[_RESOLUTION]), at, share
+
+
+def _moved_one(name: str, tables: SpreadTables, y: float, place: _Place, g: float) -> float:
+    """Return `_moved` of one prediction, the same bits."""
+    z, sigma = _centre_one(name, tables, y, place)
+    tail, scale = tables[4:]
+    return from_line_one(z + sigma * (g * (1.0 + tail * g * g) * scale))
+
+
+def _centre_one(name: str, tables: SpreadTables, y: float, place: _Place) -> tuple[float, float]:
+    """Return `_centre` of one prediction, the same bits."""
+    if math.isnan(y):
+        raise InvalidArgument(f"{name}: 1 of 1 predictions are NaN")
+    y = 0.0 if y < 0.0 else 100.0 if y > 100.0 else y
+    levels, epochs, sizes, rates, tail, _ = tables
+    pull = pulls(tail)
+    epoch, size, at, share = place
+    knot = y * PER_LEVEL
+    cell = min(int(knot), len(LEVELS) - 2)
+    sigma = (levels[cell] + (levels[cell + 1] - levels[cell]) * (knot - cell)) * epochs[epoch]
+    sigma = min(sigma * sizes[size] * (rates[at] + (rates[at + 1] - rates[at]) * share), MOST)
+    z = to_line_one(y)
+    step = sigma * PER_SPREAD
+    column = min(int(step), N_SPREADS - 2)
+    corner, on = cell * N_SPREADS + column, step - column
+    low = pull[corner] + (pull[corner + 1] - pull[corner]) * on
+    high = pull[corner + N_SPREADS] + (pull[corner + N_SPREADS + 1] - pull[corner + N_SPREADS]) * on
+    return z + (low + (high - low) * (knot - cell)) * sigma * sigma * z / (1.0 + z * z), sigma
+
+
+def _factor(spread: TimeSpread, g: Any, *, is_mean: bool = True) -> Any:  # Any: a float, or an array of them
     """Return a factor of times, positive and with mean 1, or else with median 1."""
     a = 0.5 * spread.spread * with_tail(g, spread.tail)
-    root = sqrt(1.0 + a * a) + a
+    root = (np.sqrt if isinstance(g, np.ndarray) else math.sqrt)(1.0 + a * a) + a
     return root * root / (1.0 + 0.5 * spread.spread * spread.spread) if is_mean else root * root
 
 
-def _within(name: str, y: Numbers) -> Numbers:
+def _within(name: str, y: _Floats) -> _Floats:
     _refuse_nan(name, y)
-    return clip(y, 0.0, 100.0)
+    return np.minimum(np.maximum(y, 0.0), 100.0)
 
 
-def _refuse_nan(name: str, values: Numbers) -> None:
-    if math.isnan(values) if type(values) is float else np.isnan(values).any():
-        raise InvalidArgument(f"{name}: {np.isnan(values).sum()} of {np.size(values)} predictions are NaN")
+def _refuse_nan(name: str, values: _Floats) -> None:
+    if np.isnan(values).any():
+        raise InvalidArgument(f"{name}: {int(np.isnan(values).sum())} of {len(values)} predictions are NaN")

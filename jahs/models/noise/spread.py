@@ -9,11 +9,10 @@ any machine.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import product
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, overload
+from typing import Any, Final, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,104 +31,44 @@ SIZES: Final = ("N", "W", "Resolution")
 MOST: Final = 1.5
 """No spread is larger: such trainings are anywhere already."""
 
-PER_LEVEL: Final = 0.2
-
 SIZE_COLUMNS: Final = tuple(COLUMNS.index(key) for key in SIZES)
 RATE_COLUMN: Final = COLUMNS.index("LearningRate")
+PER_LEVEL: Final = 0.2
 
-_N, _W, _RESOLUTION = SIZE_COLUMNS
 _CODES: Final = tuple(PARAMETERS[key].codes for key in SIZES)
-_SIZE_OF: Final = {size: i for i, size in enumerate(product(*_CODES))}
 _MIDDLE: Final = 50.0
 _HALF: Final = 51.0
 _RATES: Final = np.array(RATES)
+_Floats = NDArray[np.float64]
 
-Numbers: TypeAlias = Any
-"""A float, or an array of float64: the arithmetic, and so every bit, is the same."""
-
-_Same = TypeVar("_Same", float, NDArray[np.float64])
-
-
-class Tables(NamedTuple):
-    """The factors of a `Spread`: lists, which are faster for one row, or arrays."""
-
-    level: Any  # at each predicted accuracy of `LEVELS`
-    epoch: Any
-    size: Any  # of (N, W, Resolution), all 27
-    rate: Any  # at each learning rate of `RATES`
-    tail: float
-
-    def arrays(self) -> Tables:
-        """Return the same tables for many rows."""
-        level, epoch, size, rate = map(np.array, self[:4])
-        return Tables(level, epoch, size, rate, self.tail)
+SpreadTables: TypeAlias = tuple[
+    list[float], list[float], dict[tuple[float, float, float], float], list[float], float, float
+]
+"""The tables of `Spread.tables`."""
 
 
-class Place(NamedTuple):
-    """The place of a row in `Tables`; of many rows, each is an array."""
-
-    epoch: Any  # from 0
-    size: Any
-    rate: Any  # the last of `RATES` that is not above the learning rate
-    beyond: Any  # the share of the way to the next one
-
-
-def place_of(x: Sequence[float]) -> Place:
-    """Return the place of an encoded row, 15 numbers."""
-    rate = x[RATE_COLUMN]
-    at = min(max(bisect_right(RATES, rate) - 1, 0), len(RATES) - 2)
-    beyond = clip((rate - RATES[at]) / (RATES[at + 1] - RATES[at]), 0.0, 1.0)
-    return Place(int(x[-1]) - 1, _SIZE_OF[x[_N], x[_W], x[_RESOLUTION]], at, beyond)
-
-
-def places_of(X: NDArray[np.float32]) -> Place:
-    """Return the places of encoded rows, (n, 15)."""
-    n, w, r = (np.searchsorted(codes, X[:, i]) for codes, i in zip(_CODES, SIZE_COLUMNS, strict=True))
-    rate = X[:, RATE_COLUMN].astype(np.float64)
-    at = clip(np.searchsorted(_RATES, rate, side="right") - 1, 0, len(RATES) - 2)
-    beyond = clip((rate - _RATES[at]) / (_RATES[at + 1] - _RATES[at]), 0.0, 1.0)
-    return Place(X[:, -1].astype(np.uint64) - np.uint64(1), 9 * n + 3 * w + r, at, beyond)
-
-
-def to_line(y: _Same) -> _Same:
+def to_line(y: _Floats) -> _Floats:
     """Map accuracies to the whole line."""
     t = (y - _MIDDLE) / _HALF
-    z: _Same = t / sqrt(1.0 - t * t)
-    return z
+    return np.asarray(t / np.sqrt(1.0 - t * t))
 
 
-def from_line(z: _Same) -> _Same:
+def from_line(z: _Floats) -> _Floats:
     """Map the whole line to accuracies; what would leave 0..100 stops there."""
-    y: _Same = clip(_MIDDLE + _HALF * (z / sqrt(1.0 + z * z)), 0.0, 100.0)
-    return y
+    t = z / np.sqrt(1.0 + z * z)
+    return np.minimum(np.maximum(_MIDDLE + _HALF * t, 0.0), 100.0)
 
 
-def clip(x: Numbers, low: float, high: float) -> Numbers:
-    """Return what is nearest to x in [low, high]."""
-    return min(max(x, low), high) if type(x) is float else np.minimum(np.maximum(x, low), high)
+def to_line_one(y: float) -> float:
+    """Return `to_line` of one accuracy."""
+    t = (y - _MIDDLE) / _HALF
+    return t / math.sqrt(1.0 - t * t)
 
 
-def sqrt(x: Numbers) -> Numbers:
-    """Return the square root, which IEEE 754 rounds alike in both libraries."""
-    return math.sqrt(x) if type(x) is float else np.sqrt(x)
-
-
-def between(table: Any, at: Any, share: Numbers) -> Numbers:
-    """Return the value a share of the way from an entry of a table to the next one."""
-    return table[at] + (table[at + 1] - table[at]) * share
-
-
-def split(x: Numbers, n_knots: int) -> tuple[Any, Numbers]:
-    """Return the last knot 0, 1, ... that is not above x, but never the last one of all, and how far x is beyond it."""
-    knot = min(int(x), n_knots - 2) if type(x) is float else np.minimum(x.astype(np.intp), n_knots - 2)
-    return knot, x - knot
-
-
-def deviation(tables: Tables, level: tuple[Any, Numbers], place: Place) -> Numbers:
-    """Return the standard deviation on the line around predicted accuracies, `split` among `LEVELS`."""
-    found = between(tables.level, *level) * tables.epoch[place.epoch] * tables.size[place.size]
-    found = found * between(tables.rate, place.rate, place.beyond)
-    return min(found, MOST) if type(found) is float else np.minimum(found, MOST)
+def from_line_one(z: float) -> float:
+    """Return `from_line` of one number."""
+    y = _MIDDLE + _HALF * (z / math.sqrt(1.0 + z * z))
+    return 0.0 if y < 0.0 else 100.0 if y > 100.0 else y
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,15 +95,27 @@ class Spread:
         if faults:
             raise InvalidArgument("\n".join(faults))
 
-    def tables(self) -> Tables:
-        """Return the factors as lists."""
-        sizes = [n * w * r for n, w, r in product(self.N, self.W, self.Resolution)]
-        return Tables(list(self.level), list(self.epoch), sizes, list(self.rate), self.tail)
+    def tables(self) -> SpreadTables:
+        """Return level, epoch, size by (N, W, Resolution) and rate; then tail and what gives it unit variance."""
+        sizes = {
+            (a, b, c): n * w * r
+            for (a, b, c), (n, w, r) in zip(product(*_CODES), product(self.N, self.W, self.Resolution), strict=True)
+        }
+        return list(self.level), list(self.epoch), sizes, list(self.rate), self.tail, tail_scale(self.tail)
 
-    def of_rows(self, y: NDArray[np.float64], X: NDArray[np.float32]) -> NDArray[np.float64]:
+    def of_rows(self, y: _Floats, X: NDArray[np.float32]) -> _Floats:
         """Return the standard deviation for predicted accuracies in 0..100 and encoded rows, (n,)."""
-        found: NDArray[np.float64] = deviation(self.tables().arrays(), split(y * PER_LEVEL, len(LEVELS)), places_of(X))
-        return found
+        level, epoch, sizes, rate, _, _ = self.tables()
+        place = y * PER_LEVEL
+        cell = np.minimum(place.astype(np.intp), len(LEVELS) - 2)
+        found = _between(np.array(level), cell, place - cell)
+        found = found * np.array(epoch)[X[:, -1].astype(np.intp) - 1]
+        at_n, at_w, at_r = (np.searchsorted(codes, X[:, i]) for codes, i in zip(_CODES, SIZE_COLUMNS, strict=True))
+        found = found * np.array(list(sizes.values()))[at_n * 9 + at_w * 3 + at_r]
+        given = X[:, RATE_COLUMN].astype(np.float64)
+        at = np.minimum(np.maximum(np.searchsorted(_RATES, given, side="right") - 1, 0), len(RATES) - 2)
+        share = np.minimum(np.maximum((given - _RATES[at]) / (_RATES[at + 1] - _RATES[at]), 0.0), 1.0)
+        return np.asarray(np.minimum(found * _between(np.array(rate), at, share), MOST))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,13 +210,16 @@ class Correlation:
 @overload
 def with_tail(g: float, tail: float) -> float: ...
 @overload
-def with_tail(g: NDArray[np.float64], tail: float | NDArray[np.float64]) -> NDArray[np.float64]: ...
-def with_tail(g: Numbers, tail: Numbers) -> Numbers:
-    """Return standard normal numbers with a tail, of unit variance again.
+def with_tail(g: _Floats, tail: float | _Floats) -> _Floats: ...
+def with_tail(g: Any, tail: Any) -> Any:  # Any: see the overloads
+    """Return standard normal numbers with a tail, of unit variance again."""
+    return g * (1.0 + tail * g * g) * tail_scale(tail)
 
-    The normal distribution's fourth and sixth moments are 3 and 15, so g (1 + tail g^2) has this variance.
-    """
-    return g * (1.0 + tail * g * g) * (1.0 / sqrt(1.0 + 6.0 * tail + 15.0 * tail * tail))
+
+def tail_scale(tail: Any) -> Any:  # Any: a float, or an array
+    """Return the factor for unit variance of g (1 + tail g^2): the normal's fourth and sixth moments are 3 and 15."""
+    root = np.sqrt if isinstance(tail, np.ndarray) else math.sqrt
+    return 1.0 / root(1.0 + 6.0 * tail + 15.0 * tail * tail)
 
 
 _Part = TypeVar("_Part", Spread, TimeSpread, Correlation)
@@ -288,6 +242,10 @@ def read_part(cls: type[_Part], state: object, *, where: str) -> _Part:
 def part_state(part: Spread | TimeSpread | Correlation) -> dict[str, object]:
     """Return a part as JSON can hold it; floats keep every bit."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(part).items()}
+
+
+def _between(table: _Floats, at: NDArray[np.intp], share: _Floats) -> _Floats:
+    return np.asarray(table[at] + (table[at + 1] - table[at]) * share)
 
 
 def _tail_faults(tail: Any) -> list[str]:  # Any: whatever a file holds

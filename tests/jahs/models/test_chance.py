@@ -6,7 +6,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jahs.models.noise.chance import PIECES, normal, normal_list, normal_table, quantile, run_key, word
+from jahs.models.noise.chance import (
+    PIECES,
+    normal_list,
+    normal_table,
+    normals,
+    quantile,
+    run_key,
+    run_keys,
+    word,
+    words,
+)
 
 WORDS = st.integers(0, 2**64 - 1)
 
@@ -19,9 +29,9 @@ def test_words_are_those_of_the_published_generator() -> None:
 @given(key=WORDS, counter=WORDS, salt=WORDS, seed=st.integers(-(2**63), 2**63 - 1))
 def test_integers_and_arrays_give_the_same_words(key: int, counter: int, salt: int, seed: int) -> None:
     keys, counters = np.array([key], dtype=np.uint64), np.array([counter], dtype=np.uint64)
-    assert word(keys, counters).tolist() == word(keys, counter).tolist() == [word(key, counter)]
+    assert words(keys, counters).tolist() == words(keys, counter).tolist() == [word(key, counter)]
     seeds = np.array([seed]).view(np.uint64)
-    assert run_key(salt, keys, seeds).tolist() == [run_key(salt, key, seed)]
+    assert run_keys(salt, keys, seeds).tolist() == [run_key(salt, key, seed)]
 
 
 def test_the_table_is_normal() -> None:
@@ -36,8 +46,8 @@ def test_the_table_is_normal() -> None:
 
 
 def test_the_pieces_of_words_are_normal_and_independent() -> None:
-    of_words = word(np.arange(40_000, dtype=np.uint64), 1)
-    g = np.stack([normal(normal_table(), of_words, piece) for piece in range(PIECES)])
+    of_words = words(np.arange(40_000, dtype=np.uint64), 1)
+    g = np.stack([normals(of_words, piece) for piece in range(PIECES)])
     assert np.abs(g.mean(axis=1)).max() < 0.02
     assert np.abs(g.std(axis=1) - 1).max() < 0.015
     assert np.abs(np.corrcoef(g) - np.eye(PIECES)).max() < 0.02

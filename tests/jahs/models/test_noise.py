@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jahs.errors import InvalidArgument, InvalidFidelity, UnknownFormat
 from jahs.models.noise import NOISE_FORMAT, NoiseModel, model
 from jahs.models.noise.chance import normal_table
-from jahs.models.noise.spread import Spread, places_of
+from jahs.models.noise.spread import Spread
 from jahs.spaces.columns import config_ids
 from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
@@ -120,7 +120,7 @@ def test_the_mean_of_all_draws_is_the_prediction(sigma: float, tail: float) -> N
     spread = Spread(level=(sigma,) * 21, epoch=(1.0,) * 12, tail=tail)
     g = normal_table()[::8]
     for y in (12.0, 23.5, 41.0, 50.0, 66.0, 88.0):
-        drawn = model._moved(spread.tables().arrays(), np.full(len(g), y), places_of(X[:1]), g)
+        drawn = model._moved(spread, np.full(len(g), y), np.repeat(X[:1], len(g), axis=0), g)
         assert drawn.mean() == pytest.approx(y, abs=0.1)
 
 
