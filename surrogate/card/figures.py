@@ -134,6 +134,11 @@ def figures_blocks(found: Facts | None) -> Iterator[str | Block]:
     yield from _fits(found)
 
 
+def figure_values(found: Facts) -> list[tuple[str, str]]:
+    """Return title and value of every figure, of the ordinary test part where a part is read."""
+    return [(line.title, _shown(_both(line, found)[0])) for line in _LINES]
+
+
 def _about_final(found: Facts | None) -> str:
     counts = None if found is None else found["final_counts"]
     if found is None or counts is None:

@@ -1,0 +1,223 @@
+"""Write the page of the rounds of proposals: what was predicted, what came, and how the figures moved.
+
+python -m surrogate.rounds RUNS --split SPLIT --releases RELEASE... [--figures FIGURES...] --out PAGE
+
+Name every release that proposed a round, the oldest first, and what surrogate.figures measured of each. The test part
+and the final test set are not read: a round must not be chosen by them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.comparison.summaries import number_text
+from jahs.errors import ProtocolMismatch
+from jahs.files.tables import rows_of
+from jahs.release import Release, read_release
+from jahs.schema import FINAL_SOURCE, SOURCES
+from splits.split import Split
+from surrogate.card.figures import figure_values, read_figures
+from surrogate.command import runs_parser
+from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.rows import Rows, development_rows
+from surrogate.judging.agreement import Scores, agreement, first_seed
+from surrogate.models.optima import MAIN
+from surrogate.packing import release_answers
+from workshop.command import run_command
+from workshop.folders import commit, write_text
+from workshop.pages.document import Block, Document, Section, Table, Text
+from workshop.pages.markdown import to_markdown
+
+_HEADS: Final = (
+    "source",
+    "release",
+    "configs",
+    "runs",
+    "new configs",
+    "predicted, points",
+    "measured, points",
+    "bias, points",
+    "MAE, points",
+    "tau",
+)
+
+
+Known: TypeAlias = tuple[Callable[[NDArray[np.float32]], NDArray[np.float64]], NDArray[np.uint64]]
+"""A release's predictions for encoded configs, and the configs that it was made from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Came:
+    """One source of one round.
+
+    Attributes:
+        round, source: of the proposals.
+        release: that predicted it, "" if none is known.
+        n_configs, n_runs: trained, of train and valid.
+        n_new: configs that the release did not know, which the numbers are of.
+        predicted, measured: means over the new configs; None where there is none, or the release is not at hand.
+        scores: agreement of predictions and measurements, first seeds.
+    """
+
+    round: int
+    source: str
+    release: str
+    n_configs: int
+    n_runs: int
+    n_new: int
+    predicted: float | None
+    measured: float | None
+    scores: Scores | None
+
+
+def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known]) -> list[Came]:
+    """Return the outcome of each source in each round, in order; configs of the test part are not read.
+
+    A source that no release proposed is judged by the one release of its round.
+
+    Args:
+        measured, split: see `surrogate.data.measurements.read_with_split`.
+        releases: those at hand, by every sha256 that they answer as.
+    """
+    if "source" not in measured.configs:
+        return []
+    rows = development_rows(MAIN, measured, split)
+    rows = rows.take(rows.epoch == measured.task.max_epoch)
+    configs = rows_of(measured.configs, rows.config_id)
+    source, number, release = (configs[name] for name in ("source", "round", "release"))
+    is_listed = ~np.isin(source, ["uniform", FINAL_SOURCE])
+    found = []
+    for this in np.unique(number[is_listed]).tolist():
+        of_round = is_listed & (number == this)
+        proposers = [one for one in np.unique(release[of_round]).tolist() if one]
+        for name in [one for one in SOURCES if one in source[of_round]]:
+            is_in = of_round & (source == name)
+            own = [one for one in np.unique(release[is_in]).tolist() if one] or proposers
+            by = own[0] if len(own) == 1 else ""
+            found.append(_came(rows.take(is_in), releases.get(by), int(this), name, by))
+    return found
+
+
+def _came(rows: Rows, known: Known | None, number: int, source: str, release: str) -> Came:
+    came = Came(
+        round=number, source=source, release=release, n_configs=rows.n_configs, n_runs=len(rows), n_new=0,
+        predicted=None, measured=None, scores=None,
+    )  # fmt: skip
+    if known is None:
+        return came
+    ask, seen = known
+    first = rows.take(first_seed(rows) & ~np.isin(rows.config_id, seen))
+    if not len(first):
+        return came
+    predicted = ask(first.X)
+    return replace(
+        came,
+        n_new=len(first),
+        predicted=float(predicted.mean()),
+        measured=float(first.y.mean()),
+        scores=agreement(MAIN, first.y, predicted),
+    )
+
+
+def rounds_page(
+    measured: Measurements,
+    came: Sequence[Came],
+    figures: Sequence[dict[str, Any]],  # Any: JSON
+) -> Document:
+    """Return the page of the rounds; a round's last figures are those of the release that came after it."""
+    by_round = {number: [one for one in came if one.round == number] for number in sorted({one.round for one in came})}
+    sections = [
+        Section(title=f"Round {number}", blocks=(_table(of_round), *_missing(of_round)))
+        for number, of_round in by_round.items()
+    ]
+    if not sections:
+        nothing = "No config of a round is trained yet; python -m surrogate.propose writes lists of them."
+        sections = [Section(title="Rounds", blocks=(Text(nothing),))]
+    sections.append(Section(title="How the figures moved", blocks=tuple(_moved(figures))))
+    return Document(
+        title=f"Rounds of proposals of {measured.task.name}",
+        subtitle=(
+            f"Predictions of {MAIN} at the last epoch are by the release that proposed the round, for configs that it "
+            "did not know; bias is predicted minus measured. Only train and validation configs are shown."
+        ),
+        sections=tuple(sections),
+        facts=(("commit", commit() or "none"), ("protocol", measured.protocol)),
+    )
+
+
+def _table(of_round: Sequence[Came]) -> Table:
+    rows = []
+    for one in of_round:
+        counts = [str(count) for count in (one.n_configs, one.n_runs, one.n_new)]
+        scores = one.scores or {}
+        means = [number_text(value) for value in (one.predicted, one.measured)]
+        errors = [
+            number_text(scores.get("bias"), sign="+"),
+            number_text(scores.get("mae")),
+            number_text(scores.get("tau"), 3),
+        ]
+        rows.append((one.source, one.release[:8] or "–", *counts, *means, *errors))
+    return Table(caption="", columns=_HEADS, rows=tuple(rows), n_labels=2)
+
+
+def _missing(of_round: Sequence[Came]) -> Iterator[Block]:
+    if lacking := sorted({one.release[:8] for one in of_round if one.release and one.predicted is None}):
+        yield Text(
+            f"Not measured yet where release {', '.join(lacking)} is not at hand, or knew every config: name it with "
+            "--releases."
+        )
+
+
+def _moved(figures: Sequence[dict[str, Any]]) -> Iterator[Block]:  # Any: JSON
+    if not figures:
+        yield Text("Not measured yet: python -m surrogate.figures measures a release.")
+        return
+    values = [figure_values(found) for found in figures]
+    titles = [title for title, _ in values[0]]
+    rows = tuple((title, *(of[i][1] for of in values)) for i, title in enumerate(titles))
+    heads = ("figure, ordinary test configs", *(f"release {found['release'][:8]}" for found in figures))
+    yield Table(caption="", columns=heads, rows=rows)
+
+
+def _known(release: Release, measured: Measurements) -> Known:
+    if release.facts.get("protocol") != measured.protocol:
+        raise ProtocolMismatch(
+            f"{release.path} is of protocol {release.facts.get('protocol')}, the runs are of {measured.protocol}"
+        )
+
+    def ask(X: NDArray[np.float32]) -> NDArray[np.float64]:
+        return release_answers(release, MAIN, X)
+
+    return ask, release.table.configs["config_id"] if release.has("table.npz") else np.empty(0, np.uint64)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    example = "runs/ --split split.json --releases r0/ r1/ --figures f0.json f1.json --out rounds.md"
+    parser = runs_parser("rounds", __doc__, example=example)
+    parser.add_argument("--releases", type=Path, nargs="*", default=[], help="those that proposed, the oldest first")
+    parser.add_argument("--figures", type=Path, nargs="*", default=[], help="of the releases, the oldest first")
+    parser.add_argument("--out", type=Path, required=True, help="the page, a Markdown file")
+    given = parser.parse_args(argv)
+
+    def work() -> str:
+        measured, split = read_with_split(given.runs, given.split)
+        releases = [read_release(path) for path in given.releases]
+        known = {sha256: _known(release, measured) for release in releases for sha256 in release.answers_as}
+        figures = [read_figures(path) for path in given.figures]
+        page = rounds_page(measured, rounds_of(measured, split, known), figures)
+        write_text(given.out, to_markdown(page, has_figures=False))
+        return str(given.out)
+
+    return run_command("surrogate.rounds", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""The page of the rounds: the release of the time predicts, and only what it did not know is counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jahs.files.tables import write_table
+from jahs.release import read_release
+from jahs.schema import CONFIG_TABLE_COLUMNS
+from surrogate import rounds as command
+from surrogate.card.figures import write_figures
+from surrogate.data.measurements import Measurements
+from surrogate.packing import release_answers
+from surrogate.rounds import rounds_of
+from tests.releases import make_release
+from tests.surrogate.landscape import PROTOCOL, TASK, measurements, split_of, write_folder
+from tests.surrogate.test_card_figures import FOUND
+
+MEASURED = measurements(8)
+N = len(MEASURED.configs["config_id"])
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    return make_release(tmp_path / "release", task=TASK.name, facts={"protocol": PROTOCOL})
+
+
+def in_rounds(sha256: str) -> Measurements:
+    """Two rounds: `best` and `full` of one release, then `best` of one that is not at hand."""
+    number = np.arange(N)
+    source = np.select([number % 4 == 0, number % 4 == 1, number % 4 == 2], ["uniform", "best", "full"], "best")
+    columns = {
+        "source": source,
+        "round": np.where(number % 4 == 3, 2, np.where(number % 4 == 0, 0, 1)),
+        "release": np.select([number % 4 == 1, number % 4 == 3], [sha256, "f" * 64], ""),
+    }
+    return replace(MEASURED, configs={**MEASURED.configs, **columns})
+
+
+def test_every_source_of_a_round_is_predicted_by_its_release(release: Path) -> None:
+    opened = read_release(release)
+    measured, split = in_rounds(opened.sha256), split_of(MEASURED)
+
+    def ask(X: np.ndarray) -> np.ndarray:
+        return release_answers(opened, "valid_acc", X)
+
+    seen = MEASURED.configs["config_id"][MEASURED.configs["config_index"] % 8 == 1]
+    found = rounds_of(measured, split, {opened.sha256: (ask, seen)})
+    assert [(one.round, one.source, one.release) for one in found] == [
+        (1, "full", opened.sha256), (1, "best", opened.sha256), (2, "best", "f" * 64)
+    ]  # fmt: skip
+    in_parts = split.parts_of(MEASURED.configs["config_id"]) < 2
+    full, best, later = found
+    assert full.n_configs == (in_parts & (np.arange(N) % 4 == 2)).sum() == full.n_new
+    assert best.n_new == (in_parts & (np.arange(N) % 8 == 5)).sum() < best.n_configs < best.n_runs
+    assert best.predicted is not None
+    assert best.measured is not None
+    assert best.scores is not None
+    assert best.scores["bias"] == pytest.approx(best.predicted - best.measured)
+    assert (later.predicted, later.scores) == (None, None)
+    assert rounds_of(MEASURED, split, {}) == []
+
+
+def test_the_page_shows_what_came_and_how_the_figures_moved(release: Path, tmp_path: Path) -> None:
+    sha256 = read_release(release).sha256
+    runs = write_folder(tmp_path / "runs", MEASURED)
+    write_table(runs / "configs.parquet", in_rounds(sha256).configs, CONFIG_TABLE_COLUMNS)
+    write_figures(tmp_path / "f.json", {**FOUND, "release": sha256})
+    arguments = [str(runs), "--split", str(runs / "split.json"), "--out", str(tmp_path / "rounds.md")]
+    assert command.main([*arguments, "--releases", str(release), "--figures", str(tmp_path / "f.json")]) == 0
+    text = (tmp_path / "rounds.md").read_text()
+    assert "## Round 1" in text
+    assert f"| best | {sha256[:8]} |" in text
+    assert "Not measured yet where release ffffffff is not at hand" in text
+    assert f"release {sha256[:8]}" in text
+    assert "| 0.940 (0.92 to 0.96; 305) |" in text
+    assert "1.100" not in text, "which is of the final test set"
+
+
+def test_a_release_of_another_protocol_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = make_release(tmp_path / "other", task=TASK.name, facts={"protocol": "f" * 16})
+    runs = write_folder(tmp_path / "runs", MEASURED)
+    arguments = [str(runs), "--split", str(runs / "split.json"), "--out", str(tmp_path / "rounds.md")]
+    assert command.main([*arguments, "--releases", str(other)]) == 2
+    assert f"is of protocol {'f' * 16}, the runs are of {PROTOCOL}" in capsys.readouterr().err
+    assert not (tmp_path / "rounds.md").exists()
