@@ -28,7 +28,7 @@ from surrogate.models.model import Surrogate, fit_surrogate
 from workshop.jobs import in_processes
 
 N_REFITS: Final = 8
-MOST_BYTES: Final = 2_000_000
+MOST_BYTES: Final = 1_200_000
 """All forests of the refits of a task."""
 
 _FEWEST_IN_LEAF: Final = 20
