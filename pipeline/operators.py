@@ -112,7 +112,8 @@ def _sum_around(x: Tensor) -> Tensor:
 @functools.lru_cache(maxsize=16)
 def _shares(side: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     """One over the number of pixels around each pixel, (side, side)."""
-    return _sum_around(torch.ones(side, side, dtype=dtype)).reciprocal().to(device)
+    with torch.inference_mode(mode=False):  # whoever asks first, a gradient may need it later
+        return _sum_around(torch.ones(side, side, dtype=dtype)).reciprocal().to(device)
 
 
 OPERATORS: Final[Mapping[int, Operators]] = MappingProxyType(

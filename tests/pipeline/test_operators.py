@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
+from pipeline import operators
 from pipeline.operators import OPERATORS
 
 SIDES = st.sampled_from([1, 2, 3, 4, 7, 8, 16])
@@ -88,3 +89,10 @@ def test_outputs_stay_channels_last():
         operators = OPERATORS[2]
         for output in (operators.mish(x), operators.average_pool(x), operators.convolve(x, weight)):
             assert output.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_second_derivatives_exist_after_a_first_use_in_inference_mode():
+    operators._shares.cache_clear()
+    with torch.inference_mode():
+        OPERATORS[2].average_pool(images(8))
+    test_second_derivatives_are_torchs("average_pool")
