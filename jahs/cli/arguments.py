@@ -68,7 +68,7 @@ class Commands:
 
 def add_task(parser: argparse.ArgumentParser) -> None:
     """Add --task and --release."""
-    parser.add_argument("--task", default="fashion_mnist_mini", help="which task (default: fashion_mnist_mini)")
+    parser.add_argument("--task", default="cifar10_mini", help="which task (default: cifar10_mini)")
     parser.add_argument("--release", metavar="FOLDER", help="the release that answers (default: the task's own)")
 
 

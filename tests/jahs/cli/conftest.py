@@ -13,7 +13,7 @@ from jahs.queries.benchmark import Benchmark
 from jahs.queries.references import build_references
 from tests.releases import make_release, make_table
 
-TASK = "fashion_mnist_mini"
+TASK = "cifar10_mini"
 SCORES = {"n": 60, "r2": 0.91234, "tau": 0.8, "mae": 1.25}
 QUALITY = {
     "format": 1,

@@ -83,7 +83,7 @@ def test_what_is_no_release_is_refused(capsys, monkeypatch, given: str, said: st
 
 def test_a_person_sees_the_scores_and_what_was_required(run) -> None:
     shown = run("quality").splitlines()
-    assert shown[0] == "Fashion-MNIST (16 px): 300 configs, 1,360 runs, 16,320 rows"
+    assert shown[0] == "CIFAR-10 (16 px): 300 configs, 1,360 runs, 16,320 rows"
     rows = [line.split() for line in shown]
     assert ["valid_acc", "60", "0.9123", "0.8", "1.25", "-", "%", "0.7", "-"] in rows
     assert ["latency", "-", "-", "-", "-", "-", "s", "-", "-"] in rows

@@ -27,14 +27,14 @@ def test_the_tour_ends_with_a_search_and_writes_one_picture(run, bench, tmp_path
 
 def test_a_recorded_config_is_shown_with_what_its_training_reached(run_json, release: Path, tmp_path: Path) -> None:
     facts = run_json("demo", "--out", str(tmp_path))
-    table = Benchmark("fashion_mnist_mini", "table", release=release)
+    table = Benchmark("cifar10_mini", "table", release=release)
     assert facts["config"] == table.sample(seed=25)
     assert facts["trained_valid_acc"] == table.query(facts["config"]).valid_acc
 
 
 def test_the_embedded_release_says_what_was_trained_and_its_search_beats_full_trainings_on_average() -> None:
-    bench = Benchmark("fashion_mnist_mini", engine="numpy")
-    shown = demo(seed=25, task_name=bench.task.name, bench=bench, table=Benchmark("fashion_mnist_mini", "table"))
+    bench = Benchmark("cifar10_mini", engine="numpy")
+    shown = demo(seed=25, task_name=bench.task.name, bench=bench, table=Benchmark("cifar10_mini", "table"))
     low, high = shown.interval or (0.0, 0.0)
     assert shown.trained is not None
     assert low < shown.trained < high
@@ -62,10 +62,10 @@ def test_a_folder_that_is_not_there_is_a_mistake(run) -> None:
 
 
 def test_a_picture_that_cannot_be_written_is_told_without_a_traceback(run, tmp_path: Path) -> None:
-    (tmp_path / "jahs-demo-fashion_mnist_mini-seed-25.svg").mkdir()
+    (tmp_path / "jahs-demo-cifar10_mini-seed-25.svg").mkdir()
     told = run("demo", "--out", str(tmp_path), code=1)
     assert told.startswith("jahs demo: ")
-    assert "jahs-demo-fashion_mnist_mini-seed-25.svg" in told
+    assert "jahs-demo-cifar10_mini-seed-25.svg" in told
 
 
 def test_without_a_release_the_tour_says_so_in_one_line(capsys, monkeypatch) -> None:
