@@ -2,7 +2,7 @@
 
 Over 300 lines: it is the class that users read, and most of its lines are the documentation of its methods.
 
-    bench = jahs.Benchmark("fashion_mnist_mini")
+    bench = jahs.Benchmark("cifar10_mini")
     config = bench.sample(seed=0)
     bench.query(config, at=5).valid_acc
 
@@ -72,7 +72,7 @@ class Benchmark(Queryable):
 
     def __init__(  # noqa: PLR0917  # the first six arguments are those of jahs_bench.Benchmark
         self,
-        task: str = "fashion_mnist_mini",
+        task: str = "cifar10_mini",
         kind: str = "surrogate",
         download: bool = True,  # noqa: ARG002, FBT001, FBT002
         save_dir: Path | str | None = None,

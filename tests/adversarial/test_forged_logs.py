@@ -59,7 +59,7 @@ Lines = list[dict[str, Any]]  # Any: JSON
 
 @pytest.fixture(scope="module")
 def bench() -> jahs.Benchmark:
-    return jahs.Benchmark()
+    return jahs.Benchmark("fashion_mnist_mini")
 
 
 @pytest.fixture

@@ -59,13 +59,13 @@ def test_models_whose_answers_may_leave_the_metric_s_bounds_are_refused(forged, 
 
     change(forged, "models.json", change_transform)
     with pytest.raises(CorruptFile, match=rf"models\.json: metric '{metric}'"):
-        jahs.Benchmark(release=forged)
+        jahs.Benchmark("fashion_mnist_mini", release=forged)
 
 
 def test_a_release_does_not_call_itself_imported_to_have_no_bounds(forged):
     change(forged, "models.json", lambda models: models.update(costs="published"))
     with pytest.raises(CorruptFile, match="fashion_mnist_mini is not one of its tasks"):
-        jahs.Benchmark(release=forged)
+        jahs.Benchmark("fashion_mnist_mini", release=forged)
 
 
 @pytest.mark.parametrize("task", ["digits", "cifar10", "fashion_mnist"])
@@ -82,7 +82,7 @@ def test_a_release_is_not_opened_as_one_of_another_task(forged, task, tmp_path):
 def test_a_table_of_another_protocol_is_refused(forged):
     change(forged, "manifest.json", lambda manifest: manifest.update(protocol="0" * 16))
     with pytest.raises(CorruptFile, match=r"runs are of protocol .*, but manifest\.json says 0000000000000000"):
-        jahs.Benchmark(kind="table", release=forged)
+        jahs.Benchmark("fashion_mnist_mini", kind="table", release=forged)
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "link", "linked file", "link to a folder", "hidden"])
@@ -103,15 +103,17 @@ def test_verify_refuses_what_does_not_belong_to_a_release(forged, what, tmp_path
 
 def test_a_release_is_pinned_by_its_digest(forged):
     sha256 = EMBEDDED["fashion_mnist_mini"]
-    assert jahs.Benchmark(release=forged, sha256=sha256).query(jahs.space().default()).valid_acc > 0
+    assert (
+        jahs.Benchmark("fashion_mnist_mini", release=forged, sha256=sha256).query(jahs.space().default()).valid_acc > 0
+    )
     change(forged, "manifest.json", lambda manifest: manifest.update(version="0.1.1"))
     with pytest.raises(ProtocolMismatch, match=f"sha256={sha256} is wanted, but .* give the folder of that release"):
-        jahs.Benchmark(release=forged, sha256=sha256)
+        jahs.Benchmark("fashion_mnist_mini", release=forged, sha256=sha256)
     for wrong in ("", sha256.upper(), sha256[:-1], 5):
         with pytest.raises(InvalidArgument, match="is not 64 hex digits"):
-            jahs.Benchmark(release=forged, sha256=wrong)
+            jahs.Benchmark("fashion_mnist_mini", release=forged, sha256=wrong)
     with pytest.raises(InvalidArgument, match="kind='live' trains"):
-        jahs.Benchmark(kind="live", sha256=sha256)
+        jahs.Benchmark("fashion_mnist_mini", kind="live", sha256=sha256)
 
 
 def test_the_digests_of_the_embedded_releases_are_in_the_code():

@@ -31,7 +31,7 @@ _CONFIG = jahs.space().default()
 
 @pytest.fixture(scope="module")
 def bench() -> jahs.Benchmark:
-    return jahs.Benchmark()
+    return jahs.Benchmark("fashion_mnist_mini")
 
 
 def _readers(bench: jahs.Benchmark) -> dict[str, Takes]:
