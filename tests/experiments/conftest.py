@@ -1,4 +1,7 @@
-"""One small release for all tests of the experiments: quick to ask, with noise, references and recorded runs."""
+"""One small release for all tests of the experiments: quick to ask, with noise, references and recorded runs.
+
+Tests of `jahs`, which run with numpy alone, use it, too; so the rooms are imported where they are needed.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-import experiments.studies
 import jahs
-from experiments.run import main
 from jahs.queries.references import build_references
 from jahs.release import RecordedTable
 from jahs.tasks.definitions import TASKS
@@ -53,6 +54,8 @@ def recorded_table() -> RecordedTable:
 
 def run_study(name, out, release, *more, arms, seeds):
     """Run some arms of a study in this process; return the exit status."""
+    from experiments.run import main
+
     patterns = [word for arm in arms for word in ("--arms", arm)]
     given = ["--seeds", seeds, "--workers", 1, "--release", release, "--out", out, *more]
     return main([name, *patterns, *map(str, given)])
@@ -61,10 +64,11 @@ def run_study(name, out, release, *more, arms, seeds):
 @contextmanager
 def short_studies(n_evaluations=5, **others):
     """Give every study a budget of so many evaluations; `others` by name."""
+    from experiments import studies
+
     short = {
-        name: replace(study, n_evaluations=others.get(name, n_evaluations))
-        for name, study in experiments.studies.STUDIES.items()
+        name: replace(study, n_evaluations=others.get(name, n_evaluations)) for name, study in studies.STUDIES.items()
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiments.studies, "STUDIES", short)
+        patch.setattr(studies, "STUDIES", short)
         yield
