@@ -70,7 +70,7 @@ class StudyFolder:
         """Return every repetition that has a log.
 
         Raises:
-            MissingData: there is none.
+            MissingData: no repetition is finished.
         """
         every = repetitions_of(self.study, tasks=self.tasks, arms=self.arms, n_seeds=self.n_seeds)
         found = [own for own in every if is_finished(self.path, own)]

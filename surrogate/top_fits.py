@@ -82,8 +82,9 @@ def _taught(*, has_forest: bool) -> _Fit:
     def fit(train: Rows, out: Rows, measured: Measurements, _: ForestSettings) -> _Floats:
         features = default_features(MAIN)
         transform = fit_transform(MAIN, train.y)
-        teacher = teach(train, transform.forward(train.y), measured.task, features)
-        F = FeatureBuilder(features, measured.task).build(out.X)
+        build = FeatureBuilder(features, measured.task).build
+        teacher = teach(train, build(train.X), transform.forward(train.y), measured.task, features)
+        F = build(out.X)
         last = Drawn(F_last=F, epochs=out.epoch[:, None], F=F)
         return transform.inverse(teacher.predict(last) if has_forest else teacher.curves.predict(F)[:, -1])
 

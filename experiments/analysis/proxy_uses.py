@@ -56,7 +56,7 @@ class ScoredTask:
     """The configs of a folder that have scores and a finished run, sorted by id; n of them.
 
     Attributes:
-        task: what they were trained on.
+        task: on which the configs were trained.
         n_recorded: how many configs have a finished run.
         X: encoded, (n, 15).
         group: fidelity group of each.

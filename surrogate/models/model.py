@@ -110,7 +110,7 @@ def fit_surrogate(
     F = FeatureBuilder(features, of_task).build(rows.X)
     y = transform.forward(rows.y)
     if settings.n_distilled:
-        teacher = teach(rows, y, of_task, features, weights=weights)
+        teacher = teach(rows, F, y, of_task, features, weights=weights)
         drawn = draw_configs(of_task, features, settings.n_distilled, teacher.epochs)
         taught = teacher.predict(drawn)
         weights = np.concatenate([np.ones(len(y)) if weights is None else weights, np.ones(len(taught))])

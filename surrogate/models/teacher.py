@@ -90,19 +90,28 @@ class Teacher:
         return found
 
 
-def teach(rows: Rows, y: _Floats, of_task: Task, features: FeatureSet, *, weights: _Floats | None = None) -> Teacher:
-    """Fit a teacher to rows of an accuracy; `y` are their values on the transformed scale.
+def teach(
+    rows: Rows,
+    F: NDArray[np.float32],
+    y: _Floats,
+    of_task: Task,
+    features: FeatureSet,
+    *,
+    weights: _Floats | None = None,
+) -> Teacher:
+    """Fit a teacher to rows of an accuracy.
 
     The process learns from the configs that have all epochs of the rows, by the mean of their trainings.
 
     Args:
+        F: features of the rows.
+        y: their values on the transformed scale.
         weights: of the rows, the same for all rows of a config; None: 1. Rows of weight 0 are left out.
 
     Raises:
         InvalidArgument: fewer than 8 configs have all epochs.
     """
     weights = np.ones(len(rows)) if weights is None else weights
-    build = FeatureBuilder(features, of_task).build
     epochs, column = np.unique(rows.epoch, return_inverse=True)
     _, first, place = np.unique(rows.config_id, return_index=True, return_inverse=True)
     cells = (place.reshape(-1), column.reshape(-1))
@@ -118,6 +127,6 @@ def teach(rows: Rows, y: _Floats, of_task: Task, features: FeatureSet, *, weight
     X = rows.X[first[is_whole]].copy()
     X[:, -1] = epochs[-1]
     total, count = total[is_whole], count[is_whole]
-    curves = fit_curves(build(X), total / count, count[:, -1])
-    forest = train_forest(build(rows.X), y, _FOREST, weights=weights)
+    curves = fit_curves(FeatureBuilder(features, of_task).build(X), total / count, count[:, -1])
+    forest = train_forest(F, y, _FOREST, weights=weights)
     return Teacher(epochs=tuple(epochs.tolist()), curves=curves, forest=forest)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import InvalidArgument
+from jahs.models.features import FeatureBuilder
 from surrogate.data.rows import Rows, assemble, by_part
 from surrogate.models import curve_process
 from surrogate.models.boosting import ForestSettings
@@ -103,7 +104,8 @@ def test_configs_that_lack_an_epoch_are_left_to_the_forest() -> None:
     rows = PARTS["train"]
     ids = np.unique(rows.config_id)
     is_cut = np.isin(rows.config_id, ids[:5]) & (rows.epoch == TASK.max_epoch)
-    teacher = teach(rows.take(~is_cut), rows.y[~is_cut], TASK, FEATURES)
+    left = rows.take(~is_cut)
+    teacher = teach(left, FeatureBuilder(FEATURES, TASK).build(left.X), left.y, TASK, FEATURES)
     assert teacher.epochs == EPOCHS
     assert len(teacher.curves.processes[0].A) == len(ids) - 5
 
