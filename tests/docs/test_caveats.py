@@ -48,6 +48,7 @@ def test_the_caveat_is_the_first_paragraph_of_the_card_in_html():
     assert re.sub(r"<[^>]+>", "", html.unescape(first.group(1))) == re.sub(r"\*\*|`", "", CAVEAT)
 
 
-def test_the_readme_says_it_before_its_first_heading():
-    opening = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## ")[0]
+@pytest.mark.parametrize("page", ["README.md", "docs/package.md"])
+def test_the_first_page_says_it_before_its_first_heading(page):
+    opening = (ROOT / page).read_text(encoding="utf-8").split("\n## ")[0]
     assert caveat_text(TASKS["cifar10_mini"].caveat or "") in opening.replace("\n", " ")
