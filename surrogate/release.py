@@ -99,7 +99,7 @@ def make_release(
     fewest: int = FEWEST,
     seed: int = 0,
     curve_seeds: int = 5,
-    distilled: int = 0,
+    distilled: int | None = None,
     n_refits: int = N_REFITS,
     families: Sequence[str] = (),
     rates: int = 0,
@@ -114,7 +114,8 @@ def make_release(
         fewest: training configs that every fidelity group needs.
         seed: of bootstraps, noise and reference points.
         curve_seeds: subsets of each size of the learning curve; 0: no curve.
-        distilled: drawn configs that models of accuracies learn from a teacher (`surrogate.models.teacher`).
+        distilled: drawn configs that models of accuracies learn from a teacher (`surrogate.models.teacher`); None: as
+            many as `params` says.
         n_refits: models of each accuracy that are fitted again to resampled configs; 0: none.
         families: models of other families beside the own ones: "lightgbm", or none.
         rates: values of each rate in the exhaustive search for the best config at full size, where the search for the
@@ -131,7 +132,8 @@ def make_release(
     settings, history = (
         ({}, {}) if params is None else (read_params(params), read_history(params.with_name("history.json")))
     )
-    settings |= {m: replace(settings.get(m, ForestSettings()), n_distilled=distilled) for m in ACCURACIES}
+    if distilled is not None:
+        settings |= {m: replace(settings.get(m, ForestSettings()), n_distilled=distilled) for m in ACCURACIES}
     missing = unmeasured(measured, split)
     parts = training_rows([m for m in LEARNED if m not in missing], measured, split, fewest=fewest)
     _check_parts(parts)
@@ -160,9 +162,9 @@ def make_release(
             n_configs={metric: sum(rows.n_configs for rows in of.values()) for metric, of in parts.items()},
         )
         own_settings = {metric: model.settings for metric, model in fitted.items()}
-        noise, quality["noise"] = noise_of(measured, split, own_settings, times=times, seed=seed)
+        noise, quality["noise"] = noise_of(measured, split, own_settings, times=times, seed=seed, workers=workers)
         numbers: dict[str, object] = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds, "refits": n_refits}
-        numbers |= {"distilled": distilled} if distilled else {}
+        numbers |= {} if distilled is None else {"distilled": distilled}
         numbers |= {"families": " ".join(families)} if families else {}
         numbers |= {"rates": rates} if rates else {}
         facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)

@@ -58,7 +58,7 @@ class RenewSettings:
     trees: int
     fewest: int
     seed: int
-    distilled: int
+    distilled: int | None
     families: Sequence[str]
     rates: int
     workers: int
@@ -127,7 +127,7 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
             metric,
             measured,
             split,
-            default=default_settings(metric, n_trees=settings.trees, distilled=settings.distilled),
+            default=default_settings(metric, n_trees=settings.trees, distilled=settings.distilled or 0),
         )
         for metric in metrics
     }
@@ -140,7 +140,7 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
         evaluations=settings.evaluations,
         workers=settings.workers,
         n_trees=settings.trees,
-        distilled=settings.distilled,
+        distilled=settings.distilled or 0,
         fewest=settings.fewest,
     )
     settings.recorded.mkdir(parents=True, exist_ok=True)

@@ -56,6 +56,7 @@ def noise_of(
     *,
     times: TimeCoefficients = DEFAULT_TIMES,
     seed: int,
+    workers: int = 1,
 ) -> tuple[Facts | None, Facts]:
     """Return a noise model fitted to the train and valid parts, and facts about it; None and the reason if impossible.
 
@@ -68,7 +69,8 @@ def noise_of(
     n_configs = int(np.isin(split.parts_of(timed), (0, 1)).sum())
     try:
         n_folds = min(_MOST_FOLDS, n_configs)
-        parts = fold_predictions(measured, split, n_folds=n_folds, settings=settings, times=times, seed=seed)
+        how = {"n_folds": n_folds, "seed": seed, "workers": workers}
+        parts = fold_predictions(measured, split, settings=settings, times=times, **how)
         folded = {metric: join_predicted([of["train"], of["valid"]]) for metric, of in parts.items()}
         model = fit_noise(folded, measured.task)
     except (InvalidTable, InvalidArgument) as err:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from surrogate.judging.spread_fit import Deviations
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import held_out_rows
 from surrogate.models.model import fit_surrogate
+from workshop.jobs import in_processes
 
 NOISY: Final = (*ACCURACIES, "runtime")
 """The metrics that differ between trainings of one config."""
@@ -57,6 +58,7 @@ def fold_predictions(
     settings: Mapping[str, ForestSettings],
     times: TimeCoefficients = DEFAULT_TIMES,
     seed: int = 0,
+    workers: int = 1,
 ) -> dict[str, dict[str, Predicted]]:
     """Return out-of-fold predictions of every accuracy and runtime, by part.
 
@@ -68,20 +70,25 @@ def fold_predictions(
     found: dict[str, dict[str, Predicted]] = {}
     for metric in NOISY:
         parts = by_part(assemble(metric, measured), split)
-        rows = join_rows([parts[part] for part in FOLDED])
-        mean, of_test = np.empty(len(rows)), np.zeros(len(parts["test"]))
-        for number, is_out in enumerate(held_out_rows(measured, rows, n_folds, seed=seed), 1):
-            of_fold = rows.take(~is_out)
-            fitted = fit_surrogate(metric, of_fold, measured.task, settings=settings[metric], times=times)
-            mean[is_out] = fitted.predict(rows.X[is_out])
-            if len(of_test):
-                of_test += fitted.predict(parts["test"].X) / n_folds
-            _log.info("%s: fold %d/%d", metric, number, n_folds)
+        rows, test = join_rows([parts[part] for part in FOLDED]), parts["test"]
+        held_out = list(held_out_rows(measured, rows, n_folds, seed=seed))
+        how = {"metric": metric, "of_task": measured.task, "settings": settings[metric], "times": times}
+        calls = [{**how, "rows": rows.take(~is_out), "asked": (rows.X[is_out], test.X)} for is_out in held_out]
+        mean, of_test = np.empty(len(rows)), np.zeros(len(test))
+        for is_out, predicted in zip(held_out, in_processes(_fit_and_predict, calls, workers=workers), strict=True):
+            mean[is_out] = predicted[0]
+            of_test += predicted[1] / n_folds
+        _log.info("%s: %d folds", metric, n_folds)
         every = Predicted(rows=rows, mean=_per_epoch(metric, rows, mean))
         side = split.parts_of(rows.config_id)
         found[metric] = {part: every.take(side == SPLIT_PARTS.index(part)) for part in FOLDED}
-        found[metric]["test"] = Predicted(rows=parts["test"], mean=_per_epoch(metric, parts["test"], of_test))
+        found[metric]["test"] = Predicted(rows=test, mean=_per_epoch(metric, test, of_test))
     return found
+
+
+def _fit_and_predict(*, asked: Sequence[NDArray[np.float32]], **fit: Any) -> list[_Floats]:  # Any: of `fit_surrogate`
+    fitted = fit_surrogate(**fit)
+    return [fitted.predict(X) if len(X) else np.empty(0) for X in asked]
 
 
 def join_predicted(parts: Sequence[Predicted]) -> Predicted:

@@ -408,8 +408,8 @@ def test_a_history_of_another_version_is_refused(
 
 def test_distillation_is_a_setting_of_the_accuracies(runs: Path, tmp_path: Path, without_noise: None) -> None:
     params = write_params(tmp_path / "tuned", read_measurements(runs))
-    more = ["--workers", "1", "--curve-seeds", "0", "--params", str(params), "--distilled", "50", "--refits", "0"]
-    assert release.main([*arguments(runs, tmp_path / "distilled"), *more, "--rates", "2"]) == 0
+    more = ["--workers", "1", "--curve-seeds", "0", "--params", str(params), "--refits", "0"]
+    assert release.main([*arguments(runs, tmp_path / "distilled"), *more, "--distilled", "50", "--rates", "2"]) == 0
     made = read_release(tmp_path / "distilled")
     references = made.parse("references.json", References.from_dict)
     bench = Benchmark(made.task.name, release=made.path)
@@ -421,3 +421,10 @@ def test_distillation_is_a_setting_of_the_accuracies(runs: Path, tmp_path: Path,
     drawn = {metric: facts["settings"]["n_distilled"] for metric, facts in made.quality["metrics"].items()}
     assert drawn == {"valid_acc": 50, "test_acc": 50, "train_acc": 50, "runtime": 0, "latency": 0}
     assert "--distilled 50" in made.facts["command"]
+    recorded = {"valid_acc": {**SETTINGS["valid_acc"], "n_distilled": 40}, "runtime": SETTINGS["runtime"]}
+    params.write_text(sealed_text({"metrics": recorded}))
+    assert release.main([*arguments(runs, tmp_path / "as recorded"), *more]) == 0
+    made = read_release(tmp_path / "as recorded")
+    drawn = {metric: facts["settings"]["n_distilled"] for metric, facts in made.quality["metrics"].items()}
+    assert drawn == {"valid_acc": 40, "test_acc": 0, "train_acc": 0, "runtime": 0, "latency": 0}
+    assert "--distilled" not in made.facts["command"]
