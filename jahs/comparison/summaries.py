@@ -89,9 +89,9 @@ def percentile_interval(value: float, resampled: Floats) -> Interval:
 def digits_for(error: float, *, usual: int = 2) -> int:
     """Return the decimals that a number with this error deserves: two digits of the error up to 35, else one.
 
-    They are `usual` where the error is not known, or zero.
+    They are `usual` where the error is not known, or is zero up to rounding.
     """
-    if not math.isfinite(error) or error <= 0:
+    if not math.isfinite(error) or error < 1e-9:
         return usual
     first = math.floor(math.log10(error))
     return max(0, (1 if error / 10**first < 3.55 else 0) - first)

@@ -58,3 +58,8 @@ def test_an_estimate_has_no_more_digits_than_its_error_and_no_fewer_than_it_need
 def test_an_unknown_error_shows_the_usual_digits():
     assert estimate_text(3.14159, float("nan")) == "3.14 ± –"
     assert estimate_text(3.14159, 0.0) == "3.14 ± 0.00"
+
+
+def test_rounding_is_not_an_error():
+    equal = np.full(30, 31.110658756217493)
+    assert estimate_text(31.110658756217493, float(np.std([*equal, 31.110658756217497]))) == "31.11 ± 0.00"
