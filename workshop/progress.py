@@ -1,14 +1,16 @@
-"""The progress of long work: a bar with the time left on a terminal, one line per finished unit elsewhere."""
+"""The progress of long work: a bar with the time left on a terminal, lines elsewhere, five a second at most."""
 
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import time
 from typing import Final, TextIO
 
 _log = logging.getLogger(__name__)
 _WIDTH: Final = 24
+_BETWEEN_LINES_S: Final = 0.2
 
 
 class Progress:
@@ -30,6 +32,7 @@ class Progress:
         self.stream = sys.stderr if stream is None else stream
         self.is_bar = self.stream.isatty()
         self.started = time.monotonic()
+        self._said_at = -math.inf
 
     def update(self, done: int, note: str, *, spent_s: float | None = None) -> None:
         """Say that `done` units are finished; `note` is about the last one.
@@ -50,7 +53,9 @@ class Progress:
             lefts.append(max(self.limit_s - elapsed, 0.0))
         left = f" {_clock(min(lefts))} left" if lefts else ""
         if not self.is_bar:
-            _log.info("%d%s %s %s%s", done, of, self.label, note, f",{left}" if left else "")
+            if done == self.total or self.started + elapsed - self._said_at >= _BETWEEN_LINES_S:
+                self._said_at = self.started + elapsed
+                _log.info("%d%s %s %s%s", done, of, self.label, note, f",{left}" if left else "")
             return
         bar = f"[{'#' * round(min(max(shares), 1.0) * _WIDTH):<{_WIDTH}}] " if shares else ""
         self.stream.write(f"\r\033[K{self.label} {bar}{done}{of}{left}  {note}")

@@ -16,6 +16,7 @@ from jahs.files.strict_json import json_lines, parse_json
 from jahs.queries.benchmark import Benchmark
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.space import space
+from jahs.tasks.definitions import DEFAULT_TASK
 
 __all__ = [
     "Command",
@@ -68,7 +69,7 @@ class Commands:
 
 def add_task(parser: argparse.ArgumentParser) -> None:
     """Add --task and --release."""
-    parser.add_argument("--task", default="cifar10_mini", help="which task (default: cifar10_mini)")
+    parser.add_argument("--task", help=f"which task (default: the release's, or {DEFAULT_TASK})")
     parser.add_argument("--release", metavar="FOLDER", help="the release that answers (default: the task's own)")
 
 

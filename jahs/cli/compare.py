@@ -17,6 +17,7 @@ from jahs.comparison.page import HEAD, standing_row
 from jahs.comparison.runs import read_factory
 from jahs.comparison.terms import STUDIES, open_terms
 from jahs.errors import InvalidArgument, ProtocolMismatch
+from jahs.tasks.definitions import DEFAULT_TASK
 
 __all__ = ["add_commands"]
 
@@ -36,7 +37,7 @@ def add_commands(commands: Commands) -> None:
         "--out", type=Path, default=Path("compared"), help="folder of logs and page (default: %(default)s)"
     )
     added.add_argument("--study", help=f"whose terms: {', '.join(STUDIES)} (default: the log's, or baselines)")
-    added.add_argument("--task", help="which task (default: the log's, or fashion_mnist_mini)")
+    added.add_argument("--task", help=f"which task (default: the log's or the release's, or {DEFAULT_TASK})")
     added.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
     added.add_argument(
         "--against", help=f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)"
@@ -115,7 +116,7 @@ def _add_serve(commands: Commands) -> None:
         "--client", default="client", metavar="NAME", help="the optimiser's name in the log (default: client)"
     )
     added.add_argument("--study", default="baselines", help=f"whose terms: {', '.join(STUDIES)} (default: baselines)")
-    added.add_argument("--task", default="fashion_mnist_mini", help="which task (default: fashion_mnist_mini)")
+    added.add_argument("--task", help=f"which task (default: the release's, or {DEFAULT_TASK})")
     added.add_argument("--seed", type=int, default=0, help="of training noise and failures (default: 0)")
     added.add_argument("--budget", type=float, metavar="SECONDS", help="simulated seconds (default: the study's)")
     added.add_argument("--workers", type=int, help="simulated workers (default: the study's)")

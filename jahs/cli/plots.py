@@ -13,6 +13,7 @@ from jahs.cli.arguments import Commands, add_bench, add_configs, add_task, names
 from jahs.errors import InvalidArgument, MissingDependency
 from jahs.files.atomic import write_beside
 from jahs.queries.benchmark import Benchmark
+from jahs.release.find import default_task
 from jahs.tasks.objectives import objective_matrix, read_objectives
 from jahs.tasks.pareto import is_non_dominated
 
@@ -56,7 +57,7 @@ def _explore(arguments: argparse.Namespace) -> str:
     out = _checked(arguments.out, ".html")
     from jahs.explorer import read_subject, write_page
 
-    subject = read_subject(arguments.task, arguments.release)
+    subject = read_subject(arguments.task or default_task(arguments.release), arguments.release)
     n_bytes = write_page(subject, out)
     if arguments.json:
         facts = {

@@ -43,7 +43,7 @@ def add_commands(commands: Commands) -> None:
         "verify",
         _verify,
         "Check every file of a release: its sha256, and that it can be read.",
-        "jahs verify fashion_mnist_mini",
+        "jahs verify cifar10_mini",
     )
     verified.add_argument("release", metavar="RELEASE", help="a release's folder, or the name of a task")
     _add_archives(commands)

@@ -15,6 +15,7 @@ from jahs.cli.stdout import format_table, paint
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release, releases
+from jahs.release.find import default_task
 from jahs.tasks.definitions import task
 from jahs.tasks.metrics import METRICS
 
@@ -38,6 +39,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _demo(arguments: argparse.Namespace) -> str:
+    arguments.task = arguments.task or default_task(arguments.release)
     bench = _find_bench(arguments)
     if arguments.out is not None and not Path(arguments.out).is_dir():
         raise InvalidArgument(f"--out {arguments.out} is not a folder")

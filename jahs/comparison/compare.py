@@ -37,6 +37,7 @@ from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName
 from jahs.files.atomic import write_beside
 from jahs.optimizers import OPTIMIZERS
+from jahs.release.find import default_task
 from jahs.simulate.log import read_header
 from jahs.spaces.parameters import is_integer, is_number, show
 
@@ -86,7 +87,7 @@ def compare(
             that it has. A factory given as an object runs in this process, others in processes of their own.
         out: the folder, made if it does not exist.
         study: whose terms, see `jahs.terms`; None: those that the first log names, or else `baselines`.
-        task: the task; None: that of the first log, or else `fashion_mnist_mini`.
+        task: the task; None: that of the first log, or else that of the release, or `DEFAULT_TASK`.
         seeds: number of seeds, which are 0, 1, 2 and so on.
         workers: number of processes.
         limit_s: seconds of wall time after which a run is ended.
@@ -106,7 +107,7 @@ def compare(
     _check_numbers(seeds=seeds, workers=workers, limit_s=limit_s, out=out)
     folder = None if release is None else Path(release).resolve()
     named, objects, paths = _sort_entries(entries)
-    study, task = _study_of(paths, study, task)
+    study, task = _study_of(paths, study, task, folder)
     terms = open_terms(study, task, folder)
     shipped = None if against is not None else read_shipped(study, task, release_of(terms.bench).answers_as)
     baselines = [] if shipped else _baselines(against, terms)
@@ -163,14 +164,14 @@ def compare(
     return Comparison(out=out, standings=tuple(standings), boards=tuple(boards), refused=tuple(refused))
 
 
-def _study_of(paths: Sequence[Path], study: str | None, task: str | None) -> tuple[str, str]:
-    """Return study and task, as given or else as the first log says."""
+def _study_of(paths: Sequence[Path], study: str | None, task: str | None, release: Path | None) -> tuple[str, str]:
+    """Return study and task, as given, or else as the first log says, or else those of the release."""
     said: Mapping[str, object] = {}
     if paths and (study is None or task is None):
         with suppress(CorruptFile, UnknownFormat, MissingData):  # which its check will report
             said = read_header(find_logs(paths)[0])
     of_log = str(said.get("study"))
-    return study or (of_log if of_log in STUDIES else "baselines"), task or str(said.get("task", "fashion_mnist_mini"))
+    return study or (of_log if of_log in STUDIES else "baselines"), task or str(said.get("task", default_task(release)))
 
 
 def _check_numbers(*, seeds: int, workers: int, limit_s: float, out: Path) -> None:

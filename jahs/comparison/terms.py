@@ -14,6 +14,7 @@ from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import MissingData, UnknownName
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
+from jahs.release.find import default_task
 from jahs.simulate import Simulation
 
 __all__ = ["STUDIES", "Rules", "StudyTerms", "open_rules", "open_terms", "terms"]
@@ -83,7 +84,7 @@ class StudyTerms:
         )
 
 
-def terms(study: str, *, task: str = "fashion_mnist_mini", release: Path | str | None = None) -> StudyTerms:
+def terms(study: str, *, task: str | None = None, release: Path | str | None = None) -> StudyTerms:
     """Return the terms of a study: view, budget and noise.
 
     Raises:
@@ -100,8 +101,9 @@ def terms(study: str, *, task: str = "fashion_mnist_mini", release: Path | str |
     return open_terms(study, task, None if release is None else Path(release))
 
 
-def open_terms(study: str, task: str, release: Path | None, budget_s: float | None = None) -> StudyTerms:
+def open_terms(study: str, task: str | None, release: Path | None, budget_s: float | None = None) -> StudyTerms:
     """Return the same; a known budget is not computed again."""
+    task = task or default_task(release)
     if study not in STUDIES:
         raise UnknownName.of("study", study, STUDIES)
     return open_rules(study, STUDIES[study], task, release, budget_s)

@@ -28,7 +28,7 @@ from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, wit
 from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
 from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import At, Epochs, Queryable
-from jahs.release.find import full_path
+from jahs.release.find import default_task, full_path
 from jahs.schema import COLUMNS
 from jahs.spaces.columns import Configs, codes
 from jahs.spaces.configs import Config, config_codes
@@ -72,7 +72,7 @@ class Benchmark(Queryable):
 
     def __init__(  # noqa: PLR0917  # the first six arguments are those of jahs_bench.Benchmark
         self,
-        task: str = "cifar10_mini",
+        task: str | None = None,
         kind: str = "surrogate",
         download: bool = True,  # noqa: ARG002, FBT001, FBT002
         save_dir: Path | str | None = None,
@@ -90,7 +90,8 @@ class Benchmark(Queryable):
         Nothing is written but the kernels of the compiled engine, once: in `$JAHS_CACHE_DIR`, else in `__pycache__`.
 
         Args:
-            task: name of a task, see `jahs.tasks.TASKS`; of your own, too, if its release or its runs are found.
+            task: name of a task, see `jahs.tasks.TASKS`; of your own, too, if its release or its runs are found. None:
+                that of the release in the folder `release`, or else `cifar10_mini`.
             kind: "surrogate" (models), "table" (recorded runs) or "live" (train now; requires a checkout).
             download: has no effect; `jahs download` is the only thing that downloads.
             save_dir: a folder in which a release is looked for before the usual places, see `jahs.releases`; one that
@@ -115,7 +116,7 @@ class Benchmark(Queryable):
             MissingDependency: the engine or the live oracle needs what is not installed.
         """
         self._asked = Asked(
-            task=read_task(task),
+            task=read_task(default_task(release) if task is None else task),
             kind=read_kind(kind),
             engine=engine,
             release=None if release is None else full_path(release),

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jahs.errors import MissingData
-from jahs.release.manifest import MANIFEST
-from jahs.tasks.definitions import TASKS, task
+from jahs.errors import JahsError, MissingData
+from jahs.release.manifest import MANIFEST, read_manifest
+from jahs.tasks.definitions import DEFAULT_TASK, TASKS, task
 from jahs.tasks.own import TASK_NAME
 
 _log = logging.getLogger(__name__)
@@ -42,6 +42,16 @@ def full_path(given: Path | str) -> Path:
         return Path(given).expanduser().absolute()
     except RuntimeError as err:
         raise MissingData(f"{given}: there is no such user; write the path in full") from err
+
+
+def default_task(release: Path | str | None) -> str:
+    """Return the task where none is named: that of the release in this folder, or else `DEFAULT_TASK`."""
+    if release is None or not (full_path(release) / MANIFEST).is_file():
+        return DEFAULT_TASK
+    try:
+        return read_manifest(full_path(release)).task
+    except JahsError:  # whoever opens the release says what is wrong with it
+        return DEFAULT_TASK
 
 
 def data_folders() -> tuple[Path, ...]:

@@ -243,6 +243,9 @@ _ALL = (
     ),
 )
 
+DEFAULT_TASK: Final = "cifar10_mini"
+"""The task where none is named."""
+
 BUILT_IN: Final = frozenset(t.name for t in _ALL)
 """Names of the tasks that come with the package."""
 

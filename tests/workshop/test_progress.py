@@ -61,3 +61,15 @@ def test_without_an_end_no_time_is_said(clock):
     Progress(None, "runs", stream=stream).update(3, "ok")
     assert "left" not in shown(stream)
     assert "3  ok" in shown(stream)
+
+
+def test_quick_units_share_lines_but_the_last_one_is_always_said(clock, caplog):
+    caplog.set_level("INFO")
+    lines = Progress(1001, "logs", stream=io.StringIO())
+    for done in range(1, 1001):
+        clock[0] += 0.001
+        lines.update(done, "ok")
+    lines.update(1001, "the last")
+    assert 5 <= len(caplog.messages) <= 7
+    assert caplog.messages[0].startswith("1/1001 logs ok")
+    assert caplog.messages[-1].startswith("1001/1001 logs the last")

@@ -14,7 +14,8 @@ import pytest
 import jahs
 from jahs.errors import MissingData
 from jahs.release import find_release, releases
-from jahs.release.find import DATA_DIR, full_path
+from jahs.release.find import DATA_DIR, default_task, full_path
+from jahs.tasks.definitions import DEFAULT_TASK
 from tests.releases import make_release
 
 
@@ -56,6 +57,13 @@ def test_a_data_folder_that_is_none_is_refused_and_not_passed_over(tmp_path, mon
 def test_a_named_release_is_found_whatever_the_variable_says(folder, tmp_path, monkeypatch):
     monkeypatch.setenv(DATA_DIR, str(tmp_path / "typo"))
     assert find_release("digits", folder) == folder
+
+
+def test_where_no_task_is_named_it_is_that_of_the_named_release(folder, tmp_path):
+    assert jahs.Benchmark(release=folder).task.name == default_task(folder) == "digits"
+    assert default_task(None) == default_task(folder.parent) == default_task(tmp_path) == DEFAULT_TASK
+    (tmp_path / "manifest.json").write_text("{")
+    assert default_task(tmp_path) == DEFAULT_TASK  # opening it says what is wrong
 
 
 def test_a_data_folder_without_the_task_leaves_it_to_the_package(tmp_path, monkeypatch):
