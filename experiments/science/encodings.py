@@ -215,7 +215,7 @@ def encodings_page(subjects: Sequence[Subject]) -> Document:
     return Document(
         title="Encodings of the cell",
         subtitle=f"Gain of the continuous encoding for TPE over adjacency, in points of validation accuracy after "
-        f"{N_TRIALS} proposals: {gains}. NAS-Bench-101 finds a large gain. Smallest regrets beside those of "
+        f"{N_TRIALS} proposals: {gains}. NAS-Bench-101 finds a large gain. Smallest regrets, and those with "
         f"adjacency: {said}.",
         sections=sections_of([*blocks, *(each for of in subjects for each in _blocks(of, found[of.title]))]),
     )
@@ -231,9 +231,9 @@ def _said(of: Regrets) -> str:
     for search in SEARCHES:
         ends = {name: regrets[:, -1] for (who, name), regrets in of.over_time.items() if who == search}
         best = min(ends, key=lambda name: float(ends[name].mean()))
-        of_best, of_adjacency = (interval_text(mean_interval(ends[name])) for name in (best, "adjacency"))
-        parts.append(f"{search}: {best} {of_best}, adjacency {of_adjacency}")
-    return "; ".join(parts)
+        regrets_of = {name: interval_text(mean_interval(ends[name])) for name in (best, "adjacency")}
+        parts.append(f"{search} with " + ", ".join(f"{name} {regret}" for name, regret in regrets_of.items()))
+    return " and ".join(parts)
 
 
 def _beside(title: str, of: Regrets) -> tuple[str, ...]:
