@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections.abc import Sequence
+import math
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,6 +15,8 @@ from jahs.optimizers.baseline import Losses
 from jahs.tasks.pareto import is_non_dominated
 
 __all__ = ["Ranking", "crowding", "fronts", "order"]
+
+_Point: TypeAlias = tuple[float, float, int]  # two objectives, and a position
 
 
 def order(losses: Sequence[Losses], most: int | None = None) -> list[int]:
@@ -36,7 +42,8 @@ class Ranking:
     def __init__(self) -> None:
         self._losses: list[Losses] = []
         self._ranked: list[tuple[float, int]] = []  # of one objective
-        self._order: list[int] | None = None  # of several, until another result comes
+        self._fronts = _Fronts()  # of two
+        self._order: list[int] | None = None  # of more, until another result comes
 
     def __len__(self) -> int:
         return len(self._losses)
@@ -45,6 +52,8 @@ class Ranking:
         """Add the result of the next position."""
         if len(losses) == 1:
             insort(self._ranked, (float(losses[0]), len(self._losses)))
+        if len(losses) == 2:
+            self._fronts.add((float(losses[0]), float(losses[1]), len(self._losses)))
         self._losses.append(losses)
         self._order = None
 
@@ -52,15 +61,79 @@ class Ranking:
         """Return the best position that is open among the first `n` of `order`; None if there is none."""
         if self._ranked:
             return next((i for _, i in self._ranked[:n] if is_open[i]), None)
+        if len(self._fronts):
+            return next((i for i in islice(self._fronts.order(), n) if is_open[i]), None)
         if self._order is None:
             self._order = order(self._losses)
         return next((i for i in self._order[:n] if is_open[i]), None)
 
 
+class _Fronts:
+    """The fronts of points with two objectives that come one at a time.
+
+    A front is sorted: its first objective rises while its second falls, so bisection finds what dominates a point and
+    what it dominates. A point that is added moves what it dominates in its front to the next one, and so on.
+    """
+
+    def __init__(self) -> None:
+        self.fronts: list[list[_Point]] = []
+        self._ordered: list[list[int] | None] = []  # positions of each front, the least crowded first
+
+    def __len__(self) -> int:
+        return len(self.fronts)
+
+    def add(self, point: _Point) -> None:
+        """Add a point."""
+        k = bisect_left(self.fronts, 1, key=lambda front: 1 - _dominates(front, point))
+        moving = [point]
+        while moving:
+            if k == len(self.fronts):
+                self.fronts.append([])
+                self._ordered.append(None)
+            front = self.fronts[k]
+            dominated = {other for each in moving for other in _dominated(front, each)}
+            if dominated and len(dominated) == len(front):  # all later fronts are one further down
+                self.fronts.insert(k, moving)
+                self._ordered.insert(k, None)
+                return
+            if dominated:
+                front[:] = [each for each in front if each not in dominated]
+            for each in moving:
+                insort(front, each)
+            self._ordered[k] = None
+            moving, k = sorted(dominated), k + 1
+
+    def order(self) -> Iterator[int]:
+        """Yield the positions from best to worst."""
+        for k, front in enumerate(self.fronts):
+            ordered = self._ordered[k]
+            if ordered is None:
+                points = sorted(front, key=itemgetter(2))
+                crowded = crowding(np.array([point[:2] for point in points]))
+                ordered = self._ordered[k] = [points[i][2] for i in np.argsort(-crowded, kind="stable")]
+            yield from ordered
+
+
+def _dominates(front: Sequence[_Point], point: _Point) -> bool:
+    last = bisect_right(front, (point[0], math.inf, math.inf)) - 1  # the lowest of those that are not to the right
+    return last >= 0 and front[last][1] <= point[1] and front[last][:2] != point[:2]
+
+
+def _dominated(front: Sequence[_Point], by: _Point) -> Iterator[_Point]:
+    for point in islice(front, bisect_left(front, by[:2]), None):
+        if point[1] < by[1]:
+            return
+        if point[:2] != by[:2]:
+            yield point
+
+
 def fronts(F: Losses) -> list[list[int]]:
     """Return the positions of the points of each front, from the non-dominated ones down."""
     if F.shape[1:] == (2,):
-        return _fronts_of_two(F)
+        of_two = _Fronts()
+        for i in np.lexsort((F[:, 1], F[:, 0])).tolist():
+            of_two.add((float(F[i, 0]), float(F[i, 1]), i))
+        return [sorted(i for *_, i in front) for front in of_two.fronts]
     left = np.arange(len(F))
     found = []
     while len(left):
@@ -68,26 +141,6 @@ def fronts(F: Losses) -> list[list[int]]:
         found.append([int(i) for i in left[is_best]])
         left = left[~is_best]
     return found
-
-
-def _fronts_of_two(F: Losses) -> list[list[int]]:
-    """Return the same for two objectives, in one sweep.
-
-    From left to right, a front dominates a point if its lowest point so far is not above it. The lowest points of the
-    fronts increase, so bisection finds the first front that does not dominate. Equal points are adjacent.
-    """
-    found: list[list[int]] = []
-    lowest: list[float] = []
-    before, k = None, 0
-    points = F.tolist()
-    for i in np.lexsort((F[:, 1], F[:, 0])).tolist():
-        if points[i] != before:
-            before = points[i]
-            k = bisect_right(lowest, before[1])
-            lowest[k : k + 1] = [before[1]]
-            found += [[]] if k == len(found) else []
-        found[k].append(i)
-    return [sorted(front) for front in found]
 
 
 def crowding(F: Losses) -> Losses:
