@@ -28,7 +28,7 @@ from workshop.pages.document import Block, Document, Figure, Table, Text, sectio
 from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau
 
-N_SEEDS: Final = 50
+N_SEEDS: Final = 100
 N_TRIALS: Final = 150
 
 PART: Final = {"Op2": ZERO}
