@@ -4,7 +4,7 @@
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
 #   make release  from data/TASK/runs to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
 #   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
-#   make landscape  what the searched space looks like: docs/studies/landscape (minutes)
+#   make landscape  what the searched space looks like: docs/studies/landscape (minutes: TASK=fashion_mnist_mini)
 #   make science    studies of the released models beside the papers' figures: docs/studies (minutes: SCIENCE=optimum)
 #   make proxies    what zero-cost proxies know: docs/studies/proxies (minutes)
 #   make zoo        which family of models answers best: docs/studies/zoo (an hour on two cores)
@@ -19,7 +19,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
-TASK ?= fashion_mnist_mini
+TASK ?= cifar10_mini
 EVALUATIONS ?= 20
 DISTILLED ?= 20000
 FAMILIES ?= lightgbm
@@ -97,7 +97,7 @@ studies: $(TEST_READY)
 	done
 
 landscape: $(TEST_READY)
-	@$(TEST)/bin/python -m experiments.landscape --task $(TASK) --docs --out docs/studies/landscape
+	@$(TEST)/bin/python -m experiments.landscape --task $(TASK) --docs --out docs/studies/landscape/$(TASK)
 
 science: $(TEST_READY)
 	@$(TEST)/bin/python -m pip install -qq --no-deps -r .ci/constraints-adapters-optuna.txt

@@ -37,6 +37,7 @@ from pipeline.probe import Probe
 from pipeline.protocol import shared_protocol, trained_task
 from pipeline.runs import RunsFolder
 from pipeline.train import Training, check_seed
+from pipeline.worker import images_of
 from pipeline.zero_cost import ProxyScores, score_all
 from workshop.command import run_command
 from workshop.jobs import Where, add_where, run_jobs
@@ -164,13 +165,8 @@ def _until(jobs: Sequence[_Job], limit_s: float | None) -> Iterator[_Job]:
 
 def _score_job(job: _Job, *, of_task: Task, data_dir: Path | None) -> list[ProxyScores]:
     config, seeds = job
-    images = _images(of_task, data_dir, config["Resolution"])
+    images = images_of(of_task, data_dir)[config["Resolution"]]
     return [score_config(config, of_task, images, seed=seed) for seed in seeds]
-
-
-@functools.lru_cache(maxsize=3)
-def _images(of_task: Task, data_dir: Path | None, resolution: float) -> ImageSet:
-    return load_images(of_task, data_dir=data_dir, resolutions=(resolution,))[resolution]
 
 
 def _table_of(job: _Job, found: Sequence[ProxyScores], *, protocol: str) -> Table:

@@ -180,10 +180,11 @@ def _over(pool: _Processes | Cluster, call: Callable[[J], tuple[R, float]], jobs
 def _renewed(pool: _Processes | Cluster, n_lost: int, err: BaseException) -> int:
     """Renew the workers and return how often they were lost."""
     n_lost += 1
-    _log.warning("a worker or its scheduler was lost (%s); its job is done again", type(err).__name__)
+    reason = f"{type(err).__name__}: {err}".splitlines()[0]
+    _log.warning("a worker or its scheduler was lost (%s); its job is done again", reason)
     if n_lost > _MOST_LOST:
         raise JahsError(
-            f"{n_lost} workers were lost; what is done is kept, start again with fewer, or with more memory"
+            f"{n_lost} workers were lost ({reason}); what is done is kept, start again with fewer, or with more memory"
         ) from err
     pool.renew()
     return n_lost

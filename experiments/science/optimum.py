@@ -33,11 +33,9 @@ _METHOD: Final = f"""The search asks the released model of every cell, every cho
     a grid four times as fine. Cells that compute the same function have the same prediction, so one of each class is
     asked. Between the points of the grid a better config may exist: the models are piecewise constant in the rates."""
 
-_NEXT: Final = """The fronts and reference points of these releases were frozen before this search, and every recorded
-    hypervolume refers to them, so their best known config stays. `make release` searches exhaustively at full size
-    (`--rates`), and the search for the fronts of the next release starts from the config that it finds, too. The usual
-    search is that of `Benchmark.best` for this view: random configs, climbing, and a grid of the rates at the best
-    one."""
+_KNOWN: Final = """`make release` searches exhaustively at full size (`--rates`), and the search for the fronts starts
+    from the config that it finds. The usual search is that of `Benchmark.best` for this view: random configs, climbing,
+    and a grid of the rates at the best one."""
 
 _CURSE: Final = """The optimum is a maximum over millions of predictions, so the model that found it flatters it. The
     refits did not choose it: their values show how much of its lead over other configs is the error of one model."""
@@ -140,7 +138,12 @@ def optimum_page(subjects: Sequence[Subject]) -> Document:
         for title, one in found.items()
     )
     by_task = (each for of in subjects if ends[of.title] for each in _distances(of, ends[of.title]))
-    known = ("The best known config of a release", Text(_NEXT))
+    older = [of.title for of in subjects if "--rates" not in str(release_of(of.bench).facts.get("command"))]
+    kept = (
+        f"The release of {' and that of '.join(older)} was made without this search. Recorded hypervolumes refer to "
+        "its front and reference point, so its best known config stays."
+    )
+    known: list[str | Block] = ["The best known config of a release", Text(_KNOWN), *([Text(kept)] if older else [])]
     return Document(
         title="The exhaustive optimum of the released models",
         subtitle=f"The best validation accuracy that the released models predict at full size: {said}. NAS-Bench-101 "

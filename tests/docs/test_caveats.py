@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STUDIES = (
     *("baselines", "bootstrap", "cells", "encodings", "fidelity", "freeze_thaw", "hyperparameters", "joint"),
     *(
-        "landscape",
+        "landscape/fashion_mnist_mini",
         "long",
         "multiobjective",
         "noise",

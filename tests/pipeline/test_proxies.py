@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -79,15 +81,20 @@ def test_a_seed_draws_its_batch():
 
 @pytest.fixture
 def folder(task, tmp_path):
-    content = {"format": RUNS_FORMAT, "digest": protocol_digest(task), "protocol": protocol_facts(task)}
-    (tmp_path / "protocol.json").write_text(json.dumps(content))
-    configs = config_table(0, 6)
-    write_table(tmp_path / "configs.parquet", configs, CONFIG_COLUMNS)
-    trained = {"config_id": configs["config_id"][:5], "status": np.full(5, "finished"), "device": np.full(5, "cpu")}
-    texts = {name: np.full(5, protocol_digest(task)) for name in ("machine", "torch_version", "protocol")}
-    runs = {name: np.ones(5).astype("U" if dtype == "string" else dtype) for name, dtype in RUN_COLUMNS.items()}
-    write_table(tmp_path / "runs-0001.parquet", {**runs, **trained, **texts}, RUN_COLUMNS)
-    return tmp_path
+    return make_folder(tmp_path, task, 5)
+
+
+def make_folder(path, of_task, n):
+    """Write a folder of runs of the first configs, and one config more that was not trained."""
+    content = {"format": RUNS_FORMAT, "digest": protocol_digest(of_task), "protocol": protocol_facts(of_task)}
+    (path / "protocol.json").write_text(json.dumps(content))
+    configs = config_table(0, n + 1)
+    write_table(path / "configs.parquet", configs, CONFIG_COLUMNS)
+    trained = {"config_id": configs["config_id"][:n], "status": np.full(n, "finished"), "device": np.full(n, "cpu")}
+    texts = {name: np.full(n, protocol_digest(of_task)) for name in ("machine", "torch_version", "protocol")}
+    runs = {name: np.ones(n).astype("U" if dtype == "string" else dtype) for name, dtype in RUN_COLUMNS.items()}
+    write_table(path / "runs-0001.parquet", {**runs, **trained, **texts}, RUN_COLUMNS)
+    return path
 
 
 HERE = Where(workers=1)
@@ -173,6 +180,14 @@ def test_the_command_scores_a_folder_in_processes_and_says_what_is_wrong(folder,
     assert "protocol" in capsys.readouterr().err
     with pytest.raises(ProtocolMismatch):
         proxy_folder(folder, TASKS["fashion_mnist_mini"])
+
+
+def test_the_command_of_a_terminal_scores_in_several_processes(tmp_path):
+    folder = make_folder(tmp_path, TASKS["digits"], 2)
+    command = ["-m", "pipeline.proxies", "--task", "digits", "--runs", str(folder), "--seeds", "1", "--workers", "2"]
+    done = subprocess.run([sys.executable, *command], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("proxies config")) == (0, 2), done.stderr
+    assert len(read_proxies(folder)["config_id"]) == 2
 
 
 @pytest.mark.parametrize("number", ADVICE)

@@ -126,6 +126,8 @@ def draw_estimates(
         axes.axvline(at, color=LIGHT["muted"], linewidth=1.0, linestyle=(0, (2, 2)))
     set_rows(axes, found)
     set_scale(axes, "x", x_scale, None)
+    if x_scale == "linear":
+        axes.locator_params(axis="x", nbins=5)  # the layout depends on the ticks, so these must not depend on it
     axes.set_xlabel(x_label)
     return drawing
 
