@@ -1,6 +1,6 @@
 """Draw the landscape of a task: effects of keys, similarity of neighbours, and mutants of the best configs.
 
-    python -m experiments.landscape --task fashion_mnist_mini --out out/landscape
+    python -m experiments.landscape --task cifar10_mini --out out/landscape
 
 The landscape is that of a release's surrogates. The page states their quality, and its intervals include the
 variation between the release's refits.
@@ -277,8 +277,8 @@ def _percent(share: Interval) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Draw the landscape of a task: effects of keys, similarity of neighbours, mutants of the best configs."
-    parser = page_parser(_COMMAND, about, example="--task fashion_mnist_mini")
-    parser.add_argument("--task", default="fashion_mnist_mini", help="task of the benchmark (default: %(default)s)")
+    parser = page_parser(_COMMAND, about, example="--task cifar10_mini")
+    parser.add_argument("--task", default="cifar10_mini", help="task of the benchmark (default: %(default)s)")
     parser.add_argument("--metric", default="valid_acc", help="metric (default: %(default)s)")
     parser.add_argument("--n", type=int, default=8192, help="configs in each of two samples (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")

@@ -46,7 +46,7 @@ class JAHSMini(Benchmark[JAHSConfig, JAHSMiniResult, int]):  # type: ignore[misc
 
     def __init__(
         self,
-        task: str = "fashion_mnist_mini",
+        task: str = "cifar10_mini",
         *,
         noise_seed: int | None = None,
         seed: int | None = None,

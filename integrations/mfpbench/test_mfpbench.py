@@ -36,10 +36,10 @@ def test_a_trajectory_has_the_epochs_that_are_asked_for(bench) -> None:
 
 
 def test_noise_priors_and_sampling_work_as_in_every_benchmark() -> None:
-    good = jahs.Benchmark("fashion_mnist_mini").reference_config
+    good = jahs.Benchmark("cifar10_mini").reference_config
     noisy = mfpbench.get("jahs_mini", noise_seed=1, prior=dict(good))
     assert dict(noisy.prior) == good
-    assert noisy.query(good).valid_acc.value == jahs.Benchmark("fashion_mnist_mini").query(good, seed=1).valid_acc
+    assert noisy.query(good).valid_acc.value == jahs.Benchmark("cifar10_mini").query(good, seed=1).valid_acc
     one, other = ([dict(each) for each in noisy.sample(5, seed=3)] for _ in range(2))
     assert one == other
 

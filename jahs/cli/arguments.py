@@ -77,7 +77,7 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that `open_bench` reads."""
     add_task(parser)
     parser.add_argument(
-        "--kind", default="surrogate", help="who answers: surrogate, table or live (default: surrogate)"
+        "--kind", default="surrogate", help="what answers: surrogate, table or live (default: surrogate)"
     )
 
 

@@ -31,7 +31,7 @@ Try next:
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
     shown = commands.add(
-        "demo", _demo, "Show a random config, its cell, what it costs, and a search among others.", "jahs demo --seed 1"
+        "demo", _demo, "Show a random config, its cell, what it costs, and a short search.", "jahs demo --seed 1"
     )
     shown.add_argument("--seed", type=int, default=25, help="which configs (default: 25)")
     add_task(shown)
@@ -99,14 +99,14 @@ def _format_curve(shown: Demo) -> str:
         for i in sorted({0, n_epochs // 4, n_epochs // 2, n_epochs - 1})
     ]
     table = format_table(["epoch", f"valid_acc ({METRICS['valid_acc'].unit})", "training time"], rows)
-    parts = [paint("Trained on one core, it would reach", "bold"), table]
+    parts = [paint("Predicted, for a training on one core", "bold"), table]
     if shown.trained is not None:
         parts.append(_format_trained(shown.trained, curve["valid_acc"][-1], shown.interval))
     return "\n\n".join(parts)
 
 
 def _format_trained(trained: float, predicted: float, interval: tuple[float, float] | None) -> str:
-    said = f"It was trained: {trained:.1f} % at the last epoch; predicted are {predicted:.1f} %"
+    said = f"It was trained: {trained:.1f} % at the last epoch; the prediction is {predicted:.1f} %"
     if interval is None:
         return f"{said}."
     return (
@@ -137,8 +137,9 @@ def _format_search(shown: Demo) -> str:
         )
     if len(shown.gains) > 1:
         found += (
-            f"\nOver {len(shown.gains)} draws of configs, it ends {mean(shown.gains):.1f} points above on average "
-            f"(standard deviation {stdev(shown.gains):.1f}, best in {sum(gain > 0 for gain in shown.gains)})."
+            f"\nOver {len(shown.gains)} random sets of configs, halving ends {mean(shown.gains):.1f} points above that "
+            f"on average (standard deviation {stdev(shown.gains):.1f}), and above in "
+            f"{sum(gain > 0 for gain in shown.gains)}."
         )
     title = f"Successive halving among {len(halving.configs)} configs: the best third continues"
     best = format_config(halving.configs[last.configs[0]])

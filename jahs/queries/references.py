@@ -167,7 +167,7 @@ class References:
         raise UnknownName(
             f"metrics={', '.join(asked)} have no reference point; there is one for "
             + "; ".join(", ".join(own) for own in self._fronts)
-            + ". With a point of your own: jahs.tasks.pareto.hypervolume(F, point)"
+            + ". With a point of your own: jahs.hypervolume(F, point)"
         )
 
     def to_dict(self) -> dict[str, object]:

@@ -122,6 +122,12 @@ def metric(name: str) -> Metric:
     raise UnknownName.of("metric", name, list(dict.fromkeys([*METRICS, *_NAMES])))
 
 
+def _fault_of(name: str, known: Mapping[str, Metric]) -> str:
+    if _NAMES.get(name) in METRICS and METRICS[_NAMES[name]].kind == "recorded":
+        return f"metric={name!r} is recorded, not predicted: ask a table for it (kind='table', --kind table)"
+    return str(UnknownName.of("metric", name, known))
+
+
 def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS) -> tuple[str, ...]:
     """Return our names of metrics that are given by ours or the published ones, each once; `known` are allowed."""
     if isinstance(metrics, str) or not isinstance(metrics, Iterable):
@@ -131,5 +137,5 @@ def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS) -> t
         raise InvalidArgument(f"metrics is empty; give one or more of {', '.join(known)}")
     names = [_NAMES.get(name, name) for name in given]
     if unknown := [name for name, own in zip(given, names, strict=True) if own not in known]:
-        raise UnknownName("\n".join(str(UnknownName.of("metric", name, known)) for name in unknown))
+        raise UnknownName("\n".join(_fault_of(name, known) for name in unknown))
     return tuple(dict.fromkeys(names))

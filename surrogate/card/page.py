@@ -84,8 +84,8 @@ def _subtitle(release: Release, quality: Facts) -> str:
     parts = ", ".join(f"{data['parts'][part]} {part}" for part in SPLIT_PARTS)
     return (
         f"**{data['configs']} configs** ({parts}) of {release.task.title} were trained: {data['runs']} runs of up to "
-        f"{data['max_epoch']} epochs. {data['repeated_configs']} configs have more than one seed, and "
-        f"{sum(data['diverged_runs'].values())} runs diverged. Runtime and "
+        f"{data['max_epoch']} epochs. {data['repeated_configs']} configs have more than one seed. "
+        f"Of the runs, {sum(data['diverged_runs'].values())} diverged. Runtime and "
         "latency were measured on other numbers of configs, which the tables show. All scores are for test configs, "
         "first seeds. The models that are scored were fitted to the training configs. The release ships models that "
         "were fitted again, to training and validation configs."

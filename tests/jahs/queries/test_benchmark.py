@@ -115,7 +115,7 @@ def test_metrics_are_given_by_our_names_or_the_published_ones(bench, config):
 @pytest.mark.parametrize(("metrics", "message"), [
     (["beauty"], r"metric='beauty' does not exist; metric is one of: train_acc, .*n_macs"),
     (["valid_ac"], "did you mean 'valid_acc'"),
-    (["valid_loss"], "metric='valid_loss' does not exist"),
+    (["valid_loss"], "metric='valid_loss' is recorded, not predicted: ask a table"),
     ([3], "metric='3' does not exist"),
     ([None], "metric='None' does not exist"),
     ([[]], "does not exist"),

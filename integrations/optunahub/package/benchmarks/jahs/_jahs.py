@@ -26,7 +26,7 @@ class Problem(optunahub.benchmarks.BaseProblem):
 
     def __init__(
         self,
-        task: str = "fashion_mnist_mini",
+        task: str = "cifar10_mini",
         metric_names: Sequence[str] = ("valid_acc",),
         *,
         seed: int | None = None,

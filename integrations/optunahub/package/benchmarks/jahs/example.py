@@ -8,7 +8,7 @@ import optunahub
 
 if __name__ == "__main__":
     problem = optunahub.load_module("benchmarks/jahs").Problem(
-        "fashion_mnist_mini", ("valid_acc", "n_params")
+        "cifar10_mini", ("valid_acc", "n_params")
     )
     study = optuna.create_study(directions=problem.directions)
     study.optimize(problem, n_trials=30)
