@@ -144,7 +144,8 @@ def compare(
     if boards and boards[0].differs:
         raise ProtocolMismatch(
             f"no log has the terms of {study} on {task}: {differences_text(boards[0])}; run under "
-            f"jahs.terms({study!r}, task={task!r}), or name another study or task"
+            f"jahs.terms({study!r}, task={task!r}) or `jahs serve --study {study} --task {task}`, name another study "
+            "or task, or rank logs of any terms with `jahs leaderboard`"
         )
     rollouts = rollouts_of([of for of in claims.values() if of.terms == boards[0].terms], terms)
     ours = tuple(name for name in rollouts if name not in baselines)

@@ -222,7 +222,13 @@ def board_text(board: Board) -> str:
 
 def differences_text(board: Board) -> str:
     """Return the terms that differ, with this board's value and the season's."""
-    return "; ".join(f"{name}={mine!r} (season: {season!r})" for name, (mine, season) in board.differs.items())
+    return "; ".join(
+        f"{name}={_shown(mine)} (season: {_shown(season)})" for name, (mine, season) in board.differs.items()
+    )
+
+
+def _shown(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 
 def board_facts(board: Board) -> dict[str, object]:
