@@ -23,7 +23,7 @@ def test_no_link_or_picture_needs_the_repository() -> None:
 def test_it_begins_as_the_readme_does() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert PAGE.split("\n\n")[:2] == readme.split("\n\n")[:2]
-    assert caveat_text(TASKS["fashion_mnist_mini"].caveat or "") in PAGE.replace("\n", " ")
+    assert caveat_text(TASKS["cifar10_mini"].caveat or "") in PAGE.replace("\n", " ")
     assert PROJECT["keywords"]
 
 
