@@ -253,9 +253,9 @@ def _blocks(scored: Sequence[tuple[Curves, ByStage]]) -> Iterator[str | Block]:
         n = {part: len(values) for part, values in curves.observed.items()}
         outside = f" {curves.n_outside} configs that are not in the split yet take no part." if curves.n_outside else ""
         yield Text(
-            f"{n['test']} test configs are scored, {n['valid']} validation configs calibrate, and the surrogate is "
-            f"fitted to {n['train']} training configs with a whole curve and to what is recorded of the others."
-            f"{outside}"
+            f"Scores are computed on {n['test']} test configs, and predictors are calibrated on {n['valid']} "
+            f"validation configs. The surrogate is fitted to {n['train']} training configs with complete learning "
+            f"curves, and to the recorded epochs of the others.{outside}"
         )
         yield Table(
             caption="Scores of the predicted validation accuracy at the last epoch, with 95 % intervals",

@@ -29,7 +29,7 @@ from experiments.report.writing import page_parser, run_page
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import MissingData
-from jahs.tasks.definitions import caveats_of
+from jahs.tasks.definitions import DEFAULT_TASK, caveats_of
 from jahs.tasks.metrics import ACCURACIES
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
@@ -278,7 +278,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Draw the landscape of a task: effects of keys, similarity of neighbours, mutants of the best configs."
     parser = page_parser(_COMMAND, about, example="--task cifar10_mini")
-    parser.add_argument("--task", default="cifar10_mini", help="task of the benchmark (default: %(default)s)")
+    parser.add_argument("--task", default=DEFAULT_TASK, help="task of the benchmark (default: %(default)s)")
     parser.add_argument("--metric", default="valid_acc", help="metric (default: %(default)s)")
     parser.add_argument("--n", type=int, default=8192, help="configs in each of two samples (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")

@@ -24,7 +24,7 @@ def runs_parser(name: str, about: str | None, *, example: str, before: str = "")
 
 def add_release_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of how a release is made: --distilled, --families and --rates."""
-    add_distilled(parser, default=None, otherwise="as many as the settings say")
+    add_distilled(parser, default=None)
     parser.add_argument(
         "--families", nargs="*", default=[], help=f"models beside the own ones: {', '.join(FAMILIES)} (none)"
     )
@@ -32,8 +32,9 @@ def add_release_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rates", type=int, default=0, help=about)
 
 
-def add_distilled(parser: argparse.ArgumentParser, *, default: int | None, otherwise: str) -> None:
-    """Add --distilled."""
+def add_distilled(parser: argparse.ArgumentParser, *, default: int | None) -> None:
+    """Add --distilled; None: as many as the settings say."""
+    otherwise = "as many as the settings say" if default is None else default
     about = f"drawn configs that models of accuracies learn from a Gaussian process and a forest ({otherwise})"
     parser.add_argument("--distilled", type=int, default=default, help=about)
 

@@ -122,12 +122,13 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
     if not metrics:
         _log.info("there are no validation rows, so nothing is searched")
         return
+    distilled = settings.distilled or 0
     of_what = {
         metric: what_is_searched(
             metric,
             measured,
             split,
-            default=default_settings(metric, n_trees=settings.trees, distilled=settings.distilled or 0),
+            default=default_settings(metric, n_trees=settings.trees, distilled=distilled),
         )
         for metric in metrics
     }
@@ -140,7 +141,7 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
         evaluations=settings.evaluations,
         workers=settings.workers,
         n_trees=settings.trees,
-        distilled=settings.distilled or 0,
+        distilled=distilled,
         fewest=settings.fewest,
     )
     settings.recorded.mkdir(parents=True, exist_ok=True)

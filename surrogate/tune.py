@@ -240,7 +240,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--evaluations", type=int, default=20, help="for each metric (%(default)s)")
     add_workers(parser, 4)
     parser.add_argument("--trees", dest="n_trees", type=int, default=500, help="in every forest (%(default)s)")
-    add_distilled(parser, default=0, otherwise="%(default)s")
+    add_distilled(parser, default=0)
     add_fewest(parser)
     given = vars(parser.parse_args(argv))
     runs, split, out = (given.pop(name) for name in ("runs", "split", "out"))

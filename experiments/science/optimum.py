@@ -133,8 +133,8 @@ def optimum_page(subjects: Sequence[Subject]) -> Document:
     found = {of.title: measure_optimum(of, n_floats=N_FLOATS) for of in subjects}
     ends = {of.title: _ends(of, found[of.title]) for of in subjects}
     said = "; ".join(
-        f"{title} {one.found.value:.2f} %{_by_refits(one)}, {one.found.value - one.known:+.2f} points from what the "
-        f"usual search finds{_nearest(ends[title])}"
+        f"{title} {one.found.value:.2f} %{_by_refits(one)}, {one.found.value - one.known:+.2f} points relative to "
+        f"the best config of the usual search{_nearest(ends[title])}"
         for title, one in found.items()
     )
     by_task = (each for of in subjects if ends[of.title] for each in _distances(of, ends[of.title]))

@@ -31,7 +31,7 @@ Try next:
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
     shown = commands.add(
-        "demo", _demo, "Show a random config, its cell, what it costs, and a short search.", "jahs demo --seed 1"
+        "demo", _demo, "Show a random config with its cell and cost, then run a short search.", "jahs demo --seed 1"
     )
     shown.add_argument("--seed", type=int, default=25, help="which configs (default: 25)")
     add_task(shown)

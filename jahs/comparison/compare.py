@@ -87,7 +87,7 @@ def compare(
             that it has. A factory given as an object runs in this process, others in processes of their own.
         out: the folder, made if it does not exist.
         study: whose terms, see `jahs.terms`; None: those that the first log names, or else `baselines`.
-        task: the task; None: that of the first log, or else that of the release, or `DEFAULT_TASK`.
+        task: name of the task; None: the first log's, else the release's, else `DEFAULT_TASK`.
         seeds: number of seeds, which are 0, 1, 2 and so on.
         workers: number of processes.
         limit_s: seconds of wall time after which a run is ended.

@@ -72,7 +72,7 @@ class _Fronts:
     """The fronts of points with two objectives that come one at a time.
 
     A front is sorted: its first objective rises while its second falls, so bisection finds what dominates a point and
-    what it dominates. A point that is added moves what it dominates in its front to the next one, and so on.
+    what it dominates. Adding a point to a front moves the points that it dominates to the next front, and so on.
     """
 
     def __init__(self) -> None:

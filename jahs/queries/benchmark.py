@@ -91,7 +91,7 @@ class Benchmark(Queryable):
 
         Args:
             task: name of a task, see `jahs.tasks.TASKS`; of your own, too, if its release or its runs are found. None:
-                that of the release in the folder `release`, or else `cifar10_mini`.
+                the task of the release in the folder `release`; without one, `cifar10_mini`.
             kind: "surrogate" (models), "table" (recorded runs) or "live" (train now; requires a checkout).
             download: has no effect; `jahs download` is the only thing that downloads.
             save_dir: a folder in which a release is looked for before the usual places, see `jahs.releases`; one that

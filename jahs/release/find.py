@@ -46,11 +46,11 @@ def full_path(given: Path | str) -> Path:
 
 def default_task(release: Path | str | None) -> str:
     """Return the task where none is named: that of the release in this folder, or else `DEFAULT_TASK`."""
-    if release is None or not (full_path(release) / MANIFEST).is_file():
+    if release is None:
         return DEFAULT_TASK
     try:
         return read_manifest(full_path(release)).task
-    except JahsError:  # whoever opens the release says what is wrong with it
+    except JahsError:  # no release itself, or a damaged one: whoever opens it says so
         return DEFAULT_TASK
 
 

@@ -123,7 +123,7 @@ def metric(name: str) -> Metric:
 
 
 def _fault_of(name: str, known: Mapping[str, Metric]) -> str:
-    if _NAMES.get(name) in METRICS and METRICS[_NAMES[name]].kind == "recorded":
+    if name in _NAMES and metric(name).kind == "recorded":
         return f"metric={name!r} is recorded, not predicted: ask a table for it (kind='table', --kind table)"
     return str(UnknownName.of("metric", name, known))
 

@@ -89,8 +89,8 @@ def describe(measured: Measured) -> Document:
         return Document(
             title=f"What was measured: {measured.task.title}",
             caveats=caveats_of([measured.task]),
-            subtitle=f"{n_configs} of the joint space, {n_runs}. Each run records accuracy and loss on the training, "
-            "validation and test sets, and CPU time, after every epoch. Config number i is a pure function of i and "
+            subtitle=f"{n_configs} of the joint space, {n_runs}. After every epoch, a run records its CPU time and the "
+            "accuracy and loss on the training, validation and test sets. Config number i is a pure function of i and "
             f"belongs to fidelity group i mod {N_GROUPS}, so the groups grow alike. A release is fitted to what was "
             "recorded when it was made, which may be less; its quality card says how much.",
             sections=sections_of(chain.from_iterable(part(measured) for part in parts)),

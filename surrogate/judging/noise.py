@@ -69,8 +69,9 @@ def noise_of(
     n_configs = int(np.isin(split.parts_of(timed), (0, 1)).sum())
     try:
         n_folds = min(_MOST_FOLDS, n_configs)
-        how = {"n_folds": n_folds, "seed": seed, "workers": workers}
-        parts = fold_predictions(measured, split, settings=settings, times=times, **how)
+        parts = fold_predictions(
+            measured, split, n_folds=n_folds, settings=settings, times=times, seed=seed, workers=workers
+        )
         folded = {metric: join_predicted([of["train"], of["valid"]]) for metric, of in parts.items()}
         model = fit_noise(folded, measured.task)
     except (InvalidTable, InvalidArgument) as err:
