@@ -182,7 +182,7 @@ def test_one_run_makes_a_page_that_says_what_is_missing_and_old_plots_go(tmp_pat
     (tmp_path / "out/notes.md").write_text("mine")
     paths = write_page(folder, tmp_path / "out")
     page = page_of(tmp_path / "out")
-    assert "1 config of the joint space, 1 training. Each run" in page
+    assert "1 config of the joint space, 1 training. After every epoch, a run records" in page
     assert "There is no quiet profile (`latency`, `step_time_s`) yet. `python -m pipeline.profile`" in page
     assert "This needs 60 configs" in page
     assert "No config has two finished runs" in page
