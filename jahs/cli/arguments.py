@@ -18,20 +18,6 @@ from jahs.schema import CONFIG_KEYS
 from jahs.spaces.space import space
 from jahs.tasks.definitions import DEFAULT_TASK
 
-__all__ = [
-    "Command",
-    "Commands",
-    "Parser",
-    "add_bench",
-    "add_configs",
-    "add_task",
-    "fixed_values",
-    "names",
-    "open_bench",
-    "read_configs",
-    "to_json",
-]
-
 Command: TypeAlias = Callable[[argparse.Namespace], str]
 """A command: takes the arguments and returns the text for stdout."""
 

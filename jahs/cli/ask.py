@@ -24,8 +24,6 @@ from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import METRICS
 
-__all__ = ["add_commands", "format_config"]
-
 
 def _add_free(commands: Commands) -> None:
     """Add the commands that need no release."""

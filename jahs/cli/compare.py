@@ -19,8 +19,6 @@ from jahs.comparison.terms import STUDIES, open_terms
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.tasks.definitions import DEFAULT_TASK
 
-__all__ = ["add_commands"]
-
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""

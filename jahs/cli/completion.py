@@ -8,8 +8,6 @@ from functools import partial
 
 from jahs.cli.arguments import Commands, to_json
 
-__all__ = ["add_commands"]
-
 _ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
 _SCRIPT = """\
 _jahs() {{

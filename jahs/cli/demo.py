@@ -25,8 +25,6 @@ from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from jahs.tasks.definitions import Task, task
 
-__all__ = ["Demo", "Halving", "Rung", "Steps", "demo", "one_by_one", "successive_halving", "write_picture"]
-
 N_CONFIGS = 27
 N_DRAWS = 20
 ETA = 3

@@ -17,8 +17,6 @@ from jahs.release.find import default_task
 from jahs.tasks.objectives import objective_matrix, read_objectives
 from jahs.tasks.pareto import is_non_dominated
 
-__all__ = ["add_commands", "differences"]
-
 _FORMATS: Final = (".png", ".svg")
 _MOST_NAMED: Final = 10
 _MOST_KEYS: Final = 3  # in the name of a config

@@ -27,8 +27,6 @@ from jahs.release import Release, read_release, releases
 from jahs.tasks.definitions import TASKS, caveats_of
 from jahs.tasks.metrics import METRICS, Metric
 
-__all__ = ["add_commands"]
-
 _WIDTH: Final = 120
 _OF_WHAT: Final = """\
   A test row is one epoch of a test config; what no epoch changes has one row per config. MAE is the mean absolute

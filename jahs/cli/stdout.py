@@ -11,17 +11,6 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-__all__ = [
-    "Style",
-    "format_number",
-    "format_table",
-    "is_coloured",
-    "leave_stdout",
-    "open_streams",
-    "paint",
-    "write_stdout",
-]
-
 
 @contextmanager
 def open_streams() -> Iterator[None]:

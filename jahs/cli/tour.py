@@ -19,8 +19,6 @@ from jahs.release.find import default_task
 from jahs.tasks.definitions import task
 from jahs.tasks.metrics import METRICS
 
-__all__ = ["add_commands"]
-
 _NEXT: Final = """\
 Try next:
   jahs query --config-seed 1          # ask about another config

@@ -12,8 +12,6 @@ from jahs.queries.exhaustive import LARGEST
 from jahs.release import Release, read_release
 from jahs.spaces.space import space
 
-__all__ = ["mean_runtime", "open_benchmark", "release_of"]
-
 N_RANDOM: Final = 10_000
 """Random configs whose mean runtime is the unit of time, as in JAHS-Bench-201's Table 8."""
 

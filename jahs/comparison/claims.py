@@ -33,8 +33,6 @@ from jahs.queries.views import View
 from jahs.simulate import Callback, Log, Optimizer, Simulation, Trial, Visible, visible
 from jahs.simulate.settings import Settings as SimulationSettings
 
-__all__ = ["Claim", "Terms", "by_mean", "claim_of", "replay", "settings_of", "terms_of", "view_of"]
-
 _MOST_SHOWN: Final = 5
 _RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
 _EXACT: Final = ("trial", "config", "fidelity", "seed", "worker", "status")

@@ -41,8 +41,6 @@ from jahs.release.find import default_task
 from jahs.simulate.log import read_header
 from jahs.spaces.parameters import is_integer, is_number, show
 
-__all__ = ["BASELINES", "Comparison", "compare"]
-
 BASELINES: Final = ("random_search", "hyperband", "asha", "regularized_evolution", "local_search", "nsga2")
 """Optimisers that a comparison runs by default, those that take the study's objectives; NSGA-II needs several."""
 

@@ -28,20 +28,6 @@ from jahs.comparison.summaries import digits_for, estimate_text, summarize
 from jahs.errors import InvalidArgument, JahsError
 from jahs.simulate import read_log
 
-__all__ = [
-    "Board",
-    "Line",
-    "Refusal",
-    "board_facts",
-    "board_text",
-    "boards_of",
-    "differences_text",
-    "each_once",
-    "find_logs",
-    "leaderboard",
-    "read_claim",
-]
-
 _log = logging.getLogger(__name__)
 _FEW_SEEDS = 10  # JAHS-Bench-201's leaderboards require as many
 

@@ -16,8 +16,6 @@ from jahs.errors import InvalidArgument, InvalidTable
 from jahs.simulate import Trial
 from jahs.tasks.metrics import metric
 
-__all__ = ["FINISHED", "Floats", "TrialLog", "trial_log"]
-
 Floats = NDArray[np.float64]
 
 FINISHED: Final = "finished"

@@ -17,8 +17,6 @@ from jahs.comparison.svg import Line, LineStyle, Panel, draw_chart
 from jahs.comparison.terms import StudyTerms
 from jahs.files.atomic import write_beside
 
-__all__ = ["HEAD", "Page", "standing_row", "write_page"]
-
 _SHOWN_FROM: Final = 0.05  # of the budget: before, errors are so large that they hide the rest
 _CSS: Final = """
 :root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}

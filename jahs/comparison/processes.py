@@ -25,8 +25,6 @@ import jahs
 from jahs.comparison.runs import Factory, Run, check_finished, remove_parts, run
 from jahs.errors import InvalidArgument, JahsError, OptimizerFailed
 
-__all__ = ["answer_runs", "make_logs", "run_all"]
-
 _ROOT: Final = str(Path(jahs.__file__).parents[1])
 _START: Final = (
     "import sys; sys.path = [*filter(None, sys.path), {root!r}]; "  # not the working directory

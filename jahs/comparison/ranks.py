@@ -15,18 +15,6 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import N_RESAMPLES, Interval, percentile_interval
 from jahs.errors import InvalidArgument
 
-__all__ = [
-    "HOLDS",
-    "Comparison",
-    "Pair",
-    "compare_groups",
-    "holm",
-    "mean_ranks",
-    "rank_agreement",
-    "ranks",
-    "wilcoxon_p",
-]
-
 HOLDS: Final = 0.95
 """The share of the refits on which a difference must have the same sign to count."""
 

@@ -20,8 +20,6 @@ from jahs.simulate import Log, Trial
 from jahs.simulate.cluster import network_of
 from jahs.simulate.settings import Settings as SimulationSettings
 
-__all__ = ["check_log"]
-
 _RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
 
 

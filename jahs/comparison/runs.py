@@ -18,18 +18,6 @@ from jahs.optimizers import make
 from jahs.simulate import Callback, Optimizer, Visible, visible
 from jahs.simulate.log import read_header
 
-__all__ = [
-    "Factory",
-    "Run",
-    "check_finished",
-    "code_of",
-    "make_optimizer",
-    "read_factory",
-    "remove_parts",
-    "run",
-    "split_named",
-]
-
 Factory: TypeAlias = Callable[..., Any]  # Any: an optimiser
 """Makes an optimiser when it is called as `factory(view, seed=...)`; or is an optimiser itself, a `Callback`."""
 

@@ -20,8 +20,6 @@ from jahs.errors import CorruptFile
 from jahs.files.atomic import write_beside
 from jahs.files.sealed_json import read_sealed, sealed_text
 
-__all__ = ["SEASONS", "Shipped", "read_shipped", "write_shipped"]
-
 SEASONS: Final = Path(__file__).parents[1] / "seasons"
 """The folder of the embedded results."""
 

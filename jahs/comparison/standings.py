@@ -18,8 +18,6 @@ from jahs.comparison.summaries import Interval, bootstrap_interval, summarize
 from jahs.comparison.terms import StudyTerms
 from jahs.errors import MissingData, UnknownName
 
-__all__ = ["REFERENCE", "Rollout", "Standing", "guess_of", "pairs_of", "rollouts_of", "standings_of", "steps_of"]
-
 REFERENCE: Final = "random_search"
 """The optimiser that all others are compared with."""
 

@@ -15,8 +15,6 @@ from jahs.comparison.logs import Floats, TrialLog
 from jahs.errors import InvalidArgument
 from jahs.tasks.pareto import hypervolume
 
-__all__ = ["Incumbents", "Steps", "hypervolume_over_time", "incumbents", "on_grid", "regret_area", "union_grid"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Steps:

@@ -21,8 +21,6 @@ from jahs.files.sealed_json import read_sealed
 from jahs.queries.views import View
 from jahs.simulate import Simulation, Trial
 
-__all__ = ["SUITES", "Problem", "Suite", "suite"]
-
 SUITES: Final = Path(__file__).parents[1] / "seasons" / "suites"
 """The folder of the suites."""
 

@@ -11,22 +11,6 @@ import numpy as np
 
 from jahs.comparison.logs import Floats
 
-__all__ = [
-    "LEVEL",
-    "N_RESAMPLES",
-    "Interval",
-    "Summary",
-    "bootstrap_interval",
-    "digits_for",
-    "estimate_text",
-    "interval_text",
-    "mean_interval",
-    "number_text",
-    "p_text",
-    "percentile_interval",
-    "summarize",
-]
-
 LEVEL: Final = 0.95
 """The share of resampled statistics inside an interval."""
 

@@ -17,8 +17,6 @@ from jahs.queries.views import View
 from jahs.release.find import default_task
 from jahs.simulate import Simulation
 
-__all__ = ["STUDIES", "Rules", "StudyTerms", "open_rules", "open_terms", "terms"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:

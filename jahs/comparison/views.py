@@ -9,8 +9,6 @@ from jahs.queries.exhaustive import LARGEST
 from jahs.queries.views import Queryable, View
 from jahs.spaces.space import GROUPS, space
 
-__all__ = ["ViewChoice", "open_view"]
-
 _FIXED_PART: Final = 2**32
 """Seeds of random fixed parts start here, apart from the optimisers' seeds."""
 

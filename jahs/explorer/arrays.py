@@ -31,8 +31,6 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from jahs.tasks.pareto import is_non_dominated
 
-__all__ = ["LEVEL", "MOST_RUNS", "Arrays", "as_codes", "fact_arrays", "model_parts", "pack_arrays", "recorded_columns"]
-
 Arrays: TypeAlias = "Mapping[str, NDArray[np.generic]]"
 
 _TYPES: Final = {

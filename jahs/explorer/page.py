@@ -27,18 +27,6 @@ from jahs.spaces.space import STEP
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import METRICS
 
-__all__ = [
-    "MODULES",
-    "MOST_BYTES",
-    "WEB",
-    "Subject",
-    "join_modules",
-    "make_page",
-    "read_subject",
-    "space_facts",
-    "write_page",
-]
-
 MOST_NODES: Final = 600_000
 """Nodes of all forests that fit a page of 4 MB."""
 

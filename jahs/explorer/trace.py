@@ -17,8 +17,6 @@ from jahs.models.features.cells import CELL_FEATURES, SIGNAL_FEATURES
 from jahs.models.features.formulas import FORMULAS, parameters_of
 from jahs.models.features.timing import WORK, time_terms
 
-__all__ = ["OF_CLASS", "Trace", "feature_script"]
-
 OF_CLASS: Final = "_of_class"
 """Suffix of what is read from the cell that represents the class."""
 

@@ -16,8 +16,6 @@ from jahs.simulate.trial import AskedFidelity
 from jahs.spaces.configs import Config
 from jahs.tasks.objectives import read_objectives
 
-__all__ = ["Baseline", "Losses", "S", "TrialResult"]
-
 Losses: TypeAlias = npt.NDArray[np.float64]
 """One number for each objective; less is better."""
 

@@ -22,15 +22,6 @@ from jahs.optimizers.ranking import order
 from jahs.optimizers.settings import OptimizerSettings, Within, require
 from jahs.spaces.configs import Config
 
-__all__ = [
-    "DifferentialEvolution",
-    "DifferentialEvolutionSettings",
-    "Evolution",
-    "EvolutionSettings",
-    "Nsga2",
-    "Nsga2Settings",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolutionSettings(OptimizerSettings):

@@ -16,8 +16,6 @@ from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 from jahs.spaces.space import STEP
 
-__all__ = ["LocalSearch", "LocalSearchSettings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSearchSettings(OptimizerSettings):

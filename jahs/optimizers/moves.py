@@ -12,8 +12,6 @@ from jahs.spaces.configs import Config
 from jahs.spaces.parameters import Parameter, Value
 from jahs.spaces.space import Space
 
-__all__ = ["crossed", "log_share", "log_uniform", "movable", "mutated", "values_of"]
-
 
 def movable(space: Space) -> list[str]:
     """Return the searched keys that have more than one legal value."""

@@ -12,8 +12,6 @@ from jahs.queries.queryable import Queryable
 from jahs.spaces.configs import Config
 from jahs.tasks.objectives import read_objectives
 
-__all__ = ["QUALITIES", "expert_prior"]
-
 _N_RANDOM: Final = 1000
 
 QUALITIES: Final = MappingProxyType({"good": 9, "medium": 499, "bad": 990})

@@ -8,8 +8,6 @@ from jahs.optimizers.baseline import Baseline, TrialResult
 from jahs.optimizers.settings import OptimizerSettings
 from jahs.spaces.configs import Config
 
-__all__ = ["RandomSearch", "RandomSearchSettings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomSearchSettings(OptimizerSettings):

@@ -14,8 +14,6 @@ import numpy as np
 from jahs.optimizers.baseline import Losses
 from jahs.tasks.pareto import is_non_dominated
 
-__all__ = ["Ranking", "crowding", "fronts", "order"]
-
 _Point: TypeAlias = tuple[float, float, int]  # two objectives, and a position
 
 

@@ -18,8 +18,6 @@ from jahs.simulate import Optimizer as Driven
 from jahs.simulate import Visible, visible
 from jahs.spaces.seeds import read_seed
 
-__all__ = ["OPTIMIZERS", "Entry", "Optimizer", "Trait", "entry_of", "make"]
-
 
 class Optimizer(Driven, Protocol):
     """An optimiser of a `jahs.simulate.Simulation` with a name and settings."""

@@ -18,8 +18,6 @@ from jahs.optimizers.moves import log_uniform, movable
 from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 
-__all__ = ["Reinforce", "ReinforceSettings"]
-
 _Floats: TypeAlias = npt.NDArray[np.float64]
 
 

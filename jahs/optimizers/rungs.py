@@ -19,8 +19,6 @@ from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.simulate import Visible
 from jahs.spaces.configs import Config
 
-__all__ = ["Asha", "AshaSettings", "Halving", "HalvingSettings", "RungSettings", "rungs"]
-
 _TINY: Final = 1e-9
 
 

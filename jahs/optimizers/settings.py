@@ -17,8 +17,6 @@ import numpy as np
 from jahs.errors import InvalidArgument
 from jahs.spaces.parameters import is_integer, is_number, show
 
-__all__ = ["OptimizerSettings", "Within", "require"]
-
 
 @dataclass(frozen=True, slots=True)
 class Within:

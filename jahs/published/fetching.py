@@ -10,8 +10,6 @@ from jahs.errors import UnknownName
 from jahs.files.archives import checked_members, open_archive
 from jahs.files.download import Fetched, fetch
 
-__all__ = ["ARCHIVES", "VERSIONS", "download_archives", "how_to_get"]
-
 ARCHIVES: Final = {"surrogates": "assembled_surrogates.tar", "table": "metric_data.tar"}
 VERSIONS: Final = ("1.1.0", "1.0.0")
 _SIZE: Final = "Both archives have 1.65 GB together: 3 minutes at 10 MB/s"

@@ -15,8 +15,6 @@ from jahs.errors import CorruptFile, InvalidTable, UnknownFormat
 from jahs.published.pickles import CodedArray, Limits, Record, Use, making_sense, read_pickle
 from jahs.published.pickles.names import scalars
 
-__all__ = ["PANDAS_NAMES", "Column", "Frame", "index_names", "let_go", "read_frame"]
-
 PANDAS_NAMES: Final = (
     "pandas.core.frame.DataFrame",
     "pandas.core.indexes.base.Index",

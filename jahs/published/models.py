@@ -23,8 +23,6 @@ from jahs.published.pickles.names import Name
 from jahs.schema import COLUMNS
 from jahs.tasks.metrics import metric
 
-__all__ = ["MODEL_NAMES", "PublishedModel", "parse_booster", "read_headers", "read_model"]
-
 _SMALL: Final = Limits(n_bytes=16 << 20, n_payload=4 << 20)
 _LARGE: Final = Limits(n_bytes=2 << 30, n_payload=768 << 20)
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from jahs.files.tables import Table, concatenate, empty_table
 
-__all__ = ["FINDINGS", "ODDITY_COLUMNS", "Oddities"]
-
 FINDINGS: Final[Mapping[str, str]] = {
     "invalid_config": "A model whose config is not in the space. Left out.",
     "changing_config": "A model whose config is not the same in all of its rows. Left out.",

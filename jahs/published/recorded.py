@@ -29,8 +29,6 @@ from jahs.spaces.columns import Columns, config_ids, validate_columns
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import PROSE, Task
 
-__all__ = ["Recorder", "published_protocol"]
-
 Ints = NDArray[np.int64]
 Whole = NDArray[np.signedinteger[Any]]  # Any: of a size that depends on the file
 Floats = NDArray[np.float64]

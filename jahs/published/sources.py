@@ -15,8 +15,6 @@ from jahs.files.archives import checked_members, open_archive
 from jahs.files.hashing import sha256_stream
 from jahs.tasks.definitions import task
 
-__all__ = ["PUBLISHED_TASKS", "PublishedFile", "files_by_task", "open_files"]
-
 PUBLISHED_TASKS: Final = ("cifar10", "colorectal_histology", "fashion_mnist")
 
 

@@ -21,8 +21,6 @@ from jahs.published.sources import PublishedFile, files_by_task
 from jahs.release import Costs, MetricModel, Models, Pack, read_release, write_release
 from jahs.tasks.metrics import METRICS, metric
 
-__all__ = ["MODEL", "import_surrogates"]
-
 _log = logging.getLogger(__name__)
 
 MODEL: Final = "model.pkl.gz"

@@ -26,8 +26,6 @@ from jahs.published.sources import PublishedFile, files_by_task
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 from jahs.tasks.definitions import task
 
-__all__ = ["RAW", "REPORT", "import_table"]
-
 _log = logging.getLogger(__name__)
 
 REPORT: Final = "report.json"

@@ -17,8 +17,6 @@ from jahs.simulate.log import open_alone
 from jahs.spaces.parameters import is_integer, show, show_key
 from jahs.spaces.seeds import read_seed
 
-__all__ = ["Conversation", "Journal", "Reply"]
-
 
 class Journal:
     """A file that only grows: the requests that change a run, one JSON object a line, each written before it is obeyed.

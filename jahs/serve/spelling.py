@@ -14,8 +14,6 @@ from jahs.schema import OPS
 from jahs.simulate import Visible
 from jahs.spaces.parameters import Parameter, Value, is_integer, is_number, show, show_key
 
-__all__ = ["BlindSpelling", "Spelling"]
-
 T = TypeVar("T")
 
 

@@ -15,8 +15,6 @@ from jahs.errors import JahsError
 from jahs.files.strict_json import parse_json
 from jahs.serve.conversation import Conversation, Reply
 
-__all__ = ["make_server", "serve_lines"]
-
 _MOST_BYTES: Final = 1_000_000
 """The longest line that is read; a request has some hundreds of bytes."""
 

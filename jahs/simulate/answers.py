@@ -22,8 +22,6 @@ from jahs.spaces.seeds import read_seed
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import Metric
 
-__all__ = ["Answers", "Job", "Visible", "is_hidden", "visible"]
-
 _HIDDEN: Final = "test_"
 
 

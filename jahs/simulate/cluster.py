@@ -15,8 +15,6 @@ from jahs.simulate.answers import Job
 from jahs.simulate.settings import Settings
 from jahs.simulate.trial import Status, Trial
 
-__all__ = ["Checkpoints", "Cluster", "network_of"]
-
 
 @dataclass(slots=True)
 class Checkpoints:

@@ -15,8 +15,6 @@ from jahs.simulate.settings import Thinking
 from jahs.simulate.trial import Proposal, Trial
 from jahs.spaces.parameters import show
 
-__all__ = ["Callback", "Driver", "Optimizer"]
-
 T = TypeVar("T")
 
 

@@ -30,8 +30,6 @@ from jahs.files.strict_json import parse_json
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial
 
-__all__ = ["Log", "LogWriter", "open_alone", "read_header", "read_log", "read_trials"]
-
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 

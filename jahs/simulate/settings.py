@@ -12,8 +12,6 @@ from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import is_integer, is_number, show
 from jahs.spaces.seeds import SEED_RANGE, is_seed
 
-__all__ = ["Settings", "Thinking"]
-
 Thinking: TypeAlias = Literal["free", "measured"] | float
 """The cost of the optimiser's own time: nothing, as measured by a clock, or seconds per ask."""
 

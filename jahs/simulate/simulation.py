@@ -21,8 +21,6 @@ from jahs.simulate.settings import Settings, Thinking
 from jahs.simulate.trial import Proposal, Trial
 from jahs.spaces.parameters import is_number, show, with_article
 
-__all__ = ["Simulation"]
-
 
 class Simulation:
     """Simulated workers that spend a budget on what an optimiser proposes. For one run.

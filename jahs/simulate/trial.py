@@ -11,8 +11,6 @@ from jahs.schema import TRIAL_KEYS
 from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import is_number
 
-__all__ = ["AskedFidelity", "Fidelity", "Proposal", "Status", "Trial"]
-
 Fidelity: TypeAlias = Mapping[str, int | float]
 """A fidelity: a value for every fidelity of the view; the epoch always."""
 

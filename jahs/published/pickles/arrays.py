@@ -11,19 +11,6 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Array",
-    "CodedArray",
-    "DType",
-    "NewArray",
-    "ObjectItems",
-    "array_from",
-    "build_array",
-    "new_dtype",
-    "new_scalar",
-    "read_shape",
-]
-
 Array: TypeAlias = NDArray[Any]  # Any: the dtype is what the file says
 
 _CODES: Final = frozenset(

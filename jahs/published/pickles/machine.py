@@ -20,8 +20,6 @@ from jahs.published.pickles.arrays import CodedArray, DType, NewArray, ObjectIte
 from jahs.published.pickles.names import Name, Record, Use, check_keys, plain_name, scalars
 from jahs.published.pickles.source import Source
 
-__all__ = ["follow"]
-
 _WRAPPER: Final = "joblib.numpy_pickle.NumpyArrayWrapper"
 _NEWEST_PROTOCOL: Final = 5
 _LONGEST_INTEGER: Final = 128  # bits

@@ -13,8 +13,6 @@ from typing import Final, Literal, TypeAlias
 
 from jahs.published.pickles.arrays import NewArray, new_dtype, new_scalar
 
-__all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "Name", "Record", "Use", "check_keys", "plain_name", "scalars"]
-
 Use: TypeAlias = "Literal['record', 'word'] | Callable[[tuple[object, ...]], object]"
 
 _NEW_MODULES: Final = {

@@ -22,8 +22,6 @@ from jahs.errors import CorruptFile, UnsafeFile
 if TYPE_CHECKING:
     from typing_extensions import Buffer  # type checkers alone see it
 
-__all__ = ["Limits", "Source"]
-
 _CHUNK: Final = 1 << 20
 _FREE: Final = 32 << 20  # bytes that may come before the ratio is looked at
 _FREE_COPIES: Final = 16 << 20  # bytes that may be copied, whatever was read
