@@ -34,8 +34,12 @@ class Oracle(Protocol):
     costs: Costs
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return the metrics of one config at one epoch: the bits of a batch's row. NotRecorded if there are none."""
-        ...
+        """Return the metrics of one config at one epoch: the bits of a batch's row. NotRecorded if there are none.
+
+        This one asks for a batch of one; an oracle that can answer faster has its own.
+        """
+        found = self.query_many(np.array([codes]), np.array([epoch]), seed=seed, metrics=metrics)
+        return {name: values.item() for name, values in found.items()}
 
     def query_many(
         self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]

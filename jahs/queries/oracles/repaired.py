@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.queries.oracles.oracle import Codes, Kind, Numbers
+from jahs.queries.oracles.oracle import Codes, Kind, Numbers, Oracle
 from jahs.queries.oracles.surrogate import EXACT, SurrogateOracle
 from jahs.release.models import Costs
 from jahs.spaces.configs import Config
@@ -26,7 +26,7 @@ _LEAST_RISE: Final = 0.01
 _REPAIRED: Final = ("latency", "runtime", *EXACT)
 
 
-class RepairedOracle:
+class RepairedOracle(Oracle):
     """Asks an oracle of an imported release, and repairs what it answers about costs."""
 
     kind: Kind = "surrogate"
@@ -44,11 +44,6 @@ class RepairedOracle:
         if name == "runtime":
             return replace(METRICS[name], description=f"{self.published.metrics[name].description} Made to rise.")
         return METRICS[name]
-
-    def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return the metrics of one config at one epoch; see `Oracle.query`."""
-        found = self.query_many(np.array([codes]), np.array([epoch]), seed=seed, metrics=metrics)
-        return {name: values.item() for name, values in found.items()}
 
     def query_many(
         self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]

@@ -24,7 +24,7 @@ from jahs.errors import InvalidTable, NotRecorded
 from jahs.files.runs import first_rows, is_timed, sorted_runs, timing_machine
 from jahs.files.tables import Table
 from jahs.models.cost import n_macs, n_params
-from jahs.queries.oracles.oracle import Codes, Kind, Numbers, config_of
+from jahs.queries.oracles.oracle import Codes, Kind, Numbers, Oracle, config_of
 from jahs.release.models import Costs
 from jahs.release.table import RecordedTable
 from jahs.schema import COLUMNS, CONFIG_KEYS
@@ -55,7 +55,7 @@ class _Rows(NamedTuple):
     of_runtime: list[int]
 
 
-class TableOracle:
+class TableOracle(Oracle):
     """Answers from a recorded table."""
 
     kind: Kind = "table"
@@ -112,15 +112,10 @@ class TableOracle:
             and all(np.isfinite(values[run.first : run.end]).all() for each in runs.values() for run in each)
         )
 
-    def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return the recorded metrics of one config at one epoch; NotRecorded names the nearest recorded config."""
-        found = self.query_many(np.array([codes]), np.array([epoch]), seed=seed, metrics=metrics)
-        return {name: values.item() for name, values in found.items()}
-
     def query_many(
         self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
     ) -> Numbers:
-        """Return the recorded metrics of many configs; see `query`."""
+        """Return the recorded metrics of many configs; NotRecorded names the nearest one where there is no run."""
         ids = ids_of_codes(codes).tolist()
         seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(ids)
         rows: list[_Rows] = []
@@ -137,7 +132,7 @@ class TableOracle:
     def trajectory(
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
     ) -> Numbers:
-        """Return the recorded metrics of one training at ascending epochs; see `query`. The first fault is raised."""
+        """Return the recorded metrics of one training at ascending epochs; the first fault is raised, as above."""
         asked = np.array(codes)
         [config_id] = ids_of_codes(asked[None]).tolist()
         rows = [self._rows(config_id, asked, epoch, seed, metrics) for epoch in epochs.tolist()]
