@@ -12,11 +12,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.explorer.trace import OF_CLASS, feature_script
+from jahs.explorer.trace import feature_script
 from jahs.files.runs import first_rows, is_timed, sorted_runs, timing_machine
 from jahs.files.tables import Table
 from jahs.models.cost import n_macs, n_params
 from jahs.models.features import schedule
+from jahs.models.features.builder import OF_CLASS
 from jahs.models.features.cells import SIGNAL_FEATURES, cell_features, signal_features
 from jahs.models.features.timing import SIZE_KEYS, SIZES
 from jahs.models.forest import Forest
@@ -26,6 +27,7 @@ from jahs.release import RecordedTable, Release
 from jahs.schema import COLUMNS, CONFIG_KEYS, OPS
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, IDENTITY
 from jahs.spaces.columns import codes
+from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
@@ -226,8 +228,7 @@ def _metrics_of_configs(
     metrics["latency"] = np.full(len(ids), np.nan)
     profiled = order[np.searchsorted(ids[order], table.profile["config_id"])]
     metrics["latency"][profiled] = table.profile["latency"]
-    X = np.ones((len(ids), len(COLUMNS)), dtype=np.float32)
-    X[:, :-1] = codes({key: table.configs[key] for key in CONFIG_KEYS})
+    X = encode({key: table.configs[key] for key in CONFIG_KEYS}, 1)
     metrics["n_params"], metrics["n_macs"] = (cost(X, task).astype(np.float64) for cost in (n_params, n_macs))
     return metrics
 

@@ -13,14 +13,11 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from jahs.models.features import Column, FeatureSet, TimeCoefficients, joint_columns
-from jahs.models.features.cells import CELL_FEATURES, SIGNAL_FEATURES
+from jahs.models.features.builder import FACTS, OF_CLASS
+from jahs.models.features.cells import SIGNAL_FEATURES
 from jahs.models.features.formulas import FORMULAS, parameters_of
 from jahs.models.features.timing import WORK, time_terms
 
-OF_CLASS: Final = "_of_class"
-"""Suffix of what is read from the cell that represents the class."""
-
-_FACTS: Final = frozenset((*SIGNAL_FEATURES, *(name for names in CELL_FEATURES.values() for name in names)))
 _EXACT, _TIMES = WORK[:2], WORK[2:]
 _SIGNS: Final = {np.add: "+", np.subtract: "-", np.multiply: "*", np.true_divide: "/", np.equal: "==="}
 
@@ -29,19 +26,13 @@ class _Term(NDArrayOperatorsMixin):
     def __init__(self, text: str, trace: Trace) -> None:
         self.text, self._trace = text, trace
 
-    def _with(self, sign: str, left: object, right: object) -> _Term:
-        sides = [side.text if isinstance(side, _Term) else repr(float(side)) for side in (left, right)]  # type: ignore[arg-type]  # a number
-        return self._trace.define(f"{sides[0]} {sign} {sides[1]}")
-
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *sides: object, **named: object) -> object:
         """Record an operation, which the mixin passes as a ufunc of numpy and its two operands."""
         if ufunc not in _SIGNS or method != "__call__" or named:
             return NotImplemented
-        found = self._with(_SIGNS[ufunc], *sides)
-        return found._as_number() if ufunc is np.equal else found
-
-    def _as_number(self) -> _Term:
-        return self._trace.define(f"{self.text} ? 1 : 0")
+        left, right = (side.text if isinstance(side, _Term) else repr(float(side)) for side in sides)  # type: ignore[arg-type]  # a number
+        found = self._trace.define(f"{left} {_SIGNS[ufunc]} {right}")
+        return self._trace.define(f"{found.text} ? 1 : 0") if ufunc is np.equal else found
 
 
 class Trace:
@@ -73,7 +64,7 @@ class Trace:
         if name in _TIMES:
             parts = {part: self._value(part, is_canonical=is_canonical) for part in parameters_of(time_terms)}
             return self._times.times(time_terms(**parts))[_TIMES.index(name)]
-        is_fact = name in _FACTS
+        is_fact = name in FACTS
         full = name + OF_CLASS if is_canonical and (is_fact or name in _EXACT) else name
         for fact in (full,) if is_fact else _cost_facts(full) if name in _EXACT else ():
             self.facts[fact] = None

@@ -47,13 +47,17 @@ _N_SIZES_EACH: Final = _N_SIZES // len(_DEPTHS)
 _CHUNK: Final = 2**12  # rows at a time, so that a formula's arrays stay in the processor's cache
 
 _OF_CELL: Final = frozenset(name for names in CELL_FEATURES.values() for name in names)
-_FACTS: Final = _OF_CELL | frozenset(SIGNAL_FEATURES)
-_OF_CLASS: Final = "_of_class"  # suffix of what is read from the cell that represents the class
+FACTS: Final = _OF_CELL | frozenset(SIGNAL_FEATURES)
+"""What is looked up by the cell: its features, and those of its signal."""
+
+OF_CLASS: Final = "_of_class"
+"""Suffix of what is read from the cell that represents the class."""
+
 # What formulas may name. LearningRate and WeightDecay are there twice: as given, and as the float32
 # that the encoded matrix holds, which is what features are made of.
 _ARGUMENTS: Final = (
     *(f"given_{key}" if key in {"LearningRate", "WeightDecay"} else key for key in CONFIG_KEYS),
-    "LearningRate", "WeightDecay", *WORK, *(f"{name}{_OF_CLASS}" for name in WORK),
+    "LearningRate", "WeightDecay", *WORK, *(f"{name}{OF_CLASS}" for name in WORK),
 )  # fmt: skip
 _OF_EPOCH: Final = ("epoch", "schedule_spent", "schedule_now")
 _ACTIVATION, _RATE, _DECAY = (CONFIG_KEYS.index(key) for key in ("Activation", "LearningRate", "WeightDecay"))
@@ -96,7 +100,7 @@ def _reads(name: str) -> tuple[str, ...]:
 
 
 def _needs_cell(name: str) -> bool:
-    return any(part in _FACTS or part in WORK for part in _reads(name))
+    return any(part in FACTS or part in WORK for part in _reads(name))
 
 
 class RowBuilder:
@@ -230,7 +234,7 @@ def _table(columns: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # Any:
 
 def _facts(column: Column) -> list[tuple[str, bool]]:
     """Return the inputs of a computed column from the cell and its signal, besides the costs."""
-    return [(name, column.is_canonical) for name in _reads(column.name) if name in _FACTS]
+    return [(name, column.is_canonical) for name in _reads(column.name) if name in FACTS]
 
 
 def _fact_table(facts: Sequence[tuple[str, bool]], n_cells: int) -> NDArray[np.float64]:
@@ -244,7 +248,7 @@ def _fact_table(facts: Sequence[tuple[str, bool]], n_cells: int) -> NDArray[np.f
 
 
 def _argument(name: str, *, is_canonical: bool) -> str:
-    return name + _OF_CLASS if is_canonical and _needs_cell(name) else name
+    return name + OF_CLASS if is_canonical and _needs_cell(name) else name
 
 
 def _formulas(columns: Sequence[Column], arguments: Sequence[str]) -> _Formulas:
