@@ -91,14 +91,10 @@ class FeatureSet:
 
     def without(self, group: str) -> FeatureSet:
         """Return this set less the columns of `group`, a name in `GROUPS`."""
-        columns = _columns_of(group)
-        left = tuple(name for name in self.columns if name not in columns)
+        if group not in GROUPS:
+            raise UnknownName.of("group", group, GROUPS)
+        left = tuple(name for name in self.columns if name not in GROUPS[group])
         return replace(self, name=f"{self.name} - {group}", columns=left)
-
-    def with_group(self, group: str) -> FeatureSet:
-        """Return this set and those columns of `group`, a name in `GROUPS`, that it lacks."""
-        more = tuple(name for name in _columns_of(group) if name not in self.columns)
-        return replace(self, name=f"{self.name} + {group}", columns=(*self.columns, *more))
 
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
         """Return the set as JSON can hold it, `times` only where they are not the default."""
@@ -122,12 +118,6 @@ def joint_times(sets: Sequence[FeatureSet]) -> TimeCoefficients:
     if len({found.times for found in read}) > 1:
         raise InvalidArgument(f"times: {', '.join(found.name for found in read)} must have the same coefficients")
     return read[0].times if read else DEFAULT_TIMES
-
-
-def _columns_of(group: str) -> tuple[str, ...]:
-    if group not in GROUPS:
-        raise UnknownName.of("group", group, GROUPS)
-    return GROUPS[group]
 
 
 def _of_groups(name: str, groups: Iterable[str], *, is_canonical: bool) -> FeatureSet:
