@@ -89,12 +89,9 @@ class Forest:
         return self.split_threshold.size
 
 
-def tree_depths(forest: Forest) -> Int64s:
-    """(n_trees,) how many steps lead from each root to its deepest leaf."""
-    return _tree_depths(forest, _inner_before(forest))
-
-
-def _tree_depths(forest: Forest, inner_before: Int32s) -> Int64s:
+def tree_depths(forest: Forest, inner_before: Int32s | None = None) -> Int64s:
+    """(n_trees,) how many steps lead from each root to its deepest leaf; `inner_before` where it is known already."""
+    inner_before = _inner_before(forest) if inner_before is None else inner_before
     start = forest.tree_start[:-1]
     n_nodes = np.diff(forest.tree_start)
     depth = np.zeros(forest.n_trees, np.int64)
@@ -108,12 +105,9 @@ def _tree_depths(forest: Forest, inner_before: Int32s) -> Int64s:
     return depth
 
 
-def left_steps(forest: Forest) -> Int32s:
+def left_steps(forest: Forest, inner_before: Int32s | None = None) -> Int32s:
     """(n_nodes,) the distance from each node to its left child, 0 for a leaf; the right child is the next one."""
-    return _left_steps(forest, _inner_before(forest))
-
-
-def _left_steps(forest: Forest, inner_before: Int32s) -> Int32s:
+    inner_before = _inner_before(forest) if inner_before is None else inner_before
     # The left child of node n of a tree is the tree's node 1 + 2 * (inner nodes before n). Millions of nodes: in place.
     first = forest.tree_start[:-1].astype(np.int32)
     steps = 2 * inner_before[:-1]
@@ -188,13 +182,13 @@ def _shape_faults(forest: Forest) -> list[str]:
     """Check that a tree is breadth-first: each node but the root has a parent before it, and no child is missing."""
     inner_before = _inner_before(forest)
     # A child at or before its parent is missing: the tree ended before it.
-    backward = np.flatnonzero((_left_steps(forest, inner_before) <= 0) & (forest.node_split < forest.n_splits))
+    backward = np.flatnonzero((left_steps(forest, inner_before) <= 0) & (forest.node_split < forest.n_splits))
     broken = np.searchsorted(forest.tree_start, backward, side="right") - 1
     n_inner = np.diff(inner_before[forest.tree_start])
     broken = np.union1d(broken, np.flatnonzero(np.diff(forest.tree_start) != 1 + 2 * n_inner))
     if broken.size:
         return [f"node_split: {broken.size} trees are not whole, the first is tree {broken[0]}"]
-    deepest = _tree_depths(forest, inner_before).max(initial=0)
+    deepest = tree_depths(forest, inner_before).max(initial=0)
     if deepest > MAX_DEPTH:
         return [f"node_split: a tree deeper than {MAX_DEPTH}"]
     return []
