@@ -18,6 +18,7 @@ from jahs.errors import InvalidArgument
 HOLDS: Final = 0.95
 """The share of the refits on which a difference must have the same sign to count."""
 
+_ALPHA: Final = 0.05
 _FEWEST_BLOCKS = 2
 
 
@@ -90,13 +91,12 @@ def holm(p_values: Floats) -> Floats:
     return result
 
 
-def compare_groups(groups: Sequence[tuple[Floats, Floats | None]], *, alpha: float = 0.05) -> list[Comparison]:
+def compare_groups(groups: Sequence[tuple[Floats, Floats | None]]) -> list[Comparison]:
     """Compare the arms of each group, at least two on two blocks; Holm's correction is over the pairs of all groups.
 
     Args:
         groups: values (n_arms, n_blocks), less is better, NaN without a result; and the means of the same arms on
             refits of the release, (n_arms, n_refits), or None.
-        alpha: significance level.
     """
     tests = []
     for values, _ in groups:
@@ -113,7 +113,7 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]], *, alpha: flo
         own, corrected = corrected[: len(p_values)], corrected[len(p_values) :]
         numbers = combinations(range(len(filled)), 2)
         pairs = tuple(
-            _pair(i, j, p=p, p_holm=float(p_holm), values=filled, on_refits=on_refits, alpha=alpha)
+            _pair(i, j, p=p, p_holm=float(p_holm), values=filled, on_refits=on_refits)
             for (i, j), p, p_holm in zip(numbers, p_values, own, strict=True)
         )
         of_arm = mean_ranks(values)
@@ -122,7 +122,7 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]], *, alpha: flo
                 mean_ranks=of_arm,
                 pairs=pairs,
                 cliques=_cliques(of_arm, {(pair.one, pair.other) for pair in pairs if pair.differs}),
-                alpha=alpha,
+                alpha=_ALPHA,
                 n_family=sum(len(of) for _, of in tests),
                 n_blocks=values.shape[1],
                 p_friedman=_friedman_p(filled),
@@ -131,7 +131,7 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]], *, alpha: flo
     return found
 
 
-def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits: Floats | None, alpha: float) -> Pair:
+def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits: Floats | None) -> Pair:
     differences = values[i] - values[j]
     holds = None
     if on_refits is not None and on_refits.size:
@@ -144,7 +144,7 @@ def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits:
         difference=float(np.median(differences)),
         superiority=float((0.5 - np.sign(differences) / 2).mean()),
         holds=holds,
-        differs=p_holm < alpha and (holds is None or holds >= HOLDS),
+        differs=p_holm < _ALPHA and (holds is None or holds >= HOLDS),
     )
 
 
