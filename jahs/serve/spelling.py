@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, cast
 
 from jahs.adapters.values import shown_parameters, to_config
 from jahs.errors import InvalidConfig, InvalidFidelity, JahsError
+from jahs.optimizers.moves import log_uniform
 from jahs.schema import OPS
 from jahs.simulate import Visible
 from jahs.spaces.parameters import Parameter, Value, is_integer, is_number, show, show_key
@@ -151,8 +152,7 @@ class _Key:
             return self.choices.get(value) if type(value) in {str, int} else None  # type: ignore[call-overload]  # as here
         if not is_number(value) or not 0 <= (position := float(cast("float", value))) <= 1:
             return None
-        lower, upper = self.parameter.lower, self.parameter.upper
-        return min(max(lower * float((upper / lower) ** position), lower), upper)
+        return log_uniform(self.parameter, position)
 
 
 def _shuffled(items: Iterable[T], seed: int, what: str) -> list[T]:
