@@ -29,9 +29,9 @@ from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
 from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.release.find import default_task, full_path
-from jahs.schema import COLUMNS
 from jahs.spaces.columns import Configs, codes
 from jahs.spaces.configs import Config, config_codes
+from jahs.spaces.encoding import encode_codes
 from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import is_integer, show
 from jahs.spaces.seeds import Seeds, read_optional_seed
@@ -199,15 +199,13 @@ class Benchmark(Queryable):
         else:
             many = self._oracle.query_many(found, there, seed=None, metrics=names)
             mean = np.array([many[name] for name in names])
-        X = np.empty((len(found), len(COLUMNS)), dtype=np.float32)
-        X[:, :-1], X[:, -1] = found, there
         return Uncertain(
             metrics=names,
             mean=mean,
             refits=refits.query_many(found, there, metrics=names),
             scale=np.array([[release.refits.scales[name]] for name in names]),
             noise=noise,
-            X=X,
+            X=encode_codes(found, there),
         )
 
     @cached_property

@@ -44,9 +44,13 @@ def encode(configs: Configs, epoch: int | Sequence[int] | npt.NDArray[np.integer
         [1.0, 50.0]
     """
     found = codes(configs)
+    return encode_codes(found, _read_epochs(epoch, len(found)))
+
+
+def encode_codes(found: npt.NDArray[np.float64], epochs: npt.NDArray[np.int64] | int) -> npt.NDArray[np.float32]:
+    """Return the matrix of configs with these `jahs.spaces.columns.codes`, (n, 14), each at its epoch or all at one."""
     X = np.empty((len(found), len(COLUMNS)), dtype=np.float32)
-    X[:, :-1] = found
-    X[:, -1] = _read_epochs(epoch, len(found))
+    X[:, :-1], X[:, -1] = found, epochs
     return X
 
 

@@ -13,6 +13,7 @@ from jahs.models.bounds import BoundedTransform, invert_row
 from jahs.models.features import FeatureBuilder
 from jahs.models.forest import EngineKind, open_engine
 from jahs.release.reading import Release
+from jahs.spaces.encoding import encode_codes
 
 
 class _Choice(NamedTuple):
@@ -60,8 +61,7 @@ class RefitsOracle:
                     return values
                 found |= zip(wanted, values, strict=True)
                 continue
-            X = np.column_stack([codes, epochs]).astype(np.float32)
-            answered = engine.predict(rows.build(X), forests=places)
+            answered = engine.predict(rows.build(encode_codes(codes, epochs)), forests=places)
             for i, name in enumerate(wanted):
                 own = answered[:, i * self.n_refits : (i + 1) * self.n_refits]
                 transform = self._transforms[name]

@@ -22,9 +22,9 @@ from jahs.models.forest.engines import Engine
 from jahs.queries.oracles.oracle import Codes, Kind, Numbers
 from jahs.release.models import Costs, MetricModel, Models
 from jahs.release.reading import Release
-from jahs.schema import COLUMNS
 from jahs.spaces.columns import ids_of_codes
 from jahs.spaces.configs import Config, id_of_codes
+from jahs.spaces.encoding import encode_codes
 from jahs.spaces.seeds import Seeds
 from jahs.spaces.space import space
 from jahs.tasks.metrics import METRICS, Metric
@@ -130,8 +130,7 @@ class SurrogateOracle:
             asked = zip(codes.tolist(), epochs.tolist(), seeds, strict=True)
             each = [self.query(row, epoch, seed=one, metrics=plan.order) for row, epoch, one in asked]
             return {name: np.array([row[name] for row in each]) for name in plan.order}
-        X = np.empty((len(codes), len(COLUMNS)), dtype=np.float32)
-        X[:, :-1], X[:, -1] = codes, epochs
+        X = encode_codes(codes, epochs)
         learned: Numbers = {name: np.empty(len(X)) for name, _ in plan.learned}
         for first in range(0, len(X), _CHUNK):
             part = slice(first, first + _CHUNK)
@@ -150,14 +149,11 @@ class SurrogateOracle:
         learned = self._answers(F, epochs, plan, is_walk=True)
         costs = np.repeat([self._rows.costs(place)], len(epochs), axis=0) if plan.exact else None
         repeated = np.repeat([codes], len(epochs), axis=0)
-        X = np.column_stack([repeated, epochs]).astype(np.float32)
-        return self._finish(plan, learned, costs, codes=repeated, X=X, seed=seed)
+        return self._finish(plan, learned, costs, codes=repeated, X=encode_codes(repeated, epochs), seed=seed)
 
     def exact_costs(self, codes: NDArray[np.float64]) -> Numbers:
         """Return the exact parameters and multiply-adds of many configs, also where the models predict them."""
-        X = np.empty((len(codes), len(COLUMNS)), dtype=np.float32)
-        X[:, :-1] = codes
-        return dict(zip(EXACT, self._rows.costs_many(X).T, strict=True))
+        return dict(zip(EXACT, self._rows.costs_many(encode_codes(codes, 1)).T, strict=True))
 
     def sample(self, n: int, *, seed: int | None) -> list[Config]:
         """Return random configs of the space."""

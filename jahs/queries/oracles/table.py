@@ -27,10 +27,11 @@ from jahs.models.cost import n_macs, n_params
 from jahs.queries.oracles.oracle import Codes, Kind, Numbers, Oracle, config_of
 from jahs.release.models import Costs
 from jahs.release.table import RecordedTable
-from jahs.schema import COLUMNS, CONFIG_KEYS
+from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import codes as codes_of
 from jahs.spaces.columns import ids_of_codes
 from jahs.spaces.configs import Config
+from jahs.spaces.encoding import encode_codes
 from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.seeds import Seeds
 from jahs.tasks.definitions import Task
@@ -82,8 +83,7 @@ class TableOracle(Oracle):
         if missing := len(self._runs) - len(kept):
             raise InvalidTable(f"{missing} recorded configs are not in the config table")
         self._codes = codes_of({key: table.configs[key][kept] for key in CONFIG_KEYS})
-        X = np.ones((len(kept), len(COLUMNS)), dtype=np.float32)
-        X[:, :-1] = self._codes
+        X = encode_codes(self._codes, 1)
         ids = [every_id[i] for i in kept]
         with_epochs = [i for i, identity in enumerate(ids) if any(run.first < run.end for run in self._runs[identity])]
         if not with_epochs:
