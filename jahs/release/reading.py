@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, MissingData, UnknownFormat, UnknownName
-from jahs.models.forest import Forest, map_forest
-from jahs.models.forest.storage import parse_forest
+from jahs.models.forest import Forest, map_forest, parse_forest
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
 from jahs.release.models import FAMILIES, REFITS, Models, Refits
 from jahs.release.table import RecordedTable, parse_table_npz

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, UnknownFormat
+from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownFormat
 from jahs.files.atomic import write_beside
 from jahs.models.forest.flat import ARRAY_DTYPES, Forest
 
@@ -45,17 +45,8 @@ def save_forest(forest: Forest, path: Path) -> None:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # takes arrays by name
 
 
-def load_forest(path: Path) -> Forest:
-    """Read and check the npz of `save_forest`; MissingData, CorruptFile or UnknownFormat if it is not one."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError as err:
-        raise MissingData(f"{path}: no such file") from err
-    return parse_forest(path, data)
-
-
 def parse_forest(path: Path, data: bytes) -> Forest:
-    """Return the forest that the bytes of `save_forest` hold; `path` is for messages. Raises as `load_forest`."""
+    """Return the forest that the bytes of `save_forest` hold; CorruptFile or UnknownFormat name `path`."""
     with reading_npz(path, data, "a forest") as archive:
         arrays = {name: read_member(archive, f"{name}.npy") for name in (HEADER, *ARRAYS)}
     return _forest(path, arrays)
@@ -83,17 +74,15 @@ def save_mapped_forest(forest: Forest, folder: Path) -> None:
             npy.write_array(file, arrays[name], allow_pickle=False)
 
 
-def map_forest(folder: Path, mapped: Callable[[Path], mmap.mmap] | None = None) -> Forest:
+def map_forest(folder: Path, mapped: Callable[[Path], mmap.mmap]) -> Forest:
     """Map and check the folder of `save_mapped_forest`; `mapped` maps one of its files, and may check it."""
     arrays: dict[str, Array] = {}
     for name in (HEADER, *ARRAYS):
         path = folder / f"{name}.npy"
         try:
-            arrays[name] = _row(name, (mapped or _mapped)(path))
+            arrays[name] = _row(name, mapped(path))
         except JahsError:  # some are a ValueError, too
             raise
-        except FileNotFoundError as err:
-            raise MissingData(f"{path}: no such file") from err
         except (ValueError, EOFError, OverflowError, SyntaxError, TypeError) as err:
             raise CorruptFile(f"{path}: cannot be read as an array ({err}); restore the file") from err
     return _forest(folder, arrays)
@@ -125,11 +114,6 @@ def read_member(archive: zipfile.ZipFile, name: str) -> Array:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{name} is compressed in a way that numpy does not write")
     return _row(name, archive.read(name))  # which compares the CRC
-
-
-def _mapped(path: Path) -> mmap.mmap:
-    with path.open("rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _row(name: str, data: bytes | mmap.mmap) -> Array:

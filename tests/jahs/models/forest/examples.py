@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import mmap
 
 import numpy as np
 
-from jahs.models.forest import Forest
+from jahs.models.forest import Forest, map_forest, parse_forest
 
 
 def random_forest(rng, *, n_features=4, trees=(3, 9, 0), max_depth=5, n_values=6, p_inner=0.7) -> Forest:
@@ -34,6 +35,21 @@ def random_forest(rng, *, n_features=4, trees=(3, 9, 0), max_depth=5, n_values=6
         forest_start=np.concatenate([[0], np.cumsum(trees)]).astype(np.int64),
         base_score=rng.normal(size=len(trees)).astype(np.float32),
     )
+
+
+def load_forest(path) -> Forest:
+    """The forest of an npz, which a release reads through its manifest."""
+    return parse_forest(path, path.read_bytes())
+
+
+def load_mapped_forest(folder) -> Forest:
+    """The forest of a folder, mapped as a release's manifest maps it."""
+
+    def mapped(path):
+        with path.open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    return map_forest(folder, mapped)
 
 
 def random_rows(rng, n_rows, *, n_features=4, n_values=6):

@@ -141,8 +141,9 @@ SCRIPT = """
 import os, sys
 from pathlib import Path
 import numpy as np
-from jahs.models.forest import load_forest, open_engine
-engine = open_engine(load_forest(Path(sys.argv[1])), sys.argv[2])
+from jahs.models.forest import open_engine, parse_forest
+path = Path(sys.argv[1])
+engine = open_engine(parse_forest(path, path.read_bytes()), sys.argv[2])
 X = np.load(sys.argv[3])
 engine.predict(X[:1])
 if (child := os.fork()) == 0:

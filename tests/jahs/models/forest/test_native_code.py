@@ -135,8 +135,9 @@ def test_a_numba_that_breaks_on_import_is_a_missing_one(monkeypatch, tmp_path):
 
 def test_a_process_whose_numba_must_not_compile_answers_with_numpy(tmp_path):
     save_forest(random_forest(np.random.default_rng(0)), tmp_path / "forest.npz")
-    script = "from jahs.models.forest import load_forest, open_engine\nimport pathlib, sys\n"
-    script += "print(open_engine(load_forest(pathlib.Path(sys.argv[1]))).name)"
+    script = "from jahs.models.forest import open_engine, parse_forest\nimport pathlib, sys\n"
+    script += "path = pathlib.Path(sys.argv[1])\n"
+    script += "print(open_engine(parse_forest(path, path.read_bytes())).name)"
     command = [sys.executable, "-c", script, tmp_path / "forest.npz"]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "JAHS_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
@@ -146,9 +147,10 @@ def test_a_process_whose_numba_must_not_compile_answers_with_numpy(tmp_path):
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from jahs.models.forest import load_forest, open_engine
+from jahs.models.forest import open_engine, parse_forest
 import numpy as np
-engine = open_engine(load_forest(Path(sys.argv[1])))
+path = Path(sys.argv[1])
+engine = open_engine(parse_forest(path, path.read_bytes()))
 engine.predict(np.zeros((1, 4), np.float32))
 assert engine.name == "compiled"
 assert "numba" not in sys.modules
