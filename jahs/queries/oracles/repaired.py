@@ -37,13 +37,11 @@ class RepairedOracle(Oracle):
         self.task = published.task
         self.max_epoch = published.max_epoch
         self.engine = published.engine
-        names = [name for name in METRICS if name in published.metrics or name in EXACT]
-        self.metrics: Mapping[str, Metric] = MappingProxyType({name: self._metric(name) for name in names})
-
-    def _metric(self, name: str) -> Metric:
-        if name == "runtime":
-            return replace(METRICS[name], description=f"{self.published.metrics[name].description} Made to rise.")
-        return METRICS[name]
+        known = {name: METRICS[name] for name in METRICS if name in published.metrics or name in EXACT}
+        if "runtime" in known:
+            description = f"{published.metrics['runtime'].description} Made to rise."
+            known["runtime"] = replace(METRICS["runtime"], description=description)
+        self.metrics: Mapping[str, Metric] = MappingProxyType(known)
 
     def query_many(
         self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
