@@ -12,16 +12,16 @@ import jahs
 from jahs.files.runs import last_rows, read_configs, read_profile, read_proxies, read_runs, run_shards
 from jahs.files.tables import read_table, write_table
 from jahs.schema import CONFIG_COLUMNS, CONFIG_TABLE_COLUMNS
-from jahs.tasks.definitions import task
 from pipeline.collect import CollectSettings, collect, main
 from pipeline.inspect_runs import status
 from pipeline.merge import merge
 from pipeline.profile import profile_folder
+from pipeline.protocol import trained_task
 from pipeline.proxies import proxy_folder
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table, sample_config
 from pipeline.verify import retrain, verify
-from tests.pipeline.test_collect import command, n_shards, nothing_goes_on_after_a_test, start, wait_for
+from tests.pipeline.test_collect import TASK, command, n_shards, nothing_goes_on_after_a_test, start, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 __all__ = ["nothing_goes_on_after_a_test"]  # pytest takes it from here
@@ -35,7 +35,7 @@ def write_list(path, *lines):
 
 
 def settings(out, configs, source, **more):
-    return CollectSettings(task="digits", out=out, workers=1, configs=configs, source=source, **more)
+    return CollectSettings(task=TASK, out=out, workers=1, configs=configs, source=source, **more)
 
 
 def recorded(out):
@@ -47,7 +47,7 @@ def recorded(out):
 def mixed(tmp_path_factory):
     """One numbered run, and three of two listed configs."""
     folder = tmp_path_factory.mktemp("mixed")
-    collect(CollectSettings(task="digits", out=folder / "runs", workers=1, runs=1))
+    collect(CollectSettings(task=TASK, out=folder / "runs", workers=1, runs=1))
     first = {"config": LISTED[0], "seeds": [0, 1], "round": 2, "release": "0123456789abcdef"}
     path = write_list(folder / "list", first, LISTED[1])
     assert collect(settings(folder / "runs", path, "best")) == 3
@@ -98,21 +98,21 @@ def test_a_config_gets_its_number_when_the_stream_reaches_it(tmp_path):
     path = write_list(tmp_path / "list", sample_config(1))
     assert collect(settings(out, path, "poor")) == 1
     assert read_configs(out)["config_index"].tolist() == [-1]
-    assert collect(CollectSettings(task="digits", out=out, workers=1, runs=4)) == 4
+    assert collect(CollectSettings(task=TASK, out=out, workers=1, runs=4)) == 4
     configs = read_configs(out)
     assert configs["config_index"].tolist() == list(range(270))
     assert configs["source"].tolist() == ["uniform", "poor", *["uniform"] * 268]
     assert len(recorded(out)) == len({*recorded(out)}) == 5
     assert verify(out) == []
     folder = RunsFolder(out)
-    run = {name: values[:12] for name, values in read_table(run_shards(out)[0], {"config_id": "uint64"}).items()}
+    run = {name: values[:3] for name, values in read_table(run_shards(out)[0], {"config_id": "uint64"}).items()}
     hexed = f"{jahs.config_id(sample_config(0)):016x}"
     assert not folder.write_run(hexed, 0, run), "it is recorded by its number"
 
 
 def test_merging_compacting_profiling_and_scoring_take_every_source(mixed, tmp_path, capsys):
     out = tmp_path / "runs"
-    collect(CollectSettings(task="digits", out=out, workers=1, runs=2))
+    collect(CollectSettings(task=TASK, out=out, workers=1, runs=2))
     merge(out, [mixed])
     assert verify(out) == []
     assert {*recorded(mixed)} <= {*recorded(out)}
@@ -124,8 +124,8 @@ def test_merging_compacting_profiling_and_scoring_take_every_source(mixed, tmp_p
     assert any(f"{jahs.config_id(LISTED[1]):016x} seed 0" in line for line in lines)
     trained = np.isin(kept["config_id"], read_runs(out)["config_id"])
     RunsFolder(out).commit("configs.parquet", {n: v[trained] for n, v in kept.items()}, CONFIG_TABLE_COLUMNS)
-    assert profile_folder(out, task("digits"), visits=1, repeats=1, allow_busy=True) == 3
-    assert proxy_folder(out, task("digits")) == 3
+    assert profile_folder(out, trained_task(TASK), visits=1, repeats=1, allow_busy=True) == 3
+    assert proxy_folder(out, trained_task(TASK)) == 3
     for table in (read_profile(out), read_proxies(out)):
         assert {*table["config_id"].tolist()} == {i for i, _ in recorded(out)}
     assert verify(out) == []

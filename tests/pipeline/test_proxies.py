@@ -163,9 +163,9 @@ def test_a_table_of_another_version_is_refused(folder, task, monkeypatch):
         read_proxies(folder)
 
 
-def test_the_command_scores_a_folder_in_processes_and_says_what_is_wrong(folder, task, monkeypatch, capsys):
+def test_the_command_scores_a_folder_and_says_what_is_wrong(folder, task, monkeypatch, capsys):
     monkeypatch.setattr(proxies_module, "trained_task", lambda name: task if name == "digits" else TASKS[name])
-    command = ["--task", "digits", "--runs", str(folder), "--seeds", "1"]
+    command = ["--task", "digits", "--runs", str(folder), "--seeds", "1", "--workers", "1"]
     assert main(command) == 0
     assert json.loads(capsys.readouterr().out)["configs_scored"] == 5
     found = read_proxies(folder)
@@ -173,7 +173,7 @@ def test_the_command_scores_a_folder_in_processes_and_says_what_is_wrong(folder,
     assert (found["grasp_s"] > 0).all()
     assert set(found) == set(PROXY_COLUMNS)
     RunsFolder(folder).commit("proxies.parquet", take(found, np.arange(1)), PROXY_COLUMNS)
-    assert main([*command, "--workers", "1"]) == 0
+    assert main(command) == 0
     again = read_proxies(folder)
     assert all(np.array_equal(found[name], again[name], equal_nan=True) for name in PROXIES)
     assert main(["--task", "fashion_mnist_mini", "--runs", str(folder)]) == 2

@@ -119,7 +119,7 @@ def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_p
     out = tmp_path / "tuned"
     command = [
         sys.executable, "-m", "surrogate.tune", str(runs), "--split", str(runs / "split.json"), "--out", str(out),
-        "--metrics", "valid_acc", "--evaluations", "4", "--workers", "2",
+        "--metrics", "valid_acc", "--evaluations", "3", "--workers", "1",
     ]  # fmt: skip
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True) as first:
         while not evaluated(out / "valid_acc") and first.poll() is None:
@@ -128,11 +128,11 @@ def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_p
         os.killpg(first.pid, signal.SIGKILL)
     assert not (out / "params.json").exists()
     before = evaluated(out / "valid_acc")
-    assert 1 <= len(before) < 4
+    assert 1 <= len(before) < 3
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert f"going on after {len(before)}/4 evaluations" in done.stderr
+    assert f"going on after {len(before)}/3 evaluations" in done.stderr
     found = evaluated(out / "valid_acc")
-    assert len(found) == 4
+    assert len(found) == 3
     assert found[: len(before)] == before
     assert all(0 < evaluation["tau"] < 1 for evaluation in found)
     summary = json.loads((out / "history.json").read_text())["metrics"]["valid_acc"]
