@@ -21,7 +21,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from jahs.errors import InvalidArgument
 from jahs.schema import SOURCES
@@ -107,7 +107,7 @@ def collect(settings: CollectSettings) -> int:
     n_added = 0
     deadline = None if settings.minutes is None else time.monotonic() + settings.minutes * 60
     call = functools.partial(
-        _collect,
+        collect_run,
         settings.out.absolute(),
         chosen,
         by=uuid.uuid4().hex,
@@ -131,11 +131,6 @@ def collect(settings: CollectSettings) -> int:
                 progress.update(n_added, done.result, spent_s=done.spent_s)
     progress.close()
     return n_added
-
-
-def _collect(out: Path, chosen: Task, job: NamedRun, **more: Any) -> str | None:  # Any: arguments of `collect_run`
-    """Return a line about a run that was collected, None if another collector has it."""
-    return collect_run(out, chosen, *job, **more)[1]
 
 
 def _jobs(

@@ -44,7 +44,7 @@ from workshop.real_landscape import (
     known,
     read_cell_accuracies,
 )
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_agreement
 
 _SEEDS: Final = (0, 1)
 _N_RESAMPLES: Final = 2000
@@ -95,21 +95,19 @@ def seed_agreement(measured: Table) -> dict[str, float | None]:
 
     All but the number of configs is null where fewer than two configs finished with both seeds.
     """
-    found: dict[int, dict[int, float]] = {}
     finished = take(measured, measured["status"] == "finished")
-    columns = (finished[key].tolist() for key in ("config_id", "seed", "valid_acc"))
-    for identity, seed, accuracy in zip(*columns, strict=True):
-        found.setdefault(identity, {})[seed] = accuracy
-    pairs = np.array([[two[s] for s in _SEEDS] for two in found.values() if set(_SEEDS) <= set(two)])
-    if len(pairs) < 2:
-        return {"n_configs": len(pairs), **dict.fromkeys(("tau", "tau_low", "tau_high", "mean_abs_difference"))}
-    (tau,) = bootstrap_estimates(lambda at: kendall_tau(*pairs[at].T), len(pairs), level=0.95, n_resamples=_N_RESAMPLES)
+    one, other = (take(finished, finished["seed"] == seed) for seed in _SEEDS)
+    both, at_one, at_other = np.intersect1d(one["config_id"], other["config_id"], return_indices=True)
+    if len(both) < 2:
+        return {"n_configs": len(both), **dict.fromkeys(("tau", "tau_low", "tau_high", "mean_abs_difference"))}
+    x, y = one["valid_acc"][at_one], other["valid_acc"][at_other]
+    tau = bootstrap_agreement(kendall_tau, x, y, n_resamples=_N_RESAMPLES)
     return {
-        "n_configs": len(pairs),
+        "n_configs": len(both),
         "tau": known(tau.value),
         "tau_low": known(tau.low),
         "tau_high": known(tau.high),
-        "mean_abs_difference": float(np.abs(pairs[:, 0] - pairs[:, 1]).mean()),
+        "mean_abs_difference": float(np.abs(x - y).mean()),
     }
 
 

@@ -31,7 +31,7 @@ from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config, config_id
 from jahs.tasks.definitions import Task
 from pipeline.command import runs_parser
-from pipeline.data import ImageSet, load_images
+from pipeline.data import ImageSet
 from pipeline.one_core import one_core
 from pipeline.probe import Probe
 from pipeline.protocol import shared_protocol, trained_task
@@ -113,9 +113,9 @@ def proxy_folder(
     todo = _todo(take(configs, is_wanted), read_proxies(folder), settings.n_seeds)
     if not todo:
         return 0
-    load_images(of_task, data_dir=settings.data_dir, resolutions=(1.0,))  # refuse missing images here, not in workers
-    limit_s = None if settings.minutes is None else settings.minutes * 60
     data_dir = settings.data_dir and settings.data_dir.absolute()
+    images_of(of_task, data_dir)  # refuse missing images here, not in workers
+    limit_s = None if settings.minutes is None else settings.minutes * 60
     call = functools.partial(_score_job, of_task=of_task, data_dir=data_dir)
     progress, n_done = Progress(len(todo), "proxies", limit_s=limit_s), 0
     try:

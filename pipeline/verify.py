@@ -14,6 +14,7 @@ from jahs.files.runs import (
     TIMES,
     committed_faults,
     each_run_once,
+    first_rows,
     last_rows,
     profile_of_visits,
     read_configs,
@@ -206,10 +207,8 @@ def _ending_faults(run: Table, chosen: Task) -> list[str]:
 
 def each_run(runs: Table) -> list[Table]:
     """Split a table that is sorted by config and seed into runs."""
-    if not len(runs["epoch"]):
-        return []
-    starts = np.flatnonzero(np.append(True, (np.diff(runs["config_id"]) != 0) | (np.diff(runs["seed"]) != 0)))
-    stops = [*starts[1:], len(runs["epoch"])]
+    starts = first_rows(runs)
+    stops = np.append(starts, len(runs["epoch"]))[1:]
     return [{name: values[a:b] for name, values in runs.items()} for a, b in zip(starts, stops, strict=True)]
 
 

@@ -27,18 +27,14 @@ NamedRun: TypeAlias = tuple[Named, int]
 def collect_run(
     out: Path,
     chosen: Task,
-    named: Named,
-    seed: int,
+    job: NamedRun,
     *,
     by: str,
     device: str = "cpu",
     data_dir: Path | None = None,
     checkpoint: Path | None = None,
-) -> tuple[NamedRun, str | None]:
-    """Train config `named` with `seed` and make it durable.
-
-    Returns:
-        The run's name, and a line about it; None if another process has it.
+) -> str | None:
+    """Train a config with a seed and make the run durable; return a line about it, None if another process has it.
 
     Args:
         chosen: the task itself, since another process need not know its name.
@@ -48,14 +44,15 @@ def collect_run(
     Raises:
         OutOfSpace: the disk is full; nothing of the run was left behind.
     """
+    named, seed = job
     folder = RunsFolder(out)
     with folder.claim(named, seed) as is_ours:
         if not is_ours:
-            return (named, seed), None
+            return None
         config = folder.config(named)
         if folder.is_recorded(named, seed, config_id(config)):
             line = f"config {named} seed {seed} recorded by a worker that was lost"
-            return (named, seed), line if folder.is_recorded_by(by, named, seed) else None
+            return line if folder.is_recorded_by(by, named, seed) else None
         started = time.monotonic()
         run = train(
             config,
@@ -66,10 +63,10 @@ def collect_run(
             checkpoint=checkpoint,
         )
         if not folder.write_run(named, seed, run_table(run, config_id(config), seed, chosen, device), by=by):
-            return (named, seed), None
+            return None
         seconds = time.monotonic() - started
     accuracy = run.epochs[-1][EPOCH_FIELDS.index("valid_acc")]
-    return (named, seed), f"config {named} seed {seed} {run.status} valid_acc={accuracy:.1f} {seconds:.0f}s"
+    return f"config {named} seed {seed} {run.status} valid_acc={accuracy:.1f} {seconds:.0f}s"
 
 
 @functools.lru_cache(maxsize=1)

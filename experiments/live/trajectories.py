@@ -107,11 +107,10 @@ class TrainedWorld(SurrogateWorld):
     def _train(self, named: Named, identity: int, seed: int) -> Table | None:
         """Train to the last epoch, or wait a moment for the process that does."""
         checkpoint = self._checkpoint(identity, seed)
-        _, line = collect_run(
+        line = collect_run(
             self._runs.path,
             self.task,
-            named,
-            seed,
+            (named, seed),
             by=self._by,
             device=self._device,
             data_dir=self._data_dir,

@@ -67,7 +67,6 @@ def test_cells_are_scored_piece_by_piece_and_compared(table, tmp_path, monkeypat
 
     monkeypatch.setattr("experiments.nasbench201.summary", functools.partial(summary, n_resamples=2))
     monkeypatch.setattr(proxies_module, "score_config", score)
-    monkeypatch.setattr(proxies_module, "load_images", lambda *_, **__: None)
     monkeypatch.setattr(proxies_module, "images_of", lambda *_: {1.0: None})
     out = tmp_path / "cells"
     command = ["--accuracies", str(table), "--out", str(out), "--workers", "1", "--seeds", "2"]
