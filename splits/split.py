@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidArgument, OutOfSpace
-from jahs.files.atomic import write_beside
+from jahs.errors import CorruptFile
 from jahs.files.hashing import digest_facts
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.schema import SPLIT_PARTS
 from splits.recorded import hex_id
+from workshop.folders import write_text
 
 _KEYS: Final = ("assignments", "counts", "digest", "extends", "protocol", "seed", "task")
 _HEX_ID: Final = re.compile(r"[0-9a-f]{16}")
@@ -80,13 +79,7 @@ def write_split(path: Path, split: Split) -> None:
         OutOfSpace: the disk is full.
         InvalidArgument: there is no such folder, or nothing may be written there.
     """
-    try:
-        with write_beside(path) as beside:
-            beside.write_text(split_text(split), encoding="utf-8")
-    except OSError as err:
-        if err.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise OutOfSpace(f"{path} could not be written: the disk is full; free some space and try again") from err
-        raise InvalidArgument(f"{path} cannot be written: {err.strerror}; name a file in a folder that can") from err
+    write_text(path, split_text(split))
 
 
 def split_text(split: Split) -> str:

@@ -11,8 +11,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Final
 
-from jahs.errors import InvalidArgument
-from jahs.files.atomic import write_beside
+from jahs.errors import InvalidArgument, JahsError
+from jahs.files.atomic import out_of_space, write_beside
 
 _PACKAGES: Final = ("jahs", "numpy", "scikit-learn", "scipy", "xgboost")
 
@@ -21,9 +21,10 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all.
 
     Raises:
+        OutOfSpace: the disk is full.
         InvalidArgument: it cannot be written there.
     """
-    with writing(path), write_beside(path) as beside:
+    with writing(path), out_of_space(path), write_beside(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
 
@@ -36,6 +37,8 @@ def writing(path: Path) -> Iterator[None]:
     """
     try:
         yield
+    except JahsError:  # some are an OSError, too
+        raise
     except OSError as err:
         raise InvalidArgument(f"{path} cannot be written: {err.strerror or err}; choose another folder") from err
 
