@@ -34,7 +34,7 @@ from surrogate.command import add_release_flags, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part, unmeasured
 from surrogate.release import check_numbers, make_release
-from surrogate.tune import default_settings, tune_all, what_is_searched
+from surrogate.tune import tune_all, what_is_searched
 from workshop.command import run_command
 from workshop.folders import write_text
 
@@ -123,15 +123,7 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
         _log.info("there are no validation rows, so nothing is searched")
         return
     distilled = settings.distilled or 0
-    of_what = {
-        metric: what_is_searched(
-            metric,
-            measured,
-            split,
-            default=default_settings(metric, n_trees=settings.trees, distilled=distilled),
-        )
-        for metric in metrics
-    }
+    of_what = {m: what_is_searched(m, measured, split, n_trees=settings.trees, distilled=distilled) for m in metrics}
     folder = settings.searches / f"{measured.task.name}-{digest_measurements(measured)}-{digest_facts(of_what)}"
     tune_all(
         measured,

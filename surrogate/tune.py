@@ -14,14 +14,14 @@ import logging
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from jahs.comparison.summaries import number_text
-from jahs.errors import CorruptFile, InvalidArgument, JahsError
+from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.models.features import FEATURES_VERSION
 from jahs.tasks.definitions import Task
@@ -31,12 +31,12 @@ from splits.split import Split
 from surrogate.command import add_distilled, add_fewest, add_workers, check_integers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import FEWEST, Facts, Rows, training_rows
-from surrogate.judging.sizing import sizes, smallest
+from surrogate.judging.agreement import agreement
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import default_features, fit_surrogate
 from surrogate.models.search import Range, Searched, alone, evaluated, search
 from workshop.command import run_command
-from workshop.folders import write_text
+from workshop.folders import write_text, writing
 from workshop.jobs import in_processes
 from workshop.ranks import kendall_tau
 
@@ -51,8 +51,22 @@ FORESTS: Final[Searched] = {
 """The paper's search space."""
 
 _OPTIMIZER: Final = "pibo"  # Bayesian optimisation with priors, as in the paper
+_TOLERANCE: Final = 0.002  # the most validation tau that a smaller forest may lose against the best
+_TOLERANCE_R2: Final = 0.01
+_TREES: Final = (50, 100, 150, 200, 300, 400, 500)
+_DEPTHS: Final = (4, 5, 6, 8, 10)
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """A forest's settings, its nodes, and its validation tau and R2; None where they are not defined."""
+
+    settings: ForestSettings
+    n_nodes: int
+    tau: float | None
+    r2: float | None
 
 
 def tune_all(
@@ -84,7 +98,6 @@ def tune_all(
         CorruptFile: its history cannot be read.
     """
     check_integers({"evaluations": evaluations, "workers": workers}, evaluations=1, workers=1)
-    defaults = {metric: default_settings(metric, n_trees=n_trees, distilled=distilled) for metric in metrics}
     parts = training_rows(metrics, measured, split, fewest=fewest)
     for metric, rows in parts.items():
         if not len(rows["valid"]):
@@ -93,34 +106,22 @@ def tune_all(
     for metric, rows in parts.items():
         if done := len(evaluated(out / metric)):
             _log.info("%s: going on after %d/%d evaluations", metric, done, evaluations)
-        facts = what_is_searched(metric, measured, split, default=defaults[metric])
-        how = {"evaluations": evaluations, "default": defaults[metric]}
-        calls.append({"folder": out / metric, "parts": rows, "of_task": measured.task, "facts": facts, **how})
-    try:
-        with alone(out):
-            found = _found_before(out, of_data)
-            found |= zip(parts, in_processes(search_metric, calls, workers=workers), strict=True)
-            write_text(out / "history.json", sealed_text({**of_data, "metrics": found}))
-            chosen = {metric: summary["chosen"]["settings"] for metric, summary in found.items()}
-            write_text(out / "params.json", sealed_text({"metrics": chosen}))
-    except OSError as err:
-        if isinstance(err, JahsError):
-            raise
-        raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
+        facts = what_is_searched(metric, measured, split, n_trees=n_trees, distilled=distilled)
+        how = {"of_task": measured.task, "evaluations": evaluations}
+        calls.append({"folder": out / metric, "parts": rows, "facts": facts, **how})
+    with writing(out), alone(out):
+        found = _found_before(out, of_data)
+        found |= zip(parts, in_processes(search_metric, calls, workers=workers), strict=True)
+        write_text(out / "history.json", sealed_text({**of_data, "metrics": found}))
+        chosen = {metric: summary["chosen"]["settings"] for metric, summary in found.items()}
+        write_text(out / "params.json", sealed_text({"metrics": chosen}))
     return found
 
 
-def search_metric(
-    folder: Path,
-    facts: Mapping[str, object],
-    parts: Mapping[str, Rows],
-    of_task: Task,
-    *,
-    evaluations: int,
-    default: ForestSettings,
-) -> Facts:
+def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task: Task, *, evaluations: int) -> Facts:
     """Search one metric's settings, and return its part of the history; `facts` are those of `what_is_searched`."""
-    metric = str(facts["metric"])
+    metric = facts["metric"]
+    default = ForestSettings(n_trees=facts["n_trees"], n_distilled=facts["n_distilled"])
 
     def score(point: Mapping[str, Any]) -> float:  # Any: NePS's values
         return validation_tau(metric, of_task, parts, settings_of(point, default))
@@ -164,9 +165,35 @@ def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settin
     return kendall_tau(fitted.measured(valid), fitted.predict(valid.X))
 
 
-def default_settings(metric: str, *, n_trees: int, distilled: int) -> ForestSettings:
-    """Return the settings that a metric's search starts from."""
-    return ForestSettings(n_trees=n_trees, n_distilled=distilled if metric in ACCURACIES else 0)
+def sizes(metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSettings) -> list[Size]:
+    """Measure forests of the best settings' depth and of smaller ones, each cut short at several numbers of trees."""
+    found = []
+    valid = parts["valid"]
+    for depth in sorted({best.max_depth, *(depth for depth in _DEPTHS if depth < best.max_depth)}):
+        settings = replace(best, max_depth=depth)
+        fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings)
+        nodes = [text.count("\n") for text in fitted.booster.get_dump()]
+        for n_trees in sorted({best.n_trees, *(n for n in _TREES if n < best.n_trees)}):
+            scores = agreement(metric, fitted.measured(valid), fitted.predict(valid.X, n_trees=n_trees))
+            cut = replace(settings, n_trees=n_trees)
+            found.append(Size(settings=cut, n_nodes=sum(nodes[:n_trees]), tau=scores["tau"], r2=scores["r2"]))
+    return found
+
+
+def smallest(found: Sequence[Size]) -> Size:
+    """Return the forest with the fewest nodes and practically the best scores; the largest if no tau is defined.
+
+    Tau alone is not enough: a few trees with a small learning rate may rank well and still be far from the values. So
+    of those whose R2 is within 0.01 of the best, it is the smallest whose tau is within 0.002 of the best.
+    """
+    known = [(size.tau, size.r2, size) for size in found if size.tau is not None and size.r2 is not None]
+    if not known:
+        return max(found, key=lambda size: size.n_nodes)
+    enough_r2 = max(r2 for _, r2, _ in known) - _TOLERANCE_R2
+    near = [(tau, size) for tau, r2, size in known if r2 >= enough_r2]
+    enough = max(tau for tau, _ in near) - _TOLERANCE
+    good = [(size.n_nodes, -tau, size) for tau, size in near if tau >= enough]
+    return min(good, key=lambda entry: entry[:2])[2]
 
 
 def settings_of(proposed: Mapping[str, Any], default: ForestSettings) -> ForestSettings:  # Any: NePS's values
@@ -209,10 +236,9 @@ def data_of(measured: Measurements, split: Split) -> dict[str, object]:
     }
 
 
-def what_is_searched(
-    metric: str, measured: Measurements, split: Split, *, default: ForestSettings
-) -> dict[str, object]:
+def what_is_searched(metric: str, measured: Measurements, split: Split, *, n_trees: int, distilled: int) -> Facts:
     """Return the facts that identify a metric's search, without its rows; see `surrogate.models.search`."""
+    default = ForestSettings(n_trees=n_trees, n_distilled=distilled if metric in ACCURACIES else 0)
     return {
         "metric": metric,
         "task": recorded_as(measured.task),

@@ -20,10 +20,9 @@ from jahs.files.atomic import hold
 from surrogate import tune
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part
-from surrogate.judging.sizing import Size, sizes, smallest
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.search import evaluated, search
-from surrogate.tune import FORESTS, settings_of, validation_tau
+from surrogate.tune import FORESTS, Size, settings_of, sizes, smallest, validation_tau
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
 
 ROOT = Path(__file__).resolve().parents[2]
