@@ -34,14 +34,13 @@ from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
 from surrogate.data.rows import Facts, Rows, assemble, by_part, join_rows
-from surrogate.judging.agreement import score_rows
+from surrogate.judging.agreement import MAIN_CUTS, score_model
 from surrogate.judging.uncertainty import uncertainty_facts
 from surrogate.models.lightgbm import fit_lightgbm, pack_lightgbm, predict_lightgbm
 from surrogate.models.model import Surrogate
 from surrogate.models.refits import N_REFITS, fit_refits, pack_refits, refit_settings, refit_share
 
 _log = logging.getLogger(__name__)
-_SCORED: Final = ("all", "last epoch", "best tenth")
 _UNSCALED: Final = "there is no noise model, so intervals cannot be calibrated"
 FIRST: Final = "0.1.0"
 _NUMBER: Final = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
@@ -140,8 +139,8 @@ def lightgbm_of(
         boosters[metric] = fit_lightgbm(join_rows([of["train"], of["valid"]]), refitted[metric])
         if len(test := of["test"]):
             predicted = predict_lightgbm(fit_lightgbm(of["train"], fitted[metric]), test.X, fitted[metric])
-            scored = score_rows(metric, test, predicted, test.take(np.zeros(len(test), np.bool_)))
-            quality[metric] = {name: scored[name]["model"] for name in _SCORED if name in scored}
+            scored = score_model(metric, test, predicted)
+            quality[metric] = {name: scored[name] for name in MAIN_CUTS if name in scored}
     models, forests = pack_lightgbm(boosters, refitted)
     return models, forests, {"test": quality}
 

@@ -181,11 +181,9 @@ def unmeasured(measured: Measurements, split: Split) -> dict[str, str]:
 
 def diverged_runs(measured: Measurements, split: Split) -> dict[str, int]:
     """Return the number of diverged runs in each part."""
-    is_diverged = measured.runs["status"] == "diverged"
-    ids, seeds = measured.runs["config_id"][is_diverged], measured.runs["seed"][is_diverged]
-    runs = sorted({*zip(ids.tolist(), seeds.tolist(), strict=True)})
-    parts = split.parts_of(np.array([i for i, _ in runs], dtype=np.uint64))
-    return {name: int((parts == number).sum()) for number, name in enumerate(("train", "valid", "test"))}
+    runs = last_rows(sorted_runs(measured.runs))
+    parts = split.parts_of(runs["config_id"][runs["status"] == "diverged"])
+    return {name: int((parts == number).sum()) for number, name in enumerate(SPLIT_PARTS)}
 
 
 def group_numbers(X: NDArray[np.float32]) -> NDArray[np.int64]:

@@ -27,6 +27,9 @@ Scores: TypeAlias = dict[str, float | int | None]
 SPARSE: Final = 0.001
 """The sparse tau rounds predictions to this: 0.1 points of accuracy, or 0.1 % of a time."""
 
+MAIN_CUTS: Final = ("all", "last epoch", "best tenth")
+"""The cuts that models are compared by; metrics without epochs have no last one."""
+
 _FEWEST: Final = 3
 _N_BINS: Final = 10
 _N_RESAMPLES: Final = 200
@@ -130,17 +133,18 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
     Returns:
         For each cut its "model" and its "ceiling".
     """
+    of_repeats, nothing = dict(_cuts(metric, repeats)), np.zeros(len(repeats), np.bool_)
+    return {
+        name: {"model": scores, "ceiling": ceiling(metric, repeats, of_repeats.get(name, nothing))}
+        for name, scores in score_model(metric, rows, predicted).items()
+    }
+
+
+def score_model(metric: str, rows: Rows, predicted: _Floats) -> dict[str, Scores]:
+    """Return the scores of a model in every cut, as `score_rows` without ceilings."""
     is_first = first_seed(rows)
-    cuts = dict(_cuts(metric, rows))
-    of_repeats = dict(_cuts(metric, repeats))
-    scored = {}
-    for name, is_in in cuts.items():
-        chosen = is_in & is_first
-        scored[name] = {
-            "model": agreement(metric, rows.y[chosen], predicted[chosen]),
-            "ceiling": ceiling(metric, repeats, of_repeats.get(name, np.zeros(len(repeats), np.bool_))),
-        }
-    return scored
+    chosen = {name: is_in & is_first for name, is_in in _cuts(metric, rows)}
+    return {name: agreement(metric, rows.y[at], predicted[at]) for name, at in chosen.items()}
 
 
 def calibration(rows: Rows, predicted: _Floats) -> list[Scores]:
@@ -191,17 +195,13 @@ def within_groups(rows: Rows, predicted: _Floats) -> float | None:
 
 
 def tau_interval(rows: Rows, predicted: _Floats, *, seed: int) -> tuple[float, float] | None:
-    """Return a 90 % bootstrap interval of Kendall's tau, resampling configs with all their rows; None if undefined."""
+    """Return a 90 % bootstrap interval of Kendall's tau over rows, one of each config; None if it is not defined."""
     if not len(rows):
         return None
-    _, place = np.unique(rows.config_id, return_inverse=True)
-    members = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
-
-    def tau(drawn: NDArray[np.int64]) -> float:
-        at = np.concatenate([members[i] for i in drawn])
-        return kendall_tau(rows.y[at], predicted[at])
-
-    low, high = bootstrap_interval(tau, len(members), level=0.9, n_resamples=_N_RESAMPLES, seed=seed).tolist()
+    found = bootstrap_interval(
+        lambda at: kendall_tau(rows.y[at], predicted[at]), len(rows), level=0.9, n_resamples=_N_RESAMPLES, seed=seed
+    )
+    low, high = found.tolist()
     return None if math.isnan(low) else (low, high)
 
 

@@ -230,14 +230,17 @@ def summary(parts: Sequence[Held]) -> list[Facts]:
             for epochs, is_in in (("all", np.ones(len(ids), np.bool_)), ("last", is_last)):
                 if not is_in.any() or (metric == "runtime" and epochs == "all"):
                     continue
-                _, place, counts = np.unique(ids[is_in], return_inverse=True, return_counts=True)
-                share = float(np.mean(np.bincount(place.reshape(-1), weights=is_inside[is_in]) / counts))
-                low, high = share_interval(share, len(counts))
-                of_what = {"metric": metric, "kind": kind, "epochs": epochs}
-                sizes = {"n_configs": len(counts), "n_rows": int(is_in.sum())}
-                measured = {"share": share, "low": low, "high": high, "width": float(np.median(width[is_in]))}
-                found.append({**of_what, **sizes, **measured})
+                of_what = {"metric": metric, "kind": kind, "epochs": epochs, "n_rows": int(is_in.sum())}
+                found.append({**of_what, **share_inside(ids[is_in], is_inside[is_in], width[is_in])})
     return found
+
+
+def share_inside(config_id: NDArray[np.uint64], is_inside: NDArray[np.bool_], width: _Floats) -> Facts:
+    """Return the share of rows inside their interval, each config with equal weight, and the median width."""
+    _, place, counts = np.unique(config_id, return_inverse=True, return_counts=True)
+    share = float(np.mean(np.bincount(place.reshape(-1), weights=is_inside) / counts))
+    low, high = share_interval(share, len(counts))
+    return {"n_configs": len(counts), "share": share, "low": low, "high": high, "width": float(np.median(width))}
 
 
 def share_interval(share: float, n: int) -> tuple[float, float]:

@@ -7,6 +7,7 @@ training and validation part, and their scores on the same test rows are given a
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
@@ -14,13 +15,14 @@ from typing import Any, Final
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument
+from jahs.files.runs import last_rows, sorted_runs
 from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import METRICS
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
 from surrogate.data.rows import FEWEST, GROUP_VALUES, Facts, Rows, configs_by_group, diverged_runs, group_numbers
-from surrogate.judging.agreement import agreement, first_seed, score_rows, score_surrogate
+from surrogate.judging.agreement import MAIN_CUTS, agreement, first_seed, score_model, score_surrogate
 from surrogate.judging.curve import curve, predictions, sizes_for
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import Surrogate
@@ -41,33 +43,30 @@ REQUIRED: Final = (
 _FEWEST_TO_JUDGE: Final = 20
 _TRAIN_SHARE: Final = 0.7
 _DIGITS: Final = 6
-_REFITTED: Final = ("all", "last epoch", "best tenth")
 _QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MOST_POINTS: Final = 1000
 
 
 def data_facts(measured: Measurements, split: Split) -> Facts:
     """Return the counts of measurements, and their division into parts and fidelity groups."""
-    configs, runs = trained_configs(measured), measured.runs
+    configs, runs = trained_configs(measured), last_rows(sorted_runs(measured.runs))
     parts = split.parts_of(configs["config_id"])
-    pairs = np.unique(np.column_stack([runs["config_id"], runs["seed"].astype(np.uint64)]), axis=0)
-    n_seeds = np.unique(pairs[:, 0], return_counts=True)[1]
+    n_seeds = np.unique(runs["config_id"], return_counts=True)[1]
     groups = []
     for values in GROUP_VALUES:
         is_in = np.logical_and.reduce([configs[key] == value for key, value in values.items()])
         counts = np.bincount(parts[is_in], minlength=len(SPLIT_PARTS)).tolist()
         groups.append({**values, **dict(zip(SPLIT_PARTS, counts, strict=True))})
-    machines = runs["machine"][np.append(True, runs["epoch"][1:] <= runs["epoch"][:-1])]
     return {
         "configs": len(parts),
         "parts": split.counts,
-        "runs": len(pairs),
+        "runs": len(runs["seed"]),
         "repeated_configs": int((n_seeds > 1).sum()),
-        "rows": len(runs["epoch"]),
+        "rows": len(measured.runs["epoch"]),
         "profiled_configs": len(measured.profile["latency"]),
         "max_epoch": measured.task.max_epoch,
         "diverged_runs": diverged_runs(measured, split),
-        "machines": {name: int((machines == name).sum()) for name in sorted(set(machines.tolist()))},
+        "machines": dict(sorted(Counter(runs["machine"].tolist()).items())),
         "timing_machine": measured.timing_machine,
         "profile_machine": measured.profile_machine,
         "groups": groups,
@@ -100,8 +99,8 @@ def metric_facts(
     test = answered["test"]
     if len(test):
         facts["test"] = score_surrogate(fitted, test, repeats, seed=seed) | _pictures(fitted, test)
-        scored = score_rows(fitted.metric, test, refitted.predict(test.X), test.take(np.zeros(len(test), np.bool_)))
-        facts["refitted_test"] = {name: {"model": scored[name]["model"]} for name in _REFITTED if name in scored}
+        scored = score_model(fitted.metric, test, refitted.predict(test.X))
+        facts["refitted_test"] = {name: {"model": scored[name]} for name in MAIN_CUTS if name in scored}
     return facts
 
 

@@ -20,7 +20,7 @@ from jahs.queries.views import SIZES
 from jahs.schema import COLUMNS
 from surrogate.data.rows import Facts, Rows
 from surrogate.judging.agreement import first_seed
-from surrogate.judging.noise import share_interval
+from surrogate.judging.noise import share_inside
 from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau
 
@@ -51,21 +51,16 @@ def choose_scale(found: Uncertain, rows: Rows) -> float:
 
     def miss(scale: float) -> float:
         tried = dataclasses.replace(found, scale=np.array([[scale]]))
-        return sum(abs(covered(tried, rows, level)[0] - level) for level in LEVELS)
+        return sum(abs(float(covered(tried, rows, level)["share"]) - level) for level in LEVELS)
 
     return min(_SCALES, key=miss)
 
 
-def covered(
-    found: Uncertain, rows: Rows, level: float, is_in: NDArray[np.bool_] | None = None
-) -> tuple[float, int, float]:
-    """Return the share of rows inside their interval, of how many configs, and the median width of the intervals."""
+def covered(found: Uncertain, rows: Rows, level: float, is_in: NDArray[np.bool_] | slice = slice(None)) -> Facts:
+    """Return the share of rows, or of some of them, inside their interval, as `share_inside`."""
     low, high = (found.quantile(q, "total")[0] for q in ((1 - level) / 2, (1 + level) / 2))
-    chosen = np.ones(len(rows), np.bool_) if is_in is None else is_in
-    is_inside = ((rows.y >= low) & (rows.y <= high))[chosen]
-    _, place, counts = np.unique(rows.config_id[chosen], return_inverse=True, return_counts=True)
-    share = float(np.mean(np.bincount(place.reshape(-1), weights=is_inside) / counts))
-    return share, len(counts), float(np.median((high - low)[chosen]))
+    is_inside = (rows.y >= low) & (rows.y <= high)
+    return share_inside(rows.config_id[is_in], is_inside[is_in], (high - low)[is_in])
 
 
 def uncertainty_facts(
@@ -79,12 +74,7 @@ def uncertainty_facts(
         return facts
     found = uncertain_of(fitted, refits, test, noise, scale=scale)
     for cut, is_in in _cuts(test, found):
-        for level in LEVELS:
-            share, n, width = covered(found, test, level, is_in)
-            low, high = share_interval(share, n)
-            facts["coverage"].append(
-                {"cut": cut, "level": level, "n_configs": n, "share": share, "low": low, "high": high, "width": width}
-            )
+        facts["coverage"] += [{"cut": cut, "level": level, **covered(found, test, level, is_in)} for level in LEVELS]
     facts["scores"] = _scores(found, test)
     is_last = (test.epoch == test.epoch.max()) & first_seed(test)
     error = np.abs(found.mean[0] - test.y)[is_last]

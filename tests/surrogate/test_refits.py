@@ -104,8 +104,8 @@ def test_validation_chooses_the_scale_that_covers() -> None:
     assert scales[0] < scales[1]
     assert scales[1] > 1
     found = replace(found, scale=np.array([[scales[1]]]))
-    assert covered(found, valid, 0.9)[0] == pytest.approx(0.9, abs=0.05)
-    assert 0 <= covered(found, valid, LEVELS[0])[0] <= covered(found, valid, LEVELS[-1])[0] <= 1
+    assert covered(found, valid, 0.9)["share"] == pytest.approx(0.9, abs=0.05)
+    assert 0 <= covered(found, valid, LEVELS[0])["share"] <= covered(found, valid, LEVELS[-1])["share"] <= 1
     assert choose_scale(found, valid.take(np.zeros(0, np.intp))) == 1.0
 
 
