@@ -39,6 +39,7 @@ from surrogate.models.optima import MAIN
 from surrogate.models.teacher import Drawn, teach
 from workshop.command import run_command
 from workshop.folders import commit, write_text
+from workshop.pages.markdown import table_text
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_estimates
 
@@ -50,6 +51,7 @@ _FEWEST_FULL: Final = 20
 _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 _PRESENT: Final = "forest"
 _SHOWN: Final = ("Gaussian process", "teacher")  # for comparison: they answer too slowly to ship
+_DISTILLED: Final = (5_000, 20_000)
 _HEADS: Final = (
     "fit",
     "tau, whole space",
@@ -65,39 +67,28 @@ _HEADS: Final = (
 
 _log = logging.getLogger(__name__)
 _Floats = NDArray[np.float64]
-_Fit = Callable[[Rows, Rows, Measurements, ForestSettings], _Floats]
 
 
-def _distilled(n: int) -> _Fit:
-    def fit(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> _Floats:
-        own = replace(settings, n_distilled=n)
-        return fit_surrogate(MAIN, train, measured.task, settings=own).predict(out.X)
-
-    return fit
-
-
-def _taught(*, has_forest: bool) -> _Fit:
-    """Return the predictions of the teacher, or of its process alone."""
-
-    def fit(train: Rows, out: Rows, measured: Measurements, _: ForestSettings) -> _Floats:
-        features = default_features(MAIN)
-        transform = fit_transform(MAIN, train.y)
-        build = FeatureBuilder(features, measured.task).build
-        teacher = teach(train, build(train.X), transform.forward(train.y), measured.task, features)
-        F = build(out.X)
-        last = Drawn(F_last=F, epochs=out.epoch[:, None], F=F)
-        return transform.inverse(teacher.predict(last) if has_forest else teacher.curves.predict(F)[:, -1])
-
-    return fit
+def fit_all(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> dict[str, _Floats]:
+    """Return what every fit to `train` predicts for `out`, the plain forest first."""
+    features, transform = default_features(MAIN), fit_transform(MAIN, train.y)
+    build = FeatureBuilder(features, measured.task).build
+    teacher = teach(train, build(train.X), transform.forward(train.y), measured.task, features)
+    F = build(out.X)
+    taught = (teacher.curves.predict(F)[:, -1], teacher.predict(Drawn(F_last=F, epochs=out.epoch[:, None], F=F)))
+    return {
+        _PRESENT: fit_forest(train, out, measured, settings),
+        **{name: transform.inverse(values) for name, values in zip(_SHOWN, taught, strict=True)},
+        **{f"{n:,} distilled": fit_forest(train, out, measured, settings, n_distilled=n) for n in _DISTILLED},
+    }
 
 
-FITS: Final[Mapping[str, _Fit]] = {
-    _PRESENT: _distilled(0),
-    _SHOWN[0]: _taught(has_forest=False),
-    _SHOWN[1]: _taught(has_forest=True),
-    "5,000 distilled": _distilled(5_000),
-    "20,000 distilled": _distilled(20_000),
-}
+def fit_forest(
+    train: Rows, out: Rows, measured: Measurements, settings: ForestSettings, *, n_distilled: int = 0
+) -> _Floats:
+    """Return what a forest that learns from the teacher for so many drawn configs predicts."""
+    own = replace(settings, n_distilled=n_distilled)
+    return fit_surrogate(MAIN, train, measured.task, settings=own).predict(out.X)
 
 
 def compare_fits(
@@ -105,26 +96,25 @@ def compare_fits(
     split: Split,
     *,
     settings: ForestSettings = _SETTINGS,
-    fits: Mapping[str, _Fit] | None = None,
+    fit: Callable[[Rows, Rows, Measurements, ForestSettings], Mapping[str, _Floats]] = fit_all,
     n_folds: int = 5,
 ) -> dict[str, Any]:  # Any: JSON
-    """Return the table of the fits, of which a plain forest is the first, and which one is chosen; None: of `FITS`.
+    """Return the table of the fits, of which a plain forest is the first, and which one is chosen.
 
     Raises:
         InvalidTable, InvalidArgument: there is nothing to fit, or too few configs.
     """
-    fits = FITS if fits is None else fits
     rows = development_rows(MAIN, measured, split)
     is_scored = (rows.epoch == measured.task.max_epoch) & first_seed(rows)
     scored = rows.take(is_scored)
-    predicted = {name: np.empty(len(scored)) for name in fits}
+    predicted: dict[str, _Floats] = {}
     fold = np.empty(len(scored), np.int64)
     for number, is_out in enumerate(held_out_rows(measured, rows, n_folds, seed=0)):
         train, out = rows.take(~is_out), rows.take(is_out & is_scored)
         _log.info("fold %d/%d", number + 1, n_folds)
         fold[is_out[is_scored]] = number
-        for name, fit in fits.items():
-            predicted[name][is_out[is_scored]] = fit(train, out, measured, settings)
+        for name, values in fit(train, out, measured, settings).items():
+            predicted.setdefault(name, np.empty(len(scored)))[is_out[is_scored]] = values
     chosen = _choose(scored, predicted)
     nested = np.empty(len(scored))
     for number in range(n_folds):
@@ -223,15 +213,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = compare_fits(*read_with_split(given.runs, given.split), settings=settings, n_folds=given.folds)
         if given.out:
             write_text(given.out, sealed_text(found))
-        return f"{fits_text(found)}\n\n{found['n_configs']} configs, {given.folds} folds; {found['verdict']}"
+        table = table_text(found["columns"], found["rows"])
+        return f"{table}\n\n{found['n_configs']} configs, {given.folds} folds; {found['verdict']}"
 
     return run_command("surrogate.top_fits", work)
-
-
-def fits_text(found: Mapping[str, Any]) -> str:  # Any: JSON
-    """Return the table as Markdown."""
-    lines = [found["columns"], ["---"] * len(found["columns"]), *found["rows"]]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from surrogate import top_fits as command
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part
 from surrogate.models.boosting import ForestSettings
-from surrogate.top_fits import FITS, compare_fits, read_fits
+from surrogate.top_fits import compare_fits, fit_all, fit_forest, read_fits
 from tests.surrogate.landscape import measurements, split_of, write_folder
 
 MEASURED = measurements(10)
@@ -26,14 +26,22 @@ def truth(measured: Measurements) -> Mapping[int, float]:
     return dict(zip(rows.config_id[last].tolist(), rows.y[last].tolist(), strict=True))
 
 
+def beside_the_forest(name: str, predict: Callable[[Rows], np.ndarray]) -> Callable[..., dict[str, np.ndarray]]:
+    def fit(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> dict[str, np.ndarray]:
+        return {"forest": fit_forest(train, out, measured, settings), name: predict(out)}
+
+    return fit
+
+
 def test_a_better_fit_is_chosen_and_no_test_config_is_read() -> None:
     known, seen = truth(MEASURED), set()
 
-    def right(train: Rows, out: Rows, *_: object) -> np.ndarray:
+    def fit(train: Rows, out: Rows, *more: object) -> dict[str, np.ndarray]:
         seen.update(train.config_id.tolist(), out.config_id.tolist())
-        return np.array([known[one] for one in out.config_id.tolist()])
+        right = np.array([known[one] for one in out.config_id.tolist()])
+        return {"forest": fit_forest(train, out, *more), "right": right}
 
-    found = compare_fits(MEASURED, SPLIT, settings=QUICK, fits={"forest": FITS["forest"], "right": right})
+    found = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=fit)
     assert found["chosen"] == "right"
     assert found["verdict"] == "“right” is chosen"
     assert [row[0] for row in found["rows"]] == ["forest", "right", "chosen on the other folds"]
@@ -45,10 +53,10 @@ def test_a_better_fit_is_chosen_and_no_test_config_is_read() -> None:
 def test_what_answers_too_slowly_to_ship_is_shown_but_not_chosen() -> None:
     known = truth(MEASURED)
 
-    def right(_: Rows, out: Rows, *__: object) -> np.ndarray:
+    def right(out: Rows) -> np.ndarray:
         return np.array([known[one] for one in out.config_id.tolist()])
 
-    found = compare_fits(MEASURED, SPLIT, settings=QUICK, fits={"forest": FITS["forest"], "teacher": right})
+    found = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=beside_the_forest("teacher", right))
     assert (found["chosen"], found["rows"][1][-1]) == ("forest", "–")
 
 
@@ -56,22 +64,24 @@ def test_a_gain_at_the_top_that_costs_the_whole_space_is_not_chosen() -> None:
     known = truth(MEASURED)
     middle = float(np.median(list(known.values())))
 
-    def top_alone(_: Rows, out: Rows, *__: object) -> np.ndarray:
+    def top_alone(out: Rows) -> np.ndarray:
         values = np.array([known[one] for one in out.config_id.tolist()])
         return np.where(values > middle, values, 50.0)
 
-    found = compare_fits(MEASURED, SPLIT, settings=QUICK, fits={"forest": FITS["forest"], "top": top_alone})
+    found = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=beside_the_forest("top", top_alone))
     assert found["rows"][1][-1] == "no"
     assert (found["chosen"], found["verdict"]) == ("forest", "no fit is clearly better at the top")
 
 
-@pytest.mark.parametrize("name", [name for name in FITS if name != "20,000 distilled"])
-def test_every_fit_predicts_within_the_bounds(name: str) -> None:
+def test_every_fit_predicts_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "_DISTILLED", (5_000,))
     parts = by_part(assemble("valid_acc", MEASURED), SPLIT)
-    predicted = FITS[name](parts["train"], parts["valid"], MEASURED, QUICK)
-    assert predicted.shape == parts["valid"].y.shape
-    assert (predicted >= 0).all()
-    assert (predicted <= 100).all()
+    predicted = fit_all(parts["train"], parts["valid"], MEASURED, QUICK)
+    assert [*predicted] == ["forest", "Gaussian process", "teacher", "5,000 distilled"]
+    for values in predicted.values():
+        assert values.shape == parts["valid"].y.shape
+        assert (values >= 0).all()
+        assert (values <= 100).all()
 
 
 def test_the_command_writes_what_is_read_back(
@@ -79,11 +89,11 @@ def test_the_command_writes_what_is_read_back(
 ) -> None:
     runs = write_folder(tmp_path / "runs", MEASURED)
     monkeypatch.setattr(command, "_SETTINGS", QUICK)
-    monkeypatch.setattr(command, "FITS", {name: FITS[name] for name in ("forest", "teacher")})
+    monkeypatch.setattr(command, "_DISTILLED", ())
     arguments = [str(runs), "--split", str(runs / "split.json"), "--out", str(tmp_path / "fits.json")]
     assert command.main(arguments) == 0
     shown = capsys.readouterr().out
     found = read_fits(tmp_path / "fits.json")
     assert "| forest |" in shown
     assert found["verdict"] in shown
-    assert len(found["rows"]) == 3
+    assert len(found["rows"]) == 4
