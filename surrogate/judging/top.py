@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jahs.files.tables import rows_of
 from jahs.schema import SOURCES
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import FEWEST_TO_FIT, GROUP_VALUES, Rows, group_numbers
@@ -178,24 +179,22 @@ def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) 
     groups = group_numbers(rows.X)
     at = {(int(base), int(group)): i for i, (base, group) in enumerate(zip(bases, groups, strict=True))}
     names = ("measured", "predicted", "difference")
-    paired = {
-        (a, b): [
-            (at[base, a], at[base, b]) for base in np.unique(bases).tolist() if {(base, a), (base, b)} <= at.keys()
-        ]
+    pairs = [
+        [(at[base, a], at[base, b]) for base in np.unique(bases).tolist() if {(base, a), (base, b)} <= at.keys()]
         for a, b in combinations(np.unique(groups).tolist(), 2)
-    }
-    paired = {pair: members for pair, members in paired.items() if len(members) >= FEWEST}
+    ]
+    paired = [np.array(members) for members in pairs if len(members) >= FEWEST]  # (n_shared, 2) row numbers
     if not paired:
         return dict.fromkeys(names, not_measured(f"no two sizes share {FEWEST} configs; propose and train `paired`"))
-    known = np.unique(bases[np.array([i for members in paired.values() for two in members for i in two])])
+    known = np.unique(bases[np.concatenate(paired)])
 
     def correlate(drawn: NDArray[np.intp]) -> _Floats:
-        weight = dict(zip(known.tolist(), np.bincount(drawn, minlength=len(known)).tolist(), strict=True))
+        n_drawn = np.bincount(drawn, minlength=len(known))
         means = []
-        for members in paired.values():
-            rows_of = np.array([two for two in members for _ in range(weight[int(bases[two[0]])])]).reshape(-1, 2)
-            if len(rows_of) > 2:
-                means.append([spearman(values[rows_of[:, 0]], values[rows_of[:, 1]]) for values in (rows.y, predicted)])
+        for members in paired:
+            a, b = np.repeat(members, n_drawn[np.searchsorted(known, bases[members[:, 0]])], axis=0).T
+            if len(a) > 2:
+                means.append([spearman(values[a], values[b]) for values in (rows.y, predicted)])
         both = np.nanmean(np.array(means), axis=0)
         return np.array([*both, both[1] - both[0]])
 
@@ -226,10 +225,9 @@ def leave_sources_out(
     """
     if "source" not in measured.configs or len(np.unique(measured.configs["source"])) < 2:
         return []
-    of_config = dict(zip(measured.configs["config_id"].tolist(), measured.configs["source"].tolist(), strict=True))
     train, test = parts["train"], parts["test"]
     test = test.take((test.epoch == measured.task.max_epoch) & first_seed(test))
-    trained, tested = (np.array([of_config[one] for one in rows.config_id.tolist()]) for rows in (train, test))
+    trained, tested = (rows_of(measured.configs, rows.config_id)["source"] for rows in (train, test))
     fitted = fit_surrogate(metric, train, measured.task, settings=settings)
     found = []
     for source in SOURCES:

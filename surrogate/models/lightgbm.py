@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jahs.adapters.importing import import_tool
 from jahs.models.features import FeatureBuilder
-from jahs.models.forest import Forest, forest_from_xgboost
+from jahs.models.forest import Forest, forest_from_xgboost, open_engine
 from jahs.release import MetricModel, Models, Pack
 from surrogate.data.rows import Rows
 from surrogate.models.model import Surrogate
@@ -47,8 +47,6 @@ def fit_lightgbm(rows: Rows, first: Surrogate) -> Any:  # Any: LightGBM's types 
 
 def predict_lightgbm(booster: Any, X: NDArray[np.float32], first: Surrogate) -> NDArray[np.float64]:
     """Return the answers of the flat forest of a booster for encoded rows, by the numpy engine."""
-    from jahs.models.forest import open_engine
-
     engine = open_engine(forest_from_lightgbm([booster.dump_model()]), "numpy")
     return first.transform.inverse(engine.predict(FeatureBuilder(first.features, first.task).build(X))[:, 0])
 
