@@ -35,7 +35,7 @@ def k_folds(table: ConfigColumns, n_folds: int, *, seed: int) -> Iterator[tuple[
             f"n_folds={n_folds!r} must be an integer in 2..{n_families}: there are {n_families} configs that are not "
             "kin"
         )
-    _, first, label = _by_rank(table, family, seed=seed, purpose="folds")
+    first, label = _by_rank(table, family, seed=seed, purpose="folds")
     place = np.empty(len(first), dtype=np.int64)
     place[np.argsort(group[first], kind="stable")] = np.arange(len(first))  # group after group, by rank within each
     fold = (place % n_folds)[label]
@@ -49,7 +49,7 @@ def learning_curve_subsets(table: ConfigColumns, sizes: Sequence[int], *, seed: 
     long as none is used up. For the training part: kin may be in different subsets.
     """
     group = fidelity_groups(table)[0]
-    _, first, label = _by_rank(table, table["config_id"], seed=seed, purpose="subsets")
+    first, label = _by_rank(table, table["config_id"], seed=seed, purpose="subsets")
     turn = np.empty(len(first), dtype=np.int64)
     for number in np.unique(group[first]).tolist():
         members = np.flatnonzero(group[first] == number)
@@ -62,11 +62,11 @@ def learning_curve_subsets(table: ConfigColumns, sizes: Sequence[int], *, seed: 
 
 def _by_rank(
     table: ConfigColumns, unit: NDArray[np.generic], *, seed: int, purpose: str
-) -> tuple[NDArray[np.uint64], NDArray[np.intp], NDArray[np.intp]]:
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Order units (equal numbers in `unit`) by the rank of their smallest config_id.
 
     Returns:
-        The smallest id of each, one row of each, both (n_units,), and each row's unit as a position there, (n_rows,).
+        One row of each, (n_units,), and each row's unit as a position there, (n_rows,).
     """
     order = np.argsort(table["config_id"], kind="stable")
     _, first, label = np.unique(unit[order], return_index=True, return_inverse=True)
@@ -77,4 +77,4 @@ def _by_rank(
     position[by_rank] = np.arange(len(rows))
     of_row = np.empty(len(order), dtype=np.intp)
     of_row[order] = position[label.reshape(-1)]
-    return ids[by_rank], rows[by_rank], of_row
+    return rows[by_rank], of_row

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import ProtocolMismatch
-from jahs.schema import CONFIG_KEYS, FINAL_SOURCE
-from jahs.spaces.columns import Columns, config_ids, rows, validate_columns
+from jahs.schema import FINAL_SOURCE
+from jahs.spaces.columns import Columns, config_ids, rows
 from jahs.spaces.configs import Config
 from splits.final import UNIFORM, FinalTest, final_beside, final_path, write_final
 from splits.split import Split
@@ -64,7 +64,7 @@ def draw_final(measured: Measurements, split: Split, *, of_forest: ForestSetting
     for i, optimizer in enumerate(OPTIMIZERS):
         for j, model in enumerate(fitted):
             seed = int(np.random.SeedSequence([_SEED, i, j]).generate_state(1, np.uint32)[0] >> 1)
-            found, _ = best_found(
+            found = best_found(
                 asking(model), (optimizer,), n=n_each, evaluations=_EVALUATIONS, seed=seed, is_known=is_known
             )
             members += rows(found)
@@ -105,9 +105,8 @@ def freeze(runs: Path, split_file: Path, out: Path, *, params: Path | None = Non
         done = "is frozen"
     elif final.protocol != measured.protocol:
         raise ProtocolMismatch(f"{final_path(split_file)} is of protocol {final.protocol}, not {measured.protocol}")
-    columns = validate_columns({key: [config[key] for config in final.configs] for key in CONFIG_KEYS})
     facts = {"protocol": final.protocol, "release": "", "round": 0, "source": FINAL_SOURCE}
-    write_text(out, lines_of(columns, [final.seeds] * len(final.configs), facts))
+    write_text(out, lines_of(final.configs, [final.seeds] * len(final.configs), facts))
     counts = ", ".join(f"{count} {group}" for group, count in final.counts.items())
     return (
         f"{final_path(split_file)} {done}: {counts}; {out} lists them: python -m pipeline.collect --task "

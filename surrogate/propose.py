@@ -33,6 +33,7 @@ from jahs.files.tables import rows_of
 from jahs.release import Release, read_release
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns, Configs, config_ids, rows, validate_columns
+from jahs.spaces.configs import Config
 from splits.final import FinalTest, final_beside, is_final
 from splits.kinship import FIDELITY_KEYS
 from splits.split import Split
@@ -109,7 +110,7 @@ def propose(
         seeds[:_N_TWICE] = [_TWICE] * min(n_proposed, _N_TWICE)
     named = release.sha256 if release is not None and settings.source in _OF_RELEASE else ""
     facts = {"protocol": measured.protocol, "release": named, "round": settings.round, "source": settings.source}
-    return lines_of(proposed, seeds, facts)
+    return lines_of(rows(proposed), seeds, facts)
 
 
 def _configs(
@@ -129,18 +130,16 @@ def _configs(
     assert release is not None
     ask = answers_of(release)
     if settings.source == "best":
-        found, _ = best_found(ask, _SEARCHES, n=n, evaluations=_EVALUATIONS, seed=seed, is_known=known)
-        return found
+        return best_found(ask, _SEARCHES, n=n, evaluations=_EVALUATIONS, seed=seed, is_known=known)
     forest = settings_of(release)
     fits = leave_folds_out(MAIN, measured, split, n_folds=_N_FOLDS, seed=seed, settings=forest)
     return disagreed_on(ask, [asking(one) for one in fits], n=n, seed=seed, is_known=known)
 
 
-def lines_of(proposed: Columns, seeds: Sequence[Sequence[int]], facts: Mapping[str, object]) -> str:
+def lines_of(configs: Sequence[Config], seeds: Sequence[Sequence[int]], facts: Mapping[str, object]) -> str:
     """Return a list of configs as text, with the seeds of each; `facts` are on every line."""
     lines = [
-        json.dumps({"config": config, "seeds": list(of), **facts})
-        for config, of in zip(rows(proposed), seeds, strict=True)
+        json.dumps({"config": config, "seeds": list(of), **facts}) for config, of in zip(configs, seeds, strict=True)
     ]
     return "\n".join(lines) + "\n"
 

@@ -148,28 +148,25 @@ def full_size() -> Space:
 
 def best_found(
     ask: Ask, optimizers: Sequence[str], *, n: int, evaluations: int, seed: int, is_known: IsKnown
-) -> tuple[Columns, NDArray[np.float64]]:
-    """Return the best configs that several optimisers find at full size, the best first, and their predictions.
+) -> Columns:
+    """Return the best configs that several optimisers find at full size, the best first.
 
     Each has a cell that computes something else. TPE, which is slow, gets a tenth of the evaluations.
 
     Raises:
         InvalidArgument: fewer than `n` different cells were found.
     """
-    parts: list[Columns] = []
-    answers: list[NDArray[np.float64]] = []
+    found = []
     for number, optimizer in enumerate(optimizers):
         own = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint32)[0])
         n_own = max(1, evaluations // 10) if optimizer == "tpe" else evaluations
-        found, values = visit(ask, full_size(), optimizer, n=n_own, seed=own)
-        parts.append(found)
-        answers.append(values)
-    columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    values = np.concatenate(answers)
+        found.append(visit(ask, full_size(), optimizer, n=n_own, seed=own))
+    columns = {key: np.concatenate([visited[key] for visited, _ in found]) for key in found[0][0]}
+    values = np.concatenate([answers for _, answers in found])
     chosen = _first_cells(columns, _descending(columns, values), n=n, is_known=is_known)
     if len(chosen) < n:
         raise InvalidArgument(f"{len(chosen)} different cells that are not recorded were found, not n={n}; lower --n")
-    return take(columns, chosen), values[chosen]
+    return take(columns, chosen)
 
 
 def disagreed_on(ask: Ask, refitted: Sequence[Ask], *, n: int, seed: int, is_known: IsKnown) -> Columns:
