@@ -156,10 +156,7 @@ def _visits_left(visited: Table, ids: np.ndarray[Any, Any], *, visits: int, seed
 
 def _visits_here(visited: Table, facts: Mapping[str, str]) -> Table:
     """Those of the processor and the torch of this call."""
-    mask = np.ones(len(visited["visit"]), dtype=np.bool_)
-    for name, here in facts.items():
-        mask &= visited[name] == here
-    return take(visited, mask)
+    return take(visited, np.logical_and.reduce([visited[name] == here for name, here in facts.items()]))
 
 
 def _add_visits(folder: Path, added: Table) -> None:

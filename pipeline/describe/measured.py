@@ -53,6 +53,7 @@ FEWEST: Final = 60
 
 _N_ASKED: Final = 2000
 _N_HALVINGS: Final = 10
+_SEED: Final = 0  # of the random configs and the halves
 _RIDGE: Final = 3.0
 _FEWEST_OF_GROUP: Final = 4
 
@@ -210,18 +211,18 @@ def epoch_agreement(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np
     return np.array([kendall_tau(values, last) for values in curves.T]), np.array(within)
 
 
-def value_agreement(measured: Measured, key: str, *, seed: int = 0) -> NDArray[np.float64] | None:
+def value_agreement(measured: Measured, key: str) -> NDArray[np.float64] | None:
     """Return tau between the values of a fidelity, (3, 3), with halves of one on the diagonal; None for few configs."""
     choices = PARAMETERS[key].choices
     members = [np.flatnonzero(measured.configs[key] == choice) for choice in choices]
     if min(map(len, members)) < FEWEST:
         return None
-    asked = _features(space().sample_columns(_N_ASKED, seed=seed))
+    asked = _features(space().sample_columns(_N_ASKED, seed=_SEED))
     answers = [asked @ _fit(measured, chosen) for chosen in members]
     found = np.full((len(choices), len(choices)), np.nan)
     for i, j in combinations(range(len(choices)), 2):
         found[i, j] = found[j, i] = kendall_tau(answers[i], answers[j])
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(_SEED)
     for i, chosen in enumerate(members):
         taus = []
         for _ in range(_N_HALVINGS):
