@@ -1,12 +1,26 @@
-"""Agreement of two orders of paired values."""
+"""Agreement of two orders of paired values: Kendall's tau, Spearman's correlation, and rank-biased overlap at the top.
+
+Rank-biased overlap has two forms, Webber's and that of the zero-cost benchmark. Both compare the items that two orders
+share above every depth d, O_d, and weigh depth d with p^(d-1):
+
+- Webber, Moffat and Zobel (2010) average the share O_d / d.
+- The zero-cost benchmark (its equation 5) sums the raw count O_d and divides by the sum of its maxima d, so deep places
+  weigh more: p^(d-1) d instead of p^(d-1).
+
+The largest values come first. Ties are broken at random in either order, and every figure is the expectation over that.
+Both give 1 for the same order, and NaN with a NaN. A figure without the name of its form cannot be compared.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
+
+_CHUNK: Final = 1 << 22
 
 
 def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
@@ -16,7 +30,7 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
         >>> round(kendall_tau([1, 2, 3, 4], [1, 3, 2, 4]), 3)
         0.667
     """
-    x, y = paired(a, b)
+    x, y = _paired(a, b)
     if len(x) < 2 or np.isnan(x).any() or np.isnan(y).any():
         return math.nan
     return float(stats.kendalltau(x, y).statistic)
@@ -31,7 +45,7 @@ def kendall_tau_within(a: ArrayLike, b: ArrayLike, groups: ArrayLike, *, fewest:
         >>> kendall_tau_within([1, 2, 3, 9, 8], [1, 3, 2, 5, 6], [0, 0, 0, 1, 1])
         0.0
     """
-    x, y = paired(a, b)
+    x, y = _paired(a, b)
     _, group = np.unique(np.asarray(groups), return_inverse=True)
     total, n_pairs = 0.0, 0
     for number in np.unique(group).tolist():
@@ -49,14 +63,81 @@ def spearman(a: ArrayLike, b: ArrayLike) -> float:
         >>> round(spearman([1, 2, 3, 4], [1, 3, 2, 4]), 3)
         0.8
     """
-    x, y = paired(a, b)
+    x, y = _paired(a, b)
     if np.isnan(x).any() or np.isnan(y).any() or min(len(np.unique(x)), len(np.unique(y))) < 2:
         return math.nan
     return float(np.asarray(np.corrcoef(stats.rankdata([x, y], axis=1)))[0, 1])  # spearmanr without its p-value
 
 
-def paired(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def webber_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
+    """Return Webber's overlap of two whole orders, truncated at their end and divided by its maximum.
+
+    Example:
+        >>> webber_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
+        0.4666666666666667
+    """
+    shared, depths, weights = _shared(a, b, p)
+    return float(weights @ (shared / depths) / weights.sum()) if len(shared) else math.nan
+
+
+def benchmark_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
+    """Return the normalised overlap of the zero-cost benchmark (eq. 5): sum p^(d-1) O_d / sum p^(d-1) d.
+
+    Example:
+        >>> benchmark_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
+        0.6923076923076923
+    """
+    shared, depths, weights = _shared(a, b, p)
+    return float(weights @ shared / (weights @ depths)) if len(shared) else math.nan
+
+
+def webber_weight(depth: int, p: float) -> float:
+    """Return the share of Webber's weight that the first `depth` places have in endless orders (their eq. 21)."""
+    places = np.arange(1, depth, dtype=np.float64)
+    rest = -math.log1p(-p) - float(np.sum(p**places / places))
+    return 1 - p ** (depth - 1) + (1 - p) / p * depth * rest
+
+
+def choose_p(n: int, *, top_share: float, weight: float = 0.9) -> float:
+    """Return the p with which the best `top_share` of n items has this share of Webber's weight.
+
+    Example:
+        >>> round(choose_p(100, top_share=0.1, weight=0.8556), 3)
+        0.9
+    """
+    depth = max(1, round(top_share * n))
+    low, high = 0.0, 1.0
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if webber_weight(depth, middle) > weight else (low, middle)
+    return middle
+
+
+def _paired(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return paired values as floats."""
     x, y = (np.asarray(values, dtype=np.float64).ravel() for values in (a, b))
     assert len(x) == len(y), f"{len(x)} values are compared in pairs with {len(y)}"
     return x, y
+
+
+def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], ...]:
+    """Return the expected O_d, d and p^(d-1) for every depth; nothing where a value is NaN."""
+    x, y = _paired(a, b)
+    n = 0 if np.isnan(x).any() or np.isnan(y).any() else len(x)
+    spans = [_span(values) for values in (x, y)]
+    depths = np.arange(1, n + 1, dtype=np.float64)
+    if all((size[:n] == 1).all() for _, size in spans):  # without ties, an item is shared below both of its places
+        deepest = np.maximum(spans[0][0], spans[1][0])[:n]
+        return np.cumsum(np.bincount(deepest, minlength=n)).astype(np.float64), depths, p ** (depths - 1)
+    shared = np.empty(n)
+    for first in range(0, n, step := max(1, _CHUNK // max(n, 1))):
+        depth = depths[first : first + step, None]
+        # How likely each item is among the first: its tied group fills places above..above + size.
+        within = [np.clip((depth - above) / size, 0, 1) for above, size in spans]
+        shared[first : first + step] = (within[0] * within[1]).sum(axis=1)
+    return shared, depths, p ** (depths - 1)
+
+
+def _span(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of items above each, and the size of its tied group."""
+    _, group, sizes = np.unique(-values, return_inverse=True, return_counts=True)
+    return (np.cumsum(sizes) - sizes)[group], sizes[group]

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from jahs.comparison.logs import Floats
 from jahs.files.tables import Table
-from workshop.overlap import benchmark_overlap, choose_p, webber_overlap
-from workshop.ranks import kendall_tau, spearman
+from workshop.ranks import benchmark_overlap, choose_p, kendall_tau, spearman, webber_overlap
 from workshop.real_landscape import known
 
 SHARES: Final = (0.01, 0.05, 0.1)

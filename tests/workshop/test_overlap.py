@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workshop.overlap import benchmark_overlap, choose_p, webber_overlap, webber_weight
+from workshop.ranks import benchmark_overlap, choose_p, webber_overlap, webber_weight
 
 Order = tuple[int, ...]
 
