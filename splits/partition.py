@@ -98,10 +98,9 @@ def _keep_old(parts: NDArray[np.int8], recorded: Recorded, family: NDArray[np.in
             f"the old split has {len(leaks)} families of equal configs in several parts: {leaks[0]}; "
             "see python -m splits.check, and make a new split"
         )
-    is_old = parts >= 0
-    part_of = dict(zip(family[is_old].tolist(), parts[is_old].tolist(), strict=True))
-    for i in np.flatnonzero(~is_old & np.isin(family, family[is_old])).tolist():
-        parts[i] = part_of[int(family[i])]
+    of_family = np.full(family.max() + 1, _NOWHERE, dtype=np.int8)
+    of_family[family[parts >= 0]] = parts[parts >= 0]
+    parts[:] = of_family[family]
 
 
 def _place_kin(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidConfig, InvalidTable, ProtocolMismatch
-from jahs.files.runs import read_configs, read_protocol, read_runs
+from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs, sorted_runs
 from jahs.files.tables import Table, sort_by, take
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import validate_columns
@@ -79,17 +79,13 @@ def recorded_of(
         )
     held = is_final(configs, final)
     runs = take(runs, ~np.isin(runs["config_id"], configs["config_id"][held]))
-    pairs, first = np.unique(
-        np.column_stack([runs["config_id"].astype(np.uint64), runs["seed"].astype(np.int64).view(np.uint64)]),
-        axis=0,
-        return_index=True,
-    )
-    ids, starts, n_seeds = np.unique(pairs[:, 0], return_index=True, return_counts=True)
+    last = last_rows(sorted_runs(runs))
+    ids, starts, n_seeds = np.unique(last["config_id"].astype(np.uint64), return_index=True, return_counts=True)
     if not len(ids):
         raise InvalidTable(f"{of} has no runs yet: collect some first")
     if (unknown := np.setdiff1d(ids, configs["config_id"])).size:
         raise InvalidTable(f"{of}: {len(unknown)} configs of the runs are not in configs.parquet: {examples(unknown)}")
-    has_diverged = (runs["status"][first] == "diverged").astype(np.int64)
+    has_diverged = (last["status"] == "diverged").astype(np.int64)
     return Recorded(
         configs=take(configs, np.isin(configs["config_id"], ids)),
         n_seeds=n_seeds.astype(np.int64),
