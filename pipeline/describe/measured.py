@@ -30,7 +30,7 @@ from jahs.files.runs import (
     read_runs,
     timing_machine,
 )
-from jahs.files.tables import Table, sort_by, take
+from jahs.files.tables import Table, rows_of, sort_by, take
 from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS, FINAL_SOURCE, OPS
 from jahs.spaces.columns import Columns
@@ -140,10 +140,8 @@ def read_measured(path: Path) -> Measured:
     if not len(finished["seed"]):
         raise InvalidTable(f"{path}: no run has finished yet; collect some first")
     ids, first = np.unique(finished["config_id"], return_index=True)
-    at = np.isin(runs["config_id"], ids) & (runs["status"] == "finished")
-    of_first = dict(zip(ids.tolist(), finished["seed"][first].tolist(), strict=True))
-    at &= runs["seed"] == np.array([of_first.get(i, -1) for i in runs["config_id"].tolist()])
-    curves = take(runs, at)
+    curves = take(runs, np.isin(runs["config_id"], ids) & (runs["status"] == "finished"))
+    curves = take(curves, curves["seed"] == rows_of(take(finished, first), curves["config_id"])["seed"])
     n_epochs = int(finished["epoch"].max())
     if len(curves["epoch"]) != len(ids) * n_epochs:
         raise InvalidTable(f"{path}: finished runs differ in their number of epochs; python -m pipeline.collect verify")
