@@ -19,34 +19,19 @@ from typing import Any, Final
 
 import psutil
 
+from experiments.imported import source_of
 from experiments.packs import MANIFEST, is_pack, read_manifest
-from experiments.study import Repetition, Study
+from experiments.study import Repetition, Study, TaskFacts
+from jahs.comparison.benches import release_of
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import parse_json
+from jahs.queries.benchmark import Benchmark
+from jahs.release.models import REFITS
 from workshop.folders import writing
 
 STUDY_FORMAT: Final = 2
 _FILE: Final = "study.json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFacts:
-    """Release and budget of one task of a study.
-
-    Attributes:
-        release: sha256 of the release's manifest.
-        mean_runtime_s: mean runtime of a full evaluation over random configs, the unit of time.
-        budget_s: simulated seconds of one repetition.
-        n_refits: of the release.
-    """
-
-    release: str
-    version: str
-    source: str
-    mean_runtime_s: float
-    budget_s: float
-    n_refits: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,19 +57,24 @@ class StudyFolder:
         Raises:
             MissingData: no repetition is finished.
         """
-        every = repetitions_of(self.study, tasks=self.tasks, arms=self.arms, n_seeds=self.n_seeds)
+        every = self.study.repetitions(tasks=self.tasks, arms=self.arms, n_seeds=self.n_seeds)
         found = [own for own in every if is_finished(self.path, own)]
         if not found:
             raise MissingData(f"{self.path} has no finished repetition; python -m experiments.run continues it")
         return found
 
 
-def repetitions_of(
-    study: Study, *, tasks: Mapping[str, TaskFacts], arms: Sequence[str], n_seeds: int
-) -> list[Repetition]:
-    """Return every repetition of these tasks, arms and seeds, finished or not; see `Study.repetitions`."""
-    n_refits = {name: facts.n_refits for name, facts in tasks.items()}
-    return [*study.repetitions(tasks=[*tasks], arms=arms, n_seeds=n_seeds, n_refits=n_refits)]
+def facts_of(bench: Benchmark, *, unit_s: float, n_evaluations: int) -> TaskFacts:
+    """Return release and budget of a task whose full evaluation takes `unit_s` simulated seconds."""
+    release = release_of(bench)
+    return TaskFacts(
+        release=release.sha256,
+        version=str(release.facts.get("version")),
+        source=source_of(bench),
+        mean_runtime_s=unit_s,
+        budget_s=unit_s * n_evaluations,
+        n_refits=release.refits.n_refits if release.has(REFITS) else 0,
+    )
 
 
 def open_or_make(
@@ -109,7 +99,7 @@ def open_or_make(
     if (path / _FILE).exists():
         old = read_folder(path)
         _check_same(old, study, tasks)
-        asked = repetitions_of(study, tasks=tasks, arms=arms, n_seeds=n_seeds)
+        asked = study.repetitions(tasks=tasks, arms=arms, n_seeds=n_seeds)
         is_new = made_with not in old.made_with and not all(is_finished(path, repetition) for repetition in asked)
         made = [*old.made_with, *([made_with] if is_new else [])]
         wanted |= set(old.arms)

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.study import Repetition
+from experiments.study import Repetition, TaskFacts
 from jahs.comparison.logs import TrialLog
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.files.sealed_json import read_sealed
@@ -77,7 +77,7 @@ class PackedLog:
     settings: Mapping[str, Any]  # Any: JSON
 
 
-def season_of(tasks: Mapping[str, Any]) -> str:  # Any: a `TaskFacts`, whose module reads packs
+def season_of(tasks: Mapping[str, TaskFacts]) -> str:
     """Return the season of a study: the names of its tasks, each with the number of its release."""
     return "_".join(f"{name}-{facts.version}" for name, facts in sorted(tasks.items()))
 

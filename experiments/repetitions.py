@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from experiments.imported import open_for_study
 from experiments.optimizers import make
-from experiments.study import Arm, Repetition
+from experiments.study import Repetition, Study, TaskFacts
 from experiments.worlds import WORLD_NAMES, World, open_world, worlds_path
 from jahs.comparison.views import open_view
 from jahs.errors import JahsError
@@ -27,20 +26,16 @@ class RepetitionJob:
     """Everything a process needs to run one repetition.
 
     Attributes:
-        repetition, arm: the repetition and the declaration of its arm.
+        facts: release and budget of its task.
+        out: the study's folder.
         release: folder of the release; None: found by `jahs`.
-        is_noisy: whether answers contain training noise, drawn with the repetition's seed; otherwise they are means.
-        facts: more entries for the log's header.
     """
 
     repetition: Repetition
-    arm: Arm
+    study: Study
+    facts: TaskFacts
     out: Path
     release: Path | None
-    budget_s: float
-    workers: int
-    is_noisy: bool
-    facts: Mapping[str, Any]  # Any: JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +60,8 @@ def run_repetition(job: RepetitionJob) -> Outcome:
 
 def _simulate(job: RepetitionJob) -> int:
     """Write a repetition's log; return its number of trials."""
-    arm, own = job.arm, job.repetition
+    study, own = job.study, job.repetition
+    arm = study.arm(own.arm)
     world = open_world(worlds_path(job.out, own.task), own.task, arm.world) if arm.world in WORLD_NAMES else None
     bench = open_for_study(own.task, job.release, refit=own.refit) if world is None else world
     view = open_view(cast("Queryable", bench), arm.view, seed=own.seed)  # simulations use `query_many` alone
@@ -80,12 +76,17 @@ def _simulate(job: RepetitionJob) -> int:
     with write_beside(target) as beside:
         simulation = Simulation(
             view,
-            workers=job.workers,
-            budget=job.budget_s,
+            workers=arm.workers or study.workers,
+            budget=job.facts.budget_s / (arm.workers or 1),
             seed=own.seed,
-            evaluation_seed=own.seed if job.is_noisy else None,
+            evaluation_seed=own.seed if study.noise == "seeded" else None,
             log=beside,
-            facts={**job.facts, "arm": arm.name},
+            facts={
+                "release": job.facts.release,
+                "study": study.name,
+                "arm_digest": study.digest_of(arm.name),
+                "arm": arm.name,
+            },
         )
         return sum(1 for _ in simulation.stream(optimizer))
 

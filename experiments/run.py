@@ -15,23 +15,22 @@ import fnmatch
 import logging
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from experiments.folder import StudyFolder, TaskFacts, is_finished, open_or_make, remove_parts, repetitions_of
-from experiments.imported import open_for_study, source_of
+from experiments.folder import facts_of, is_finished, open_or_make, remove_parts
+from experiments.imported import open_for_study
 from experiments.optimizers import refuse_lacking
 from experiments.repetitions import Outcome, RepetitionJob, run_repetition
 from experiments.studies import STUDIES, find_study
-from experiments.study import Arm, Study
+from experiments.study import Arm, Study, TaskFacts
 from experiments.worlds import WORLD_NAMES, build_worlds, recorded_runtime, worlds_path, write_worlds
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName
 from jahs.release import read_release
 from jahs.release.manifest import MANIFEST
-from jahs.release.models import REFITS
 from workshop.command import new_parser, run_command
 from workshop.folders import commit, package_versions
 from workshop.jobs import Where, add_where, run_jobs
@@ -111,12 +110,13 @@ def run(settings: StudySettings) -> int:
     study = settings.check()
     arms = settings.choose(study)
     tasks = {name: _task_facts(study, name, settings.release) for name in _tasks(settings, study)}
+    n_seeds = settings.seeds or study.n_seeds
     folder = open_or_make(
         settings.out,
         study,
         tasks=tasks,
         arms=[arm.name for arm in arms],
-        n_seeds=settings.seeds or study.n_seeds,
+        n_seeds=n_seeds,
         made_with={"commit": commit(), "versions": package_versions(), "command": shlex.join(_command(settings))},
     )
     # On a cluster, processes on other machines may still be writing.
@@ -124,7 +124,17 @@ def run(settings: StudySettings) -> int:
         _log.info("removed %d unfinished logs of a killed run", n_removed)
     if _has_worlds(arms):
         _prepare_worlds(folder.path, tasks, settings.release)
-    jobs = list(_jobs(settings, study, folder, arms=arms, tasks=tasks))
+    jobs = [
+        RepetitionJob(
+            repetition=repetition,
+            study=study,
+            facts=folder.tasks[repetition.task],
+            out=folder.path.absolute(),
+            release=settings.release and settings.release.absolute(),
+        )
+        for repetition in study.repetitions(tasks=tasks, arms=[arm.name for arm in arms], n_seeds=n_seeds)
+        if not is_finished(folder.path, repetition)
+    ]
     failed = _run_all(settings, jobs)
     if failed:
         shown = "\n".join(f"{outcome.repetition.path}: {outcome.fault}" for outcome in failed[:_MOST_SHOWN])
@@ -153,14 +163,7 @@ def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
             f"{task}: {study.name} draws training noise, but {bench.release} has no noise.json; --noise mean needs none"
         )
     unit = recorded_runtime(found.table, bench.task) if _has_worlds(study.arms) else mean_runtime(bench)
-    return TaskFacts(
-        release=found.sha256,
-        version=str(found.facts.get("version")),
-        source=source_of(bench),
-        mean_runtime_s=unit,
-        budget_s=unit * study.n_evaluations,
-        n_refits=found.refits.n_refits if found.has(REFITS) else 0,
-    )
+    return facts_of(bench, unit_s=unit, n_evaluations=study.n_evaluations)
 
 
 def _prepare_worlds(path: Path, tasks: Iterable[str], release: Path | None) -> None:
@@ -172,32 +175,6 @@ def _prepare_worlds(path: Path, tasks: Iterable[str], release: Path | None) -> N
             _log.info("%s: fitting the surrogates of the cross-validation", name)
             found = read_release(bench.release)
             write_worlds(worlds_path(path, name), build_worlds(found.table, bench.task, found.noise))
-
-
-def _jobs(
-    settings: StudySettings, study: Study, folder: StudyFolder, *, arms: Sequence[Arm], tasks: dict[str, TaskFacts]
-) -> Iterator[RepetitionJob]:
-    """Yield every unfinished repetition."""
-    digests = {arm.name: study.digest_of(arm.name) for arm in arms}
-    for repetition in repetitions_of(
-        study, tasks=tasks, arms=[arm.name for arm in arms], n_seeds=settings.seeds or study.n_seeds
-    ):
-        if not is_finished(folder.path, repetition):
-            arm = study.arm(repetition.arm)
-            yield RepetitionJob(
-                repetition=repetition,
-                arm=arm,
-                out=folder.path.absolute(),
-                release=settings.release and settings.release.absolute(),
-                budget_s=folder.tasks[repetition.task].budget_s / (arm.workers or 1),
-                workers=arm.workers or study.workers,
-                is_noisy=study.noise == "seeded",
-                facts={
-                    "release": tasks[repetition.task].release,
-                    "study": study.name,
-                    "arm_digest": digests[repetition.arm],
-                },
-            )
 
 
 def _run_all(settings: StudySettings, jobs: Sequence[RepetitionJob]) -> list[Outcome]:

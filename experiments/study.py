@@ -67,6 +67,25 @@ class Repetition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFacts:
+    """Release and budget of one task of a study.
+
+    Attributes:
+        release: sha256 of the release's manifest.
+        mean_runtime_s: mean runtime of a full evaluation over random configs, the unit of time.
+        budget_s: simulated seconds of one repetition.
+        n_refits: of the release.
+    """
+
+    release: str
+    version: str
+    source: str
+    mean_runtime_s: float
+    budget_s: float
+    n_refits: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
     """A study. Tasks, seeds and arms can be chosen on the command line.
 
@@ -114,22 +133,21 @@ class Study:
                 return arm
         raise UnknownName.of("arm", name, [arm.name for arm in self.arms])
 
-    def repetitions(
-        self, *, tasks: Sequence[str], arms: Sequence[str], n_seeds: int, n_refits: Mapping[str, int]
-    ) -> Iterator[Repetition]:
-        """Yield every repetition, seed by seed, so that an unfinished study compares all arms; those on refits last.
+    def repetitions(self, *, tasks: Mapping[str, TaskFacts], arms: Sequence[str], n_seeds: int) -> Iterator[Repetition]:
+        """Yield every repetition of these tasks and arms, finished or not; those on refits last.
+
+        They come seed by seed, so that an unfinished study compares all arms.
 
         Args:
             n_seeds: seeds of each arm on the release itself.
-            n_refits: of the release of each task.
         """
         for seed in range(n_seeds):
             for task in tasks:
                 for arm in arms:
                     yield Repetition(task=task, arm=arm, seed=seed)
         for seed in range(min(n_seeds, self.n_refit_seeds)):
-            for task in tasks:
-                for refit in range(n_refits.get(task, 0)):
+            for task, facts in tasks.items():
+                for refit in range(facts.n_refits):
                     for arm in arms:
                         yield Repetition(task=task, arm=arm, seed=seed, refit=refit)
 

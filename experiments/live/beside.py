@@ -13,10 +13,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.folder import TaskFacts
 from experiments.live.declared import CORNER, beside_path, curve, release_path
 from experiments.optimizers import make
-from experiments.study import Arm
+from experiments.study import Arm, TaskFacts
 from jahs.comparison.benches import open_benchmark
 from jahs.errors import CorruptFile, JahsError, ProtocolMismatch
 from jahs.files.atomic import write_beside

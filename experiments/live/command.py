@@ -22,13 +22,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.folder import StudyFolder, TaskFacts, open_or_make, read_folder, remove_parts
+from experiments.folder import StudyFolder, facts_of, open_or_make, read_folder, remove_parts
 from experiments.live.beside import BesideJob, run_beside
 from experiments.live.declared import (
     CORNER,
     LIVE,
     STAGES,
-    budget_of,
     checkpoints_path,
     log_path,
     n_evaluations_of,
@@ -43,7 +42,6 @@ from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError
 from jahs.files.atomic import change_folder
 from jahs.files.runs import last_rows, read_runs
-from jahs.release.models import REFITS
 from pipeline.command import add_device, device_faults
 from pipeline.data import load_images
 from pipeline.protocol import protocol_digest, protocol_facts
@@ -134,16 +132,7 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
     bench = open_benchmark(task, settings.release or (own if own.is_dir() else None))
     load_images(bench.task, data_dir=settings.data_dir, resolutions=(CORNER["Resolution"],))
     check_free_space(path)
-    found, source = release_of(bench), bench.release
-    assert source is not None
-    facts = TaskFacts(
-        release=found.sha256,
-        version=str(found.facts.get("version")),
-        source=str(found.facts.get("source")),
-        mean_runtime_s=budget_of(bench.task, 1),
-        budget_s=budget_of(bench.task, settings.study.n_evaluations),
-        n_refits=found.refits.n_refits if found.has(REFITS) else 0,
-    )
+    facts = facts_of(bench, unit_s=float(bench.task.max_epoch), n_evaluations=settings.study.n_evaluations)
     protocol: dict[str, Any] = {"facts": protocol_facts(bench.task), "digest": protocol_digest(bench.task)}  # Any: JSON
     if runs_path(path).is_dir():
         RunsFolder.open_or_make(runs_path(path), **protocol)
@@ -163,7 +152,7 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
     remove_parts(path)
     if not own.is_dir():
         with change_folder(own) as beside_it:
-            shutil.copytree(source, beside_it, dirs_exist_ok=True)
+            shutil.copytree(release_of(bench).path, beside_it, dirs_exist_ok=True)
     RunsFolder.open_or_make(runs_path(path), **protocol).recover()
     checkpoints_path(path).mkdir(exist_ok=True)
     return folder

@@ -19,12 +19,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.folder import TaskFacts
-from experiments.study import Repetition, Study, arm_of
+from experiments.study import Repetition, Study, TaskFacts, arm_of
 from jahs.comparison.logs import trial_log
 from jahs.comparison.steps import incumbents
 from jahs.simulate import Log, Trial, read_log
-from jahs.tasks.definitions import Task
 
 CORNER: Final[Mapping[str, float]] = MappingProxyType({"N": 1, "W": 16, "Resolution": 0.25})
 """What is fixed. Of the groups whose full evaluation takes about 16 core-seconds, the one with the best accuracies.
@@ -59,11 +57,6 @@ LIVE: Final = Study(
     ),
 )
 """Random search is first and TPE, which shares no config with it, is second: two processes seldom want the same one."""
-
-
-def budget_of(task: Task, n_evaluations: float) -> float:
-    """Return the epochs of a number of full evaluations, which is the budget of a simulation whose time is epochs."""
-    return float(task.max_epoch * n_evaluations)
 
 
 def runs_path(path: Path) -> Path:

@@ -13,7 +13,6 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.folder import TaskFacts
 from experiments.live.beside import MEASURED, SurrogateWorld, simulation_of
 from experiments.live.declared import (
     LIVE,
@@ -24,7 +23,7 @@ from experiments.live.declared import (
     release_path,
     runs_path,
 )
-from experiments.study import Arm
+from experiments.study import Arm, TaskFacts
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import JahsError
 from jahs.files.runs import read_runs

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.folder import StudyFolder, TaskFacts, read_folder
+from experiments.folder import StudyFolder, read_folder
 from experiments.packs import PackedLog, is_pack, read_pack, season_of
-from experiments.study import Arm, Repetition, Study
+from experiments.study import Arm, Repetition, Study, TaskFacts
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats, TrialLog, trial_log
 from jahs.comparison.steps import Steps, incumbents

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.optimizers import OPTIMIZERS, make
 from experiments.studies import STUDIES, find_study
-from experiments.study import Study
+from experiments.study import Study, TaskFacts
 from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.queries.views import View
@@ -121,7 +121,8 @@ def test_a_name_is_one_arm():
 
 def test_repetitions_come_seed_after_seed_and_those_on_refits_last():
     study = replace(STUDIES["joint"], n_refit_seeds=1)
-    repetitions = study.repetitions(tasks=["digits"], arms=["a", "b"], n_seeds=2, n_refits={"digits": 2})
+    facts = TaskFacts(release="0" * 64, version="1", source="test", mean_runtime_s=1.0, budget_s=100.0, n_refits=2)
+    repetitions = study.repetitions(tasks={"digits": facts}, arms=["a", "b"], n_seeds=2)
     assert [repetition.path for repetition in repetitions] == [
         "digits/a/seed-0000.jsonl",
         "digits/b/seed-0000.jsonl",
