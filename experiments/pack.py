@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -13,11 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from experiments.folder import read_folder
-from experiments.packs import COLUMNS, MANIFEST, check_season, season_of
+from experiments.packs import COLUMNS, MANIFEST, check_season, full_log, season_of
 from experiments.report.results import check_owner
 from experiments.study import Repetition
 from experiments.worlds import quality_of_worlds
-from jahs.comparison.logs import Floats, TrialLog
 from jahs.comparison.steps import incumbents
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.atomic import change_folder
@@ -63,7 +62,8 @@ class _Tables:
                 end.append(trial["end"])
                 accuracy.append(trial["metrics"].get("valid_acc", np.nan))
                 places.append(place)
-        kept = range(len(end)) if self._has_several else _incumbents(np.array(end), np.array(accuracy))
+        found = full_log(np.array(end), np.array(accuracy))
+        kept = range(len(end)) if self._has_several else incumbents(found).rows.tolist()
         self._ends += [(len(self._logs), places[i], end[i], accuracy[i]) for i in kept]
         settings = json.dumps(header.get("optimizer_settings"), sort_keys=True)
         refit = -1 if own.refit is None else own.refit
@@ -119,7 +119,7 @@ def pack(path: Path, out: Path) -> Path:
     progress = Progress(len(found), f"pack {folder.study.name}")
     for number, own in enumerate(found, 1):
         header, trials, ending, digest = _read(path / own.path)
-        check_owner(header, path / own.path, own, folder.tasks[own.task], digest=folder.study.digest_of(own.arm))
+        check_owner(header, folder, own)
         tables.add(own, header, trials, ending, digest)
         progress.update(number, own.path)
     progress.close()
@@ -157,12 +157,6 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Any], dict[str, Any], str]: 
     if read_log(path).ending is None:
         raise CorruptFile(f"{path} was cut short; remove it and run again")
     raise CorruptFile(f"{path} is not a log that a simulation writes; remove it and run again")
-
-
-def _incumbents(end: Floats, accuracy: Floats) -> Iterator[int]:
-    is_full = np.ones(len(end), dtype=np.bool_)
-    log = TrialLog(trials=(), end=end, is_full=is_full, metrics={"valid_acc": accuracy})
-    yield from incumbents(log).rows.tolist()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

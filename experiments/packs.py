@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from experiments.study import Repetition, TaskFacts
-from jahs.comparison.logs import TrialLog
+from jahs.comparison.logs import Floats, TrialLog
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.files.sealed_json import read_sealed
 from jahs.files.strict_json import parse_json
@@ -145,25 +145,19 @@ def read_pack(path: Path) -> Iterator[PackedLog]:
         raise CorruptFile(f"{path}: the tables do not belong together; restore the folder from a copy")
     asked, place = np.unique(row_of_trial[at], return_inverse=True)
     known = rows(take(configs, asked))
-    for number in range(len(logs["seed"])):
+    columns = (logs[name].tolist() for name in ("task", "arm", "refit", "seed", "n_trials", "settings"))
+    for number, (task, arm, refit, seed, n_trials, settings) in enumerate(zip(*columns, strict=True)):
         part = slice(own[number], own[number + 1])
-        refit = int(logs["refit"][number])
-        repetition = Repetition(
-            task=str(logs["task"][number]),
-            arm=str(logs["arm"][number]),
-            seed=int(logs["seed"][number]),
-            refit=None if refit < 0 else refit,
-        )
-        n = part.stop - part.start
         yield PackedLog(
-            repetition=repetition,
-            found=TrialLog(
-                trials=(),
-                end=ends["end"][part],
-                is_full=np.ones(n, dtype=np.bool_),
-                metrics={"valid_acc": ends["valid_acc"][part]},
-            ),
+            repetition=Repetition(task=task, arm=arm, seed=seed, refit=None if refit < 0 else refit),
+            found=full_log(ends["end"][part], ends["valid_acc"][part]),
             configs=tuple(known[row] for row in place[part].tolist()),
-            n_trials=int(logs["n_trials"][number]),
-            settings=parse_json(str(logs["settings"][number]).encode()),
+            n_trials=n_trials,
+            settings=parse_json(settings.encode()),
         )
+
+
+def full_log(end: Floats, accuracy: Floats) -> TrialLog:
+    """Return the log of trials at the highest fidelity without the trials, from their ends and what was observed."""
+    is_full = np.ones(len(end), dtype=np.bool_)
+    return TrialLog(trials=(), end=end, is_full=is_full, metrics={"valid_acc": accuracy})

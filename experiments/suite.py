@@ -15,17 +15,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.report.writing import write_document
+from experiments.report.writing import drawn_sections, write_document
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.comparison.claims import by_mean
 from jahs.comparison.logs import Floats, trial_log
 from jahs.comparison.ranks import mean_ranks
 from jahs.comparison.standings import guess_of, steps_of
-from jahs.comparison.steps import Steps
 from jahs.comparison.terms import Rules, open_rules
 from jahs.comparison.views import ViewChoice
 from jahs.files.sealed_json import sealed_text
@@ -34,8 +32,8 @@ from jahs.release import EMBEDDED
 from workshop.command import new_parser, run_command
 from workshop.folders import commit_fact, versions_fact, write_text
 from workshop.jobs import in_processes
-from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
-from workshop.pages.style import LIGHT, style
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer
+from workshop.pages.style import LIGHT
 
 ARMS: Final = ("random_search", "evolution", "successive_halving", "hyperband", "asha")
 """Optimisers whose orders are compared. Evolution is regularized evolution, with several objectives NSGA-II."""
@@ -123,7 +121,7 @@ def _run(*, candidate: Candidate, arm: str, seed: int) -> tuple[float, ...]:
     optimizer = make(evolution if arm == "evolution" else arm, terms.view, seed=seed, objectives=names)
     trials = terms.simulation(seed).run(optimizer)
     full, incumbents = by_mean(trial_log({"view": {"fidelities": dict(terms.view.full)}}, trials), terms.view)
-    steps: Steps = steps_of(full, incumbents, terms)
+    steps = steps_of(full, incumbents, terms)
     at = np.array(BUDGETS) / candidate.rules.n_evaluations * terms.budget_s
     return tuple(np.nan_to_num(steps.at(at), nan=guess_of(terms)).tolist())
 
@@ -266,13 +264,11 @@ def _drawing(values: Floats, names: Sequence[str]) -> Drawing:
 
 def _write_page(target: Path, name: str, content: Mapping[str, Any], rows: Sequence[int], results: Floats) -> Path:
     releases = sorted(content["releases"].items())
-    with mpl.rc_context(dict(style())):
-        sections = sections_of(_blocks(name, content["problems"], chosen=rows, results=results))
     document = Document(
         title=f"The suite {name}",
         subtitle="Which problems a method should be tested on, and why these. Season: "
         f"{', '.join(f'{task} {version}' for task, (version, _) in releases)}.",
-        sections=sections,
+        sections=drawn_sections(_blocks(name, content["problems"], chosen=rows, results=results)),
         facts=(
             ("command", "python -m experiments.suite --out jahs/seasons/suites --page docs/studies/suite"),
             commit_fact(),

@@ -18,11 +18,10 @@ import math
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
@@ -40,7 +39,7 @@ from experiments.analysis.paired import (
     warm_starts,
 )
 from experiments.analysis.transfer import OPTIMIZERS, front_transfers, order_transfer
-from experiments.report.writing import check_target, write_document
+from experiments.report.writing import check_target, drawn_sections, write_document
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, number_text
@@ -51,9 +50,9 @@ from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST
 from jahs.tasks.definitions import caveats_of
 from workshop.command import new_parser, run_command
-from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.document import Block, Document, Figure, Table, Text
 from workshop.pages.drawing import new_drawing, set_rows
-from workshop.pages.style import LIGHT, marker, series, style
+from workshop.pages.style import LIGHT, marker, series
 from workshop.ranks import spearman
 from workshop.real_landscape import EPOCHS, real_accuracies
 
@@ -89,19 +88,18 @@ def compare_tasks(runs: Sequence[Path], *, landscape: Path | None, release: Path
     benches = _open_releases(recorded, release)
     found, of_real = list(agreements(paired)), list(_real_agreements(paired, real))
     names = _titles(paired)
-    with mpl.rc_context(dict(style())):
-        sections = [
-            *_ranks(paired, found, of_real),
-            *_real_blocks(of_real),
-            *_effects(paired, real),
-            *_warm(paired),
-            *_of_releases(recorded, benches, release, n_seeds=seeds),
-        ]
+    sections = chain(
+        _ranks(paired, found, of_real),
+        _real_blocks(of_real),
+        _effects(paired, real),
+        _warm(paired),
+        _of_releases(recorded, benches, release, n_seeds=seeds),
+    )
     document = Document(
         title=f"{names[0]} and {names[1]}: what carries over",
         caveats=caveats_of(paired.tasks),
         subtitle=_finding(names, found[0], of_real),
-        sections=sections_of(sections),
+        sections=drawn_sections(sections),
         facts=(
             ("command", shlex.join(_command(runs, seeds, has_landscape=landscape is not None))),
             *((f"protocol of {each.task.title}", each.protocol) for each in recorded),

@@ -35,13 +35,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> object:
         folder = read_folder(given.folder)
+        target = check_target(given.out or given.folder / "report")
         if folder.study.name == LIVE.name:
-            from experiments.report.live import write_live
+            from experiments.report.live import live_document
 
-            return written(write_live(given.folder, out=given.out, is_for_docs=given.docs))
+            return written(write_document(live_document(given.folder), target, is_for_docs=given.docs))
         bench = {task: open_for_study(task, given.release) for task in folder.tasks}
         workers = max(given.workers, 1)
-        target = check_target(given.out or given.folder / "report")
         results = read_results(given.folder, bench=bench, workers=workers)
         shipped = ship(results, given.ship) if given.ship else []
         more = {"retrained": given.retrained, "real": given.real, "control": given.control}

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import matplotlib as mpl
-
 from experiments.packs import season_of
 from experiments.report.baselines import baselines_blocks
 from experiments.report.carried import carried_blocks
@@ -19,10 +17,10 @@ from experiments.report.long import long_blocks, worker_blocks
 from experiments.report.multiobjective import multiobjective_blocks
 from experiments.report.results import Results
 from experiments.report.truth import truth_blocks
+from experiments.report.writing import drawn_sections
 from jahs.tasks.definitions import TASKS, caveats_of
 from workshop.folders import versions_text
-from workshop.pages.document import Block, Document, Table, Text, sections_of
-from workshop.pages.style import style
+from workshop.pages.document import Block, Document, Table, Text
 
 _CHAPTERS: Final[Mapping[str, Callable[[Results], Iterator[str | Block]]]] = {
     "joint": joint_blocks,
@@ -47,8 +45,7 @@ def build_document(
         control: the pack of the same study without noise.
     """
     study = results.study
-    with mpl.rc_context(dict(style())):
-        sections = sections_of(_blocks(results, retrained=retrained, real=real, control=control))
+    sections = drawn_sections(_blocks(results, retrained=retrained, real=real, control=control))
     counts = [len(found) for found in results.by_arm.values()]
     seeds = f"{max(counts)} seeds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} seeds"
     titles = ", ".join(TASKS[task].title for task in results.tasks)

@@ -42,7 +42,8 @@ class MeanRuns:
         """Return the errors of the seeds that all arms have finished, (n_arms, n_seeds, n_times)."""
         found = [self.steps.get((task, arm.name), {}) for arm in arms]
         seeds = sorted(set.intersection(*map(set, found)))
-        return _errors([[of[seed] for seed in seeds] for of in found], times)
+        values = np.stack([on_grid([of[seed] for seed in seeds], times) for of in found])
+        return np.nan_to_num(values, nan=_GUESSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +136,6 @@ def _check_same(results: Results, runs: MeanRuns) -> None:
         )
 
 
-def _errors(steps: Sequence[Sequence[Steps]], times: Floats) -> Floats:
-    """Return errors at these times, (n_arms, n_seeds, n_times); before the first result, that of a guess."""
-    found = [on_grid(of, times) if of else np.empty((0, len(times))) for of in steps]
-    return np.nan_to_num(np.stack(found), nan=_GUESSED)
-
-
 def _compare(results: Results, there: MeanRuns, without: MeanRuns | None) -> list[_Compared]:
     """Compare every group of arms that a task and the real landscape have; Holm's correction is over each landscape."""
     times = np.array([share * results.study.n_evaluations for share in _STAGES])
@@ -153,7 +148,7 @@ def _compare(results: Results, there: MeanRuns, without: MeanRuns | None) -> lis
             if tested is None or on_real.shape[1] < FEWEST_TO_COMPARE:
                 continue
             seeds = results.seeds(task, arms)
-            here = _errors([results.steps(task, arm, seeds) for arm in arms], times)
+            here = np.nan_to_num(results.errors(task, arms, seeds, times), nan=_GUESSED)
             parts.append((task, False, title, arms, here, on_real, tested))
             control = here[:, :0] if without is None else without.errors(task, arms, times)
             if control.shape[1] >= FEWEST_TO_COMPARE:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,15 +15,14 @@ from experiments.live.declared import CORNER, STAGES
 from experiments.live.results import LiveResults, Trained, read_live
 from experiments.report.build import made_facts
 from experiments.report.single import error_limits
-from experiments.report.writing import write_document
+from experiments.report.writing import drawn_sections
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, number_text
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import TASKS, caveats_of
 from surrogate.judging.agreement import agreement
-from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer
 from workshop.pages.drawing import Curve, draw_curves
-from workshop.pages.style import style
 
 _LAST: Final = 20
 _ENDS: Final = (0.05, 0.95)
@@ -33,20 +31,17 @@ _TIME: Final = "full evaluations (epochs of one)"
 _ERROR: Final = "validation error (%)"
 
 
-def write_live(path: Path, *, out: Path | None = None, is_for_docs: bool = False) -> Path:
-    """Write the page of a live study, finished or not, and return its path; raises as `read_live`."""
+def live_document(path: Path) -> Document:
+    """Return the page of a live study, finished or not; raises as `read_live`."""
     results = read_live(path)
     study = results.folder.study
-    with mpl.rc_context(dict(style())):
-        sections = sections_of(_blocks(results))
-    document = Document(
+    return Document(
         title=study.title,
         caveats=caveats_of([TASKS[results.task]] if results.task in TASKS else []),
         subtitle=f"{study.question} {_progress(results)}",
-        sections=sections,
+        sections=drawn_sections(_blocks(results)),
         facts=_facts(results),
     )
-    return write_document(document, out or path / "report", is_for_docs=is_for_docs)
 
 
 def _blocks(results: LiveResults) -> Iterator[str | Block]:

@@ -15,7 +15,7 @@ from experiments.packs import PackedLog, is_pack, read_pack, season_of
 from experiments.study import Arm, Repetition, Study, TaskFacts
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats, TrialLog, trial_log
-from jahs.comparison.steps import Steps, incumbents
+from jahs.comparison.steps import Steps, incumbents, on_grid
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
 from jahs.simulate import read_log
@@ -96,6 +96,10 @@ class Results:
         """Return validation error over time for each seed."""
         return [result.incumbents for result in self.of(task, arm, seeds)]
 
+    def errors(self, task: str, arms: Sequence[Arm], seeds: Sequence[int], times: Floats) -> Floats:
+        """Return the validation errors of some seeds over time, (n_arms, n_seeds, n_times); NaN before a result."""
+        return np.stack([on_grid(self.steps(task, arm, seeds), times) for arm in arms])
+
 
 def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1) -> Results:
     """Read every log of a study's folder, or its pack.
@@ -118,7 +122,8 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
         known = {task: [name for name in metrics if name in bench[task].metrics] for task in folder.tasks}
         read = [_unpacked(log, folder.tasks[log.repetition.task], known) for log in read_pack(path)]
     else:
-        read = _read_logs(folder, metrics, workers=workers)
+        calls = [{"folder": folder, "repetition": own, "metrics": metrics} for own in folder.finished()]
+        read = in_processes(read_repetition, calls, workers=workers if len(calls) > _FEW else 1)
     _check_settings(read)
     is_of_release = all(arm.world == "release" for arm in study.arms)  # other worlds have no means
     if (study.noise == "seeded" and is_of_release) or (metrics and is_pack(path)):
@@ -133,22 +138,6 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
         on_refits=on_refits,
         bench=bench,
     )
-
-
-def _read_logs(folder: StudyFolder, metrics: Sequence[str], *, workers: int) -> list[RepetitionResult]:
-    """Return every finished repetition, reduced."""
-    digests = {name: folder.study.digest_of(name) for name in folder.arms}
-    calls = [
-        {
-            "path": folder.path,
-            "repetition": repetition,
-            "facts": folder.tasks[repetition.task],
-            "digest": digests[repetition.arm],
-            "metrics": metrics,
-        }
-        for repetition in folder.finished()
-    ]
-    return in_processes(read_repetition, calls, workers=workers if len(calls) > _FEW else 1)
 
 
 def _by_arm(read: Sequence[RepetitionResult], *, is_refit: bool) -> dict[tuple[str, str], tuple[RepetitionResult, ...]]:
@@ -188,17 +177,15 @@ def _means(bench: Benchmark, configs: Sequence[Sequence[Config]], names: Sequenc
     return {name: np.split(column, ends) for name, column in zip(names, values.T, strict=True)}
 
 
-def read_repetition(
-    path: Path, repetition: Repetition, facts: TaskFacts, *, digest: str, metrics: Sequence[str]
-) -> RepetitionResult:
+def read_repetition(folder: StudyFolder, repetition: Repetition, *, metrics: Sequence[str]) -> RepetitionResult:
     """Read and reduce one log.
 
     Raises:
         CorruptFile: the log was cut short, or belongs to another repetition.
     """
-    source = path / repetition.path
+    source = folder.path / repetition.path
     log = read_log(source)
-    check_owner(log.header, source, repetition, facts, digest=digest)
+    check_owner(log.header, folder, repetition)
     if log.ending is None:
         raise CorruptFile(f"{source} was cut short; remove it and run again")
     found = trial_log(log.header, log.trials)
@@ -208,30 +195,29 @@ def read_repetition(
         full,
         [found.trials[row].config for row in np.flatnonzero(found.is_full).tolist()],
         metrics={name: full.minimised(name) for name in metrics if name in full.metrics},
-        unit=facts.mean_runtime_s,
+        unit=folder.tasks[repetition.task].mean_runtime_s,
         n_trials=len(found),
         settings=log.header.get("optimizer_settings"),
     )
 
 
-def check_owner(
-    header: Mapping[str, object], source: Path, repetition: Repetition, facts: TaskFacts, *, digest: str
-) -> None:
+def check_owner(header: Mapping[str, object], folder: StudyFolder, repetition: Repetition) -> None:
     """Refuse the log of another repetition.
 
     Raises:
         CorruptFile: names what its header says instead.
     """
-    said = {key: header.get(key) for key in ("task", "arm", "seed", "refit", "release", "arm_digest")}
     expected = {
         "task": repetition.task,
         "arm": repetition.arm,
         "seed": repetition.seed,
         "refit": repetition.refit,
-        "release": facts.release,
-        "arm_digest": digest,
+        "release": folder.tasks[repetition.task].release,
+        "arm_digest": folder.study.digest_of(repetition.arm),
     }
-    if wrong := [f"{key}={said[key]!r} instead of {expected[key]!r}" for key in said if said[key] != expected[key]]:
+    said = [(key, header.get(key), value) for key, value in expected.items()]
+    if wrong := [f"{key}={found!r} instead of {value!r}" for key, found, value in said if found != value]:
+        source = folder.path / repetition.path
         raise CorruptFile(f"{source} belongs to another repetition: {', '.join(wrong)}; remove it and run again")
 
 

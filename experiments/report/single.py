@@ -13,7 +13,7 @@ from experiments.report.results import Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import mean_ranks
-from jahs.comparison.steps import on_grid, regret_area
+from jahs.comparison.steps import regret_area
 from jahs.comparison.summaries import Summary, digits_for, estimate_text, mean_interval, number_text, summarize
 from jahs.errors import MissingData, UnknownName
 from jahs.tasks.definitions import TASKS
@@ -39,7 +39,7 @@ def overview(results: Results, task: str, arms: Sequence[Arm], *, key: str) -> t
     if not seeds:
         return (no_common_seed(arms),)
     grid = time_grid(results)
-    values = np.stack([on_grid(results.steps(task, arm, seeds), grid) for arm in arms])  # (n_arms, n_seeds, n_times)
+    values = results.errors(task, arms, seeds, grid)
     blocks: list[Block] = _error_figures(arms, values, grid, key=key)
     if len(arms) > 1:
         blocks.append(_rank_figure(arms, values, grid, key=key))

@@ -20,7 +20,6 @@ from experiments.study import Arm
 from experiments.worlds import quality_of_worlds
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import rank_agreement
-from jahs.comparison.steps import on_grid
 from jahs.comparison.summaries import digits_for, interval_text, number_text, summarize
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_curves, interval_curve
@@ -48,10 +47,7 @@ def _blocks(results: Results, task: str) -> Iterator[Block]:
         yield no_common_seed([*arms["table"], *arms["left_out"]])
         return
     grid = time_grid(results)
-    values = {
-        world: np.stack([on_grid(results.steps(task, arm, seeds), grid) for arm in of_world])
-        for world, of_world in arms.items()
-    }
+    values = {world: results.errors(task, of_world, seeds, grid) for world, of_world in arms.items()}
     yield answer(_answer(values))
     for world, of_world in arms.items():
         yield _curves(of_world, values[world], [*values.values()], grid, key=f"{task}-{world}")
@@ -127,10 +123,7 @@ def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seed
     rows = []
     for budget in (n for n in _STAGES if n <= results.study.n_evaluations):
         at = np.array([float(budget)])
-        one, other = (
-            np.stack([on_grid(results.steps(task, arm, seeds), at)[:, 0] for arm in of_world])
-            for of_world in arms.values()
-        )
+        one, other = (results.errors(task, of_world, seeds, at)[..., 0] for of_world in arms.values())
         if np.isfinite(one).all() and np.isfinite(other).all():
             tau = rank_agreement(one, other, has_same_seeds=True)
             spreads = (f"{np.ptp(found.mean(axis=1)):.2f}" for found in (one, other))
@@ -146,12 +139,13 @@ def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seed
 
 def _table(arms: Sequence[Arm], values: Mapping[str, Floats]) -> Table:
     rows = []
+    places = {world: np.argsort(np.argsort(found[:, :, -1].mean(axis=1))) for world, found in values.items()}
     for i, arm in enumerate(arms):
         cells = []
-        for found in values.values():
+        for world, found in values.items():
             final = summarize(found[i, :, -1])
             median = number_text(float(final.median), digits_for(float(final.se)))
-            cells += [summary_text(final), median, f"{_order(found[:, :, -1])[i]}"]
+            cells += [summary_text(final), median, f"{places[world][i] + 1}"]
         with np.errstate(invalid="ignore"):
             apart = np.abs(values["table"][i].mean(axis=0) - values["left_out"][i].mean(axis=0))
         distance = number_text(float(np.nanmean(apart)) if np.isfinite(apart).any() else np.nan)
@@ -165,10 +159,6 @@ def _table(arms: Sequence[Arm], values: Mapping[str, Floats]) -> Table:
         ),
         rows=tuple(rows),
     )
-
-
-def _order(final: Floats) -> list[int]:
-    return [int(place) + 1 for place in np.argsort(np.argsort(final.mean(axis=1)))]
 
 
 def _quality_table(results: Results, task: str) -> Table:

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder
 from workshop.command import new_parser, run_command
 from workshop.folders import writing
-from workshop.pages.document import Document, Table
+from workshop.pages.document import Block, Document, Section, Table, sections_of
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme, style
@@ -55,6 +55,12 @@ def run_page(command: str, given: argparse.Namespace, make: Callable[[], Documen
         return written(write_document(document, target, is_for_docs=given.docs))
 
     return run_command(command, work)
+
+
+def drawn_sections(parts: Iterable[str | Block]) -> tuple[Section, ...]:
+    """Return `sections_of` parts that draw their figures as they are yielded, in the style of pages."""
+    with mpl.rc_context(dict(style())):
+        return sections_of(parts)
 
 
 def written(page: Path) -> dict[str, str]:
