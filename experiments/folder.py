@@ -11,6 +11,7 @@ Tasks, arms and seeds may be added later; nothing that affects a repetition may 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import index
@@ -28,7 +29,7 @@ from jahs.files.atomic import write_beside
 from jahs.files.strict_json import parse_json
 from jahs.queries.benchmark import Benchmark
 from jahs.release.models import REFITS
-from workshop.folders import writing
+from workshop.folders import commit, package_versions, writing
 
 STUDY_FORMAT: Final = 2
 _FILE: Final = "study.json"
@@ -84,24 +85,27 @@ def open_or_make(
     tasks: Mapping[str, TaskFacts],
     arms: Sequence[str],
     n_seeds: int,
-    made_with: Mapping[str, object],
+    command: Sequence[str],
 ) -> StudyFolder:
     """Make the folder, or add tasks, arms and seeds to the folder of the same study.
 
     Args:
-        made_with: commit, versions and command; added if new and if some of these repetitions are unfinished.
+        command: words of the command that runs these repetitions. It is recorded with commit and versions, if it is
+            new and some of these repetitions are unfinished.
 
     Raises:
         ProtocolMismatch: the folder has another study, release or budget.
         InvalidArgument: the folder has other files, or cannot be written.
     """
-    wanted, known, made = set(arms), dict(tasks), [made_with]
+    now = {"commit": commit(), "versions": package_versions(), "command": shlex.join(command)}
+    wanted, known = set(arms), dict(tasks)
+    made: tuple[Mapping[str, Any], ...] = (now,)  # Any: JSON
     if (path / _FILE).exists():
         old = read_folder(path)
         _check_same(old, study, tasks)
         asked = study.repetitions(tasks=tasks, arms=arms, n_seeds=n_seeds)
-        is_new = made_with not in old.made_with and not all(is_finished(path, repetition) for repetition in asked)
-        made = [*old.made_with, *([made_with] if is_new else [])]
+        is_new = now not in old.made_with and not all(is_finished(path, repetition) for repetition in asked)
+        made = (*old.made_with, now) if is_new else old.made_with
         wanted |= set(old.arms)
         known = {**old.tasks, **tasks}
         n_seeds = max(n_seeds, old.n_seeds)

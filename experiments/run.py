@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import fnmatch
 import logging
-import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +31,6 @@ from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName
 from jahs.release import read_release
 from jahs.release.manifest import MANIFEST
 from workshop.command import new_parser, run_command
-from workshop.folders import commit, package_versions
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.progress import Progress
 
@@ -110,15 +108,8 @@ def run(settings: StudySettings) -> int:
     study = settings.check()
     arms = settings.choose(study)
     tasks = {name: _task_facts(study, name, settings.release) for name in _tasks(settings, study)}
-    n_seeds = settings.seeds or study.n_seeds
-    folder = open_or_make(
-        settings.out,
-        study,
-        tasks=tasks,
-        arms=[arm.name for arm in arms],
-        n_seeds=n_seeds,
-        made_with={"commit": commit(), "versions": package_versions(), "command": shlex.join(_command(settings))},
-    )
+    names, n_seeds = [arm.name for arm in arms], settings.seeds or study.n_seeds
+    folder = open_or_make(settings.out, study, tasks=tasks, arms=names, n_seeds=n_seeds, command=_command(settings))
     # On a cluster, processes on other machines may still be writing.
     if settings.backend == "loky" and (n_removed := remove_parts(folder.path)):
         _log.info("removed %d unfinished logs of a killed run", n_removed)
@@ -132,7 +123,7 @@ def run(settings: StudySettings) -> int:
             out=folder.path.absolute(),
             release=settings.release and settings.release.absolute(),
         )
-        for repetition in study.repetitions(tasks=tasks, arms=[arm.name for arm in arms], n_seeds=n_seeds)
+        for repetition in study.repetitions(tasks=tasks, arms=names, n_seeds=n_seeds)
         if not is_finished(folder.path, repetition)
     ]
     failed = _run_all(settings, jobs)

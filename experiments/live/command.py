@@ -12,7 +12,6 @@ optimisers reach 25 evaluations with the first seed, then 50, then 100; then com
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -47,7 +46,6 @@ from pipeline.data import load_images
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import RunsFolder, check_free_space
 from workshop.command import new_parser, run_command
-from workshop.folders import commit, package_versions
 from workshop.jobs import Where, run_jobs
 from workshop.progress import Progress
 
@@ -143,11 +141,7 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
         tasks={task: facts},
         arms=[arm.name for arm in arms],
         n_seeds=settings.study.n_seeds,
-        made_with={
-            "commit": commit(),
-            "versions": package_versions(),
-            "command": shlex.join(["python", "-m", "experiments.run", "live", *flags]),
-        },
+        command=["python", "-m", "experiments.run", "live", *flags],
     )
     remove_parts(path)
     if not own.is_dir():

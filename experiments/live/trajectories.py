@@ -43,26 +43,19 @@ _Answer: TypeAlias = Mapping[str, float]
 
 
 class TrainedWorld(SurrogateWorld):
-    """Trains what it is asked about, and records it. What is recorded is not trained again.
+    """Trains what a trajectory asks about, and records it. What is recorded is not trained again.
 
     A full training is one run in the study's folder of runs, recorded by the collector's own worker. A training that
     ends earlier is recorded in the log of its trajectory alone, and goes on from a checkpoint if it is promoted.
-
-    Args:
-        bench: the release whose space is searched.
-        path: the study's folder.
-        log: of the trajectory; what it holds is answered again.
-        data_dir: folder of the original images.
-        device: that trains.
     """
 
-    def __init__(self, bench: Benchmark, path: Path, *, log: Path, data_dir: Path | None, device: str = "cpu") -> None:
+    def __init__(self, bench: Benchmark, job: TrajectoryJob) -> None:
         super().__init__(bench)
         self.n_trained = 0
-        self._runs, self._checkpoints = RunsFolder(runs_path(path)), checkpoints_path(path)
-        self._data_dir, self._device, self._by = data_dir, device, uuid.uuid4().hex
+        self._job, self._by = job, uuid.uuid4().hex
+        self._runs, self._checkpoints = RunsFolder(runs_path(job.path)), checkpoints_path(job.path)
         self._proposer = release_of(bench).sha256
-        known = read_trajectory(log)
+        known = read_trajectory(job.log)
         self._known: dict[tuple[int, int], _Answer] = {
             (config_id(trial.config), int(trial.fidelity["epoch"])): trial.metrics
             for trial in (known.trials if known else ())
@@ -111,8 +104,8 @@ class TrainedWorld(SurrogateWorld):
             self.task,
             (named, seed),
             by=self._by,
-            device=self._device,
-            data_dir=self._data_dir,
+            device=self._job.device,
+            data_dir=self._job.data_dir,
             checkpoint=checkpoint,
         )
         if line is None:
@@ -126,14 +119,14 @@ class TrainedWorld(SurrogateWorld):
         while True:
             with self._runs.claim(named, seed) as is_ours:
                 if is_ours:
-                    images = images_of(self.task, self._data_dir)[config["Resolution"]]
+                    images = images_of(self.task, self._job.data_dir)[config["Resolution"]]
                     run = train(
                         config,
                         self.task,
                         images,
                         seed=seed,
                         epochs=epoch,
-                        device=self._device,
+                        device=self._job.device,
                         checkpoint=self._checkpoint(config_id(config), seed),
                     )
                     break
@@ -165,6 +158,7 @@ class TrajectoryJob:
         path, task, facts: the study's folder, its task, and the task's release and budget.
         arm, digest, seed: the optimiser, the digest of its declaration, and its seed.
         deadline: `time.time()` after which no training begins.
+        data_dir, device: the folder of the original images, and what trains.
     """
 
     path: Path
@@ -176,7 +170,7 @@ class TrajectoryJob:
     until: int
     deadline: float
     data_dir: Path | None
-    device: str = "cpu"
+    device: str
 
     @property
     def log(self) -> Path:
@@ -203,7 +197,7 @@ def follow(job: TrajectoryJob) -> tuple[int, str | None]:
                 return 0, None
             bench = open_benchmark(job.task, release_path(job.path))
             job.log.parent.mkdir(parents=True, exist_ok=True)
-            world = TrainedWorld(bench, job.path, log=job.log, data_dir=job.data_dir, device=job.device)
+            world = TrainedWorld(bench, job)
             _advance(job, world)
     except (JahsError, OSError) as err:
         return 0 if world is None else world.n_trained, f"{job.log}: {err}"

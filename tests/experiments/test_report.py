@@ -301,8 +301,8 @@ def joint(out, release, *, seeds=2):
 def test_a_page_names_every_command_commit_and_version(release, tmp_path, short, monkeypatch):
     out = tmp_path / "joint"
     for seeds, commit in ((1, "first"), (2, "second")):
-        monkeypatch.setattr("experiments.run.commit", lambda commit=commit: commit)
-        monkeypatch.setattr("experiments.run.package_versions", lambda commit=commit: {"numpy": commit})
+        monkeypatch.setattr("experiments.folder.commit", lambda commit=commit: commit)
+        monkeypatch.setattr("experiments.folder.package_versions", lambda commit=commit: {"numpy": commit})
         assert joint(out, release, seeds=seeds) == 0
     assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
     command = "python -m experiments.run joint --seeds {} --arms regularized_evolution-jahs --out DIR"

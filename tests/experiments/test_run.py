@@ -207,7 +207,7 @@ def test_a_full_disk_costs_the_cell_that_it_cut_and_no_other(reference, release,
 def test_every_command_that_ran_repetitions_is_kept(release, tmp_path, monkeypatch):
     out = tmp_path / "joint"
     for commit, seeds in (("a", 1), ("a", 1), ("b", 1), ("b", 2), ("c", 2)):
-        monkeypatch.setattr("experiments.run.commit", lambda commit=commit: commit)
+        monkeypatch.setattr("experiments.folder.commit", lambda commit=commit: commit)
         assert run(out, release, seeds=seeds) == 0
     made = read_folder(out).made_with
     assert [(entry["commit"], entry["command"].split("--seeds ")[1][0]) for entry in made] == [("a", "1"), ("b", "2")]
