@@ -18,8 +18,8 @@ import jahs
 from experiments.analysis.landscape_measures import (
     N_BEST,
     N_RANDOM,
+    SCALES,
     Landscape,
-    Scale,
     Variance,
     measure_landscape,
     with_errors_of_fit,
@@ -37,11 +37,6 @@ from workshop.pages.drawing import draw_curves, draw_estimates, interval_curve
 
 _COMMAND: Final = "experiments.landscape"
 _N_REFITTED: Final = 2048
-_SCALE_TITLES: Final[Mapping[Scale, str]] = {
-    "rank": "rank",
-    "value": "value",
-    "better half": "improvement over the median",
-}
 _log = logging.getLogger(__name__)
 
 
@@ -163,7 +158,7 @@ def _epochs_figure(variance: Variance) -> Figure:
 def _shares_table(caption: str, variances: Sequence[Variance]) -> Table:
     names = tuple(variances[0].by_epoch)
     rows = tuple(
-        (variance.part.title, _SCALE_TITLES[scale], *(interval_text(shares[name]) for name in names))
+        (variance.part.title, SCALES[scale], *(interval_text(shares[name]) for name in names))
         for variance in variances
         for scale, shares in variance.shares.items()
     )

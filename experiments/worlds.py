@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from experiments.packs import MANIFEST, is_pack, read_manifest
+from jahs.comparison.logs import Floats
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, NotRecorded
 from jahs.files.atomic import write_beside
 from jahs.files.runs import is_timed
@@ -45,7 +46,6 @@ from surrogate.data.rows import assemble
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import fit_surrogate
 
-Floats = NDArray[np.float64]
 WorldName = Literal["table", "left_out"]
 
 METRIC_NAMES: Final = ("valid_acc", "test_acc", "runtime")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
@@ -25,8 +25,8 @@ from jahs.tasks.metrics import Metric
 
 Scale: TypeAlias = Literal["rank", "value", "better half"]
 
-SCALES: Final[tuple[Scale, ...]] = ("rank", "value", "better half")
-"""The decomposed quantity: a config's rank, its value, or its improvement over the median (0 in the worse half)."""
+SCALES: Final[Mapping[Scale, str]] = {"rank": "rank", "value": "value", "better half": "improvement over the median"}
+"""The decomposed quantities and their titles. The improvement is 0 in the worse half."""
 
 N_RANDOM: Final = 10_000
 """Random configs that a walk's configs are ranked among, and whose best are mutated."""
@@ -147,36 +147,22 @@ def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> La
     )
 
 
-def with_errors_of_fit(found: Landscape, refitted: Sequence[Landscape]) -> Landscape:
+def with_errors_of_fit(found: Any, refitted: Sequence[Any]) -> Any:  # Any: a landscape, or what it consists of
     """Widen every interval by the standard error over the configs that the surrogate was fitted to.
 
     Args:
-        found: the landscape of a surrogate fitted to all configs.
-        refitted: landscapes of its refits to resampled configs, whose standard deviation is that error.
+        found: a landscape of a surrogate fitted to all configs; or its intervals, also in sequences or mappings.
+        refitted: the same of refits to resampled configs, whose standard deviation is that error.
     """
-    variances = []
-    for i, variance in enumerate(found.variances):
-        others = [other.variances[i] for other in refitted]
-        changed = {
-            name: widened(getattr(variance, name), [getattr(other, name) for other in others])
-            for name in ("shares", "main", "total", "by_epoch")
-        }
-        variances.append(replace(variance, **changed))
-    return replace(
-        found,
-        variances=tuple(variances),
-        walks=widened(found.walks, [other.walks for other in refitted]),
-        mutants=widened(found.mutants, [other.mutants for other in refitted]),
-    )
-
-
-def widened(found: Any, refitted: Sequence[Any]) -> Any:  # Any: an interval, or sequences or mappings of such
-    """Return every interval of `found`, widened by 1.96 standard deviations of the same interval in `refitted`."""
+    if isinstance(found, Landscape | Variance):
+        parts = {of.name: [getattr(each, of.name) for each in (found, *refitted)] for of in fields(found)}
+        return replace(found, **{name: with_errors_of_fit(own, others) for name, (own, *others) in parts.items()})
     if isinstance(found, Mapping):
-        return {name: widened(own, [other[name] for other in refitted if name in other]) for name, own in found.items()}
-    if not isinstance(found, Interval):
-        return tuple(widened(own, [other[i] for other in refitted]) for i, own in enumerate(found))
-    if len(refitted) < 2:
+        others = {name: [other[name] for other in refitted if name in other] for name in found}
+        return {name: with_errors_of_fit(own, others[name]) for name, own in found.items()}
+    if isinstance(found, tuple):
+        return tuple(with_errors_of_fit(own, [other[i] for other in refitted]) for i, own in enumerate(found))
+    if not isinstance(found, Interval) or len(refitted) < 2:
         return found
     error = _Z * float(np.std([other.value for other in refitted], ddof=1))
     return Interval(

@@ -118,8 +118,10 @@ def read_scored(folder: Path) -> ScoredTask:
 
 
 def _mean_over_seeds(values: Floats) -> Floats:
+    """Return the mean of the finite values over seeds, (n,); NaN where there is none."""
     known = np.isfinite(values)
-    return np.asarray(np.where(known, values, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+    mean = np.where(known, values, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return np.where(known.any(axis=0), mean, np.nan)
 
 
 class Gain(NamedTuple):
@@ -165,7 +167,8 @@ def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> li
     if len(kept) < 2 * _N_FOLDS:
         return []
     plain = FeatureBuilder(default_features("valid_acc"), scored.task).build(scored.X)[kept]
-    proxies = np.column_stack([_flattened(values)[kept] for values in scored.scores.values()])
+    on_log_scale = (np.sign(values) * np.log1p(np.abs(values)) for values in scored.scores.values())
+    proxies = np.column_stack([_mean_over_seeds(values)[kept] for values in on_log_scale])
     both = np.column_stack([plain, proxies]).astype(np.float32)
     y, table, rng = scored.accuracy[kept, -1], take(scored.configs, kept), np.random.default_rng(0)
     found: dict[int, list[tuple[float, float]]] = {}
@@ -255,14 +258,6 @@ def _halving(
 
 def _error(values: Floats) -> float:
     return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-
-
-def _flattened(values: Floats) -> Floats:
-    """Return the mean over seeds on a logarithmic scale with its sign, NaN where no seed has a score."""
-    known = np.isfinite(values)
-    scaled = np.sign(values) * np.log1p(np.abs(values))
-    mean = np.where(known, scaled, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    return np.where(known.any(axis=0), mean, np.nan)
 
 
 def _predicted(F: NDArray[np.float32], y: Floats, fit: NDArray[np.intp], held_out: NDArray[np.intp]) -> Floats:

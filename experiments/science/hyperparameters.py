@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 import jahs
-from experiments.analysis.landscape_measures import widened
+from experiments.analysis.landscape_measures import with_errors_of_fit
 from experiments.science.subjects import Subject, answers, beside_paper
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text
@@ -123,7 +123,7 @@ def measure_shared(
         found.append(shared_setting(values, n_tuned=min(N_TUNED, n_cells // 2), n_resamples=n_resamples))
     own, *refitted = found
     setting = {name: column[own.setting].item() for name, column in settings.items()}
-    wide = widened(own.measures, [other.measures for other in refitted])
+    wide = with_errors_of_fit(own.measures, [other.measures for other in refitted])
     measures = {name: _clipped(found, -1.0, 1.0) if "rho" in name else _clipped(found) for name, found in wide.items()}
     return SharedSetting(best=own.best, shared=own.shared, setting=own.setting, measures=measures), setting
 

@@ -192,15 +192,12 @@ def _optima(found: Mapping[str, Optimum]) -> Iterator[str | Block]:
         ),
     )
     configs = {
-        title: ", ".join(f"{k}={_shown(v)}" for k, v in one.found.config.items()) for title, one in found.items()
+        title: ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in one.found.config.items())
+        for title, one in found.items()
     }
     yield Table(caption="The optimum", columns=("task", "config"), rows=tuple(configs.items()), n_labels=2)
     yield Text(_METHOD)
     yield Text(_CURSE)
-
-
-def _shown(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _distances(subject: Subject, rows: Sequence[Distance]) -> Iterator[str | Block]:

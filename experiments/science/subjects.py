@@ -9,7 +9,7 @@ from pathlib import Path
 import jahs
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
-from jahs.errors import MissingData
+from jahs.release.models import REFITS
 from jahs.spaces.columns import Configs
 from jahs.tasks.definitions import Task
 from workshop.pages.document import Table
@@ -58,10 +58,7 @@ def open_subject(task: str, release: Path | None, *, seed: int = 0, data: Path |
     """Return a task with its release and the refits."""
     bench = open_benchmark(task, release)
     found = release_of(bench)
-    try:
-        n_refits = found.refits.n_refits if MAIN in found.refits.metrics else 0
-    except MissingData:
-        n_refits = 0
+    n_refits = found.refits.n_refits if found.has(REFITS) and MAIN in found.refits.metrics else 0
     refits = tuple(open_benchmark(task, release, refit=k) for k in range(n_refits))
     return Subject(bench=bench, refits=refits, seed=seed, data=data)
 
