@@ -21,10 +21,7 @@ class Echo(Tool):
         pass
 
     def _ask_tool(self):
-        return self.random_config()
-
-    def _read_trial(self, trial):
-        return trial, None
+        return self.random_config(), None, None
 
     def _tell_tool(self, trial, result):
         self.told = self.told_losses(result)

@@ -51,11 +51,9 @@ class Dehb(Tool[DehbSettings]):
             log_level="ERROR",
         )
 
-    def _ask_tool(self) -> Any:
-        return self._dehb.ask()
-
-    def _read_trial(self, trial: Any) -> tuple[Config, float]:
-        return adapter.to_config(trial["config"], self.view.space), trial["fidelity"]
+    def _ask_tool(self) -> tuple[Config, float, Any]:
+        trial = self._dehb.ask()
+        return adapter.to_config(trial["config"], self.view.space), trial["fidelity"], trial
 
     def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         self._dehb.tell(trial, {"fitness": self.told_losses(result)[0], "cost": 0.0})

@@ -63,13 +63,11 @@ class Neps(Tool[NepsSettings]):
         with self._chance:
             self._neps = tool.AskAndTell(algorithm(space, **more))
 
-    def _ask_tool(self) -> Any:
+    def _ask_tool(self) -> tuple[Config, float | None, Any]:
         with self._chance:
-            return self._neps.ask()
-
-    def _read_trial(self, trial: Any) -> tuple[Config, float | None]:
+            trial = self._neps.ask()
         _, budget = adapter.split_budget(trial.config, self.view.space)
-        return adapter.to_config(trial.config, self.view.space), budget
+        return adapter.to_config(trial.config, self.view.space), budget, trial
 
     def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         with self._chance:

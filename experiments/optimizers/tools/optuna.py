@@ -44,11 +44,9 @@ class Optuna(Tool[OptunaSettings]):
         tool.logging.set_verbosity(verbosity)
         self._failed = tool.trial.TrialState.FAIL
 
-    def _ask_tool(self) -> Any:
-        return self._study.ask(self._space)
-
-    def _read_trial(self, trial: Any) -> tuple[Config, None]:
-        return adapter.to_config(trial.params, self.view.space), None
+    def _ask_tool(self) -> tuple[Config, None, Any]:
+        trial = self._study.ask(self._space)
+        return adapter.to_config(trial.params, self.view.space), None, trial
 
     def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         if result.is_known:

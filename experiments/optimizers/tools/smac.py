@@ -55,14 +55,12 @@ class Smac(Tool[SmacSettings]):
             )
         self._smac = facade(scenario, overwrite=True, logging_level=False, **more)
 
-    def _ask_tool(self) -> Any:
+    def _ask_tool(self) -> tuple[Config, float | None, Any] | None:
         try:
-            return self._smac.ask()
+            trial = self._smac.ask()
         except StopIteration:
             return None
-
-    def _read_trial(self, trial: Any) -> tuple[Config, float | None]:
-        return adapter.to_config(trial.config, self.view.space), trial.budget
+        return adapter.to_config(trial.config, self.view.space), trial.budget, trial
 
     def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         status = self._value.StatusType

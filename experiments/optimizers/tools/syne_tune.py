@@ -78,16 +78,13 @@ class Bohb(Tool[BohbSettings]):
         decision = self._scheduler.on_trial_result(trial, {_LOSS: loss, _EPOCH: int(report.fidelity[_EPOCH])})
         return bool(decision == _STOP)
 
-    def _ask_tool(self) -> Any:
+    def _ask_tool(self) -> tuple[Config, None, Any]:
         with self._chance:
             suggestion = self._scheduler.suggest()
             trial = self._backend.Trial(self._n_suggested, suggestion.config, _ANY_TIME)
             self._scheduler.on_trial_add(trial)
         self._n_suggested += 1
-        return trial
-
-    def _read_trial(self, trial: Any) -> tuple[Config, None]:
-        return adapter.to_config(trial.config, self.view.space), None
+        return adapter.to_config(trial.config, self.view.space), None, trial
 
     def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         if result.is_known:

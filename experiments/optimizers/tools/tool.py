@@ -21,7 +21,7 @@ _WORSE_THAN_ALL: Final = 1e12
 
 
 class Tool(Baseline[S]):
-    """A tool with trials of its own type. A subclass defines how to ask for one, read it, and tell its result."""
+    """A tool with trials of its own type. A subclass defines how to ask for one, and tell its result."""
 
     def prepare(self) -> None:
         """Begin without results, and make the tool's optimiser."""
@@ -48,12 +48,8 @@ class Tool(Baseline[S]):
         return int(np.random.SeedSequence([int(str(self.settings["seed"])), 2]).generate_state(1, np.uint32)[0] >> 1)
 
     @abstractmethod
-    def _ask_tool(self) -> Any:
-        """Return the tool's next trial; None: it waits for results."""
-
-    @abstractmethod
-    def _read_trial(self, trial: Any) -> tuple[Config, float | None]:
-        """Return the config and the budget of a tool's trial; None: the full budget."""
+    def _ask_tool(self) -> tuple[Config, float | None, Any] | None:
+        """Return config, budget (None: the full one) and the tool's own next trial; None: it waits for results."""
 
     @abstractmethod
     def _tell_tool(self, trial: Any, result: TrialResult) -> None:
@@ -69,10 +65,10 @@ class Tool(Baseline[S]):
 
     def propose(self) -> tuple[Config, AskedFidelity, Any] | None:
         """Ask the tool."""
-        trial = self._ask_tool()
-        if trial is None:
+        asked = self._ask_tool()
+        if asked is None:
             return None
-        config, budget = self._read_trial(trial)
+        config, budget, trial = asked
         return config, None if budget is None else self.budgets.fidelity(budget), trial
 
     def learn(self, result: TrialResult) -> None:
