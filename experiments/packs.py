@@ -62,19 +62,22 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PackedLog:
+class LogContent:
     """What a page needs of one log.
 
     Attributes:
-        found: ends and observed validation accuracies of the trials that the pack has of it, without the trials.
+        found: ends and observed metrics of trials at the highest fidelity, without the trials; a pack has the
+            validation accuracies of those that matter.
+        configs: of these trials.
         n_trials: number of trials of the log.
+        settings: of the optimiser, as the log has them.
     """
 
     repetition: Repetition
     found: TrialLog
     configs: tuple[Config, ...]
     n_trials: int
-    settings: Mapping[str, Any]  # Any: JSON
+    settings: object
 
 
 def season_of(tasks: Mapping[str, TaskFacts]) -> str:
@@ -130,7 +133,7 @@ def read_packed_table(path: Path) -> Table:
     return read_table(path, COLUMNS[path.name], sha256=[listed.get(path.name)])
 
 
-def read_pack(path: Path) -> Iterator[PackedLog]:
+def read_pack(path: Path) -> Iterator[LogContent]:
     """Yield every log of a pack.
 
     Raises:
@@ -148,7 +151,7 @@ def read_pack(path: Path) -> Iterator[PackedLog]:
     columns = (logs[name].tolist() for name in ("task", "arm", "refit", "seed", "n_trials", "settings"))
     for number, (task, arm, refit, seed, n_trials, settings) in enumerate(zip(*columns, strict=True)):
         part = slice(own[number], own[number + 1])
-        yield PackedLog(
+        yield LogContent(
             repetition=Repetition(task=task, arm=arm, seed=seed, refit=None if refit < 0 else refit),
             found=full_log(ends["end"][part], ends["valid_acc"][part]),
             configs=tuple(known[row] for row in place[part].tolist()),

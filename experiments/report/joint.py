@@ -28,14 +28,14 @@ def joint_blocks(results: Results) -> Iterator[str | Block]:
 def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
     """Yield the speed-ups of joint search on each task and over all tasks."""
     joint = next((arm for arm in arms if arm.view.search == "all"), None)
+    if joint is None:
+        return
     rows: list[tuple[str, ...]] = []
     estimates, answers, n_seeds, numbers = {}, [], [], []
     for number, other in enumerate(arms):
-        found = {
-            task: speedup_of_arms(results, task, joint, other) for task in results.tasks if joint and other != joint
-        }
+        found = {task: speedup_of_arms(results, task, joint, other) for task in results.tasks if other != joint}
         known = {task: each for task, each in found.items() if each is not None}
-        if joint is None or not known:
+        if not known:
             continue
         said = speedup_text([*known.values()])
         answers.append(f"{said} against {other.title}")
@@ -47,7 +47,7 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
         rows += [("geometric mean", other.title, "", "", "", said)] if len(known) > 1 else []
         estimates[other.title] = geometric_mean([*known.values()])
         numbers.append(number)
-    if joint is None or not estimates:
+    if not estimates:
         return
     over, over_tasks = (
         (", geometric mean over tasks", " (geometric mean over tasks)") if len(results.tasks) > 1 else ("", "")

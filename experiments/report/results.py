@@ -11,10 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from experiments.folder import StudyFolder, read_folder
-from experiments.packs import PackedLog, is_pack, read_pack, season_of
-from experiments.study import Arm, Repetition, Study, TaskFacts
+from experiments.packs import LogContent, is_pack, read_pack, season_of
+from experiments.study import Arm, Repetition, Study
 from jahs.comparison.benches import open_benchmark, release_of
-from jahs.comparison.logs import Floats, TrialLog, trial_log
+from jahs.comparison.logs import Floats, trial_log
 from jahs.comparison.steps import Steps, incumbents, on_grid
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
@@ -120,7 +120,11 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     metrics = tuple(dict.fromkeys(name for names in study.combinations for name in names))
     if is_pack(path):
         known = {task: [name for name in metrics if name in bench[task].metrics] for task in folder.tasks}
-        read = [_unpacked(log, folder.tasks[log.repetition.task], known) for log in read_pack(path)]
+        # Their values are asked again below.
+        read = [
+            _reduced(log, folder, {name: np.full(len(log.found), np.nan) for name in known[log.repetition.task]})
+            for log in read_pack(path)
+        ]
     else:
         calls = [{"folder": folder, "repetition": own, "metrics": metrics} for own in folder.finished()]
         read = in_processes(read_repetition, calls, workers=workers if len(calls) > _FEW else 1)
@@ -190,15 +194,14 @@ def read_repetition(folder: StudyFolder, repetition: Repetition, *, metrics: Seq
         raise CorruptFile(f"{source} was cut short; remove it and run again")
     found = trial_log(log.header, log.trials)
     full = found.full()
-    return _reduced(
-        repetition,
-        full,
-        [found.trials[row].config for row in np.flatnonzero(found.is_full).tolist()],
-        metrics={name: full.minimised(name) for name in metrics if name in full.metrics},
-        unit=folder.tasks[repetition.task].mean_runtime_s,
+    content = LogContent(
+        repetition=repetition,
+        found=full,
+        configs=tuple(found.trials[row].config for row in np.flatnonzero(found.is_full).tolist()),
         n_trials=len(found),
         settings=log.header.get("optimizer_settings"),
     )
+    return _reduced(content, folder, {name: full.minimised(name) for name in metrics if name in full.metrics})
 
 
 def check_owner(header: Mapping[str, object], folder: StudyFolder, repetition: Repetition) -> None:
@@ -221,41 +224,19 @@ def check_owner(header: Mapping[str, object], folder: StudyFolder, repetition: R
         raise CorruptFile(f"{source} belongs to another repetition: {', '.join(wrong)}; remove it and run again")
 
 
-def _unpacked(log: PackedLog, facts: TaskFacts, known: Mapping[str, Sequence[str]]) -> RepetitionResult:
-    """Return a log of a pack, reduced; metrics are NaN until they are asked again."""
-    return _reduced(
-        log.repetition,
-        log.found,
-        log.configs,
-        metrics={name: np.full(len(log.found), np.nan) for name in known[log.repetition.task]},
-        unit=facts.mean_runtime_s,
-        n_trials=log.n_trials,
-        settings=log.settings,
-    )
-
-
-def _reduced(
-    repetition: Repetition,
-    full: TrialLog,
-    configs: Sequence[Config],
-    *,
-    metrics: Mapping[str, Floats],
-    unit: float,
-    n_trials: int,
-    settings: object,
-) -> RepetitionResult:
-    """Return what a page needs of the trials at the highest fidelity, with their configs."""
-    best = incumbents(full)
+def _reduced(log: LogContent, folder: StudyFolder, metrics: Mapping[str, Floats]) -> RepetitionResult:
+    """Return what a page needs of the trials at the highest fidelity, with their configs and these metrics."""
+    best, unit_s = incumbents(log.found), folder.tasks[log.repetition.task].mean_runtime_s
     return RepetitionResult(
-        repetition=repetition,
-        incumbents=best.steps.scaled(unit),
-        configs=tuple(configs[row] for row in best.rows.tolist()),
+        repetition=log.repetition,
+        incumbents=best.steps.scaled(unit_s),
+        configs=tuple(log.configs[row] for row in best.rows.tolist()),
         observed=float(best.steps.values[-1]) if len(best.rows) else math.nan,
-        full_times=full.end / unit if metrics else np.empty(0),
-        full_configs=tuple(configs) if metrics else (),
+        full_times=log.found.end / unit_s if metrics else np.empty(0),
+        full_configs=log.configs if metrics else (),
         full_metrics=metrics,
-        n_trials=n_trials,
-        settings={k: v for k, v in settings.items() if k != "seed"} if isinstance(settings, Mapping) else {},
+        n_trials=log.n_trials,
+        settings={k: v for k, v in log.settings.items() if k != "seed"} if isinstance(log.settings, Mapping) else {},
     )
 
 
