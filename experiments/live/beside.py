@@ -146,16 +146,15 @@ class BesideJob:
         """Where the curves are written."""
         return beside_path(self.path, self.arm.name, self.seed, self.refit)
 
-    @property
-    def n_runs(self) -> int:
-        """Number of runs, each with another draw of the training noise."""
-        return N_RUNS if self.refit is None else N_RUNS_OF_REFIT
-
 
 def run_beside(job: BesideJob) -> str | None:
-    """Simulate the runs of a job and write their curves; return what went wrong, if anything."""
+    """Simulate the runs of a job and write their curves; return what went wrong, if anything.
+
+    Each run has another draw of the training noise.
+    """
     try:
-        curves = np.stack([_one(job, number) for number in range(job.n_runs)])
+        n_runs = N_RUNS if job.refit is None else N_RUNS_OF_REFIT
+        curves = np.stack([_one(job, number) for number in range(n_runs)])
         job.target.parent.mkdir(parents=True, exist_ok=True)
         with write_beside(job.target) as beside, beside.open("wb") as file:
             np.savez_compressed(file, curves=curves, release=np.array(job.facts.release))
