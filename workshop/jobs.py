@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _MOST_LOST: Final = 20
 _TICK_S: Final = 1.0
+_ENVIRONMENT: Final = {"PYTHONHASHSEED": "0"}
+"""Tools that go through a set of strings, as NePS does, get the same results in every worker."""
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 """One each: XGBoost with two threads on two shared cores was slower than with one."""
 
@@ -218,7 +220,7 @@ class _Processes:
             ProcessPoolExecutor,
             n_workers,
             initializer=_ignore_ctrl_c,
-            env={name: os.environ.get(name, "1") for name in _THREADS},
+            env=_ENVIRONMENT | {name: os.environ.get(name, "1") for name in _THREADS},
         )
         self._executor = self._make()
 

@@ -42,6 +42,10 @@ def die(_: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def ask_hash(_: int) -> int:
+    return hash("Mish")
+
+
 def ask_signals(_: int) -> tuple[bool, str]:
     return signal.getsignal(signal.SIGINT) is signal.SIG_IGN, os.environ["OMP_NUM_THREADS"]
 
@@ -121,6 +125,12 @@ def test_what_kills_every_worker_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
 def test_workers_leave_ctrl_c_to_their_caller_and_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert [done.result for done in run_jobs(ask_signals, range(2), where=Where(workers=2))] == [(True, "1")] * 2
+
+
+def test_workers_go_through_sets_of_strings_in_one_order() -> None:
+    one, other = ({done.result for done in run_jobs(ask_hash, range(2), where=Where(workers=2))} for _ in range(2))
+    assert len(one) == 1
+    assert one == other
 
 
 def test_the_time_spent_is_that_of_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
