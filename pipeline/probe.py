@@ -52,7 +52,7 @@ class Probe:
         network: stays as it is.
         images: as the network reads them, (n, channels, side, side).
         labels: (n,).
-        seed: of what a proxy draws.
+        seed: of the random draws of proxies.
     """
 
     def __init__(self, network: nn.Module, images: Tensor, labels: Tensor, *, seed: int = 0) -> None:
@@ -95,6 +95,11 @@ class Probe:
     def signs(self) -> list[Tensor]:
         """Masks of the positive inputs of each activation, (n_images, n_units) of bool each."""
         return self._forward.signs
+
+    @property
+    def logits(self) -> Tensor:
+        """The output for the batch, (n_images, n_classes)."""
+        return self._forward.logits.detach()
 
     @property
     def gradients_of_images(self) -> Tensor:

@@ -144,7 +144,8 @@ def zen(probe: Probe) -> float:
 
     All weights are drawn from N(0, 1), and BatchNorm is in training mode. With f the features before global pooling and
     x, e standard normal: the log of the mean over images of sum|f(x) - f(x + 0.01 e)|, plus the sum over BatchNorms of
-    log sqrt(mean of the batch variances), which undoes what BatchNorm rescales. The batch is only read for its shape.
+    log sqrt(mean of the batch variances), which undoes what BatchNorm rescales. A BatchNorm that no path leads to has
+    no variance to rescale, and is left out. The batch is only read for its shape.
     """
     network, chance = fresh(probe.network), probe.chance()
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
@@ -165,9 +166,9 @@ def zen(probe: Probe) -> float:
             hook.remove()
         network(moved)
     distance = (features[0] - features[1]).abs().flatten(1).sum(1).mean().item()
-    if not distance > 0 or not all(scale > 0 for scale in scales):
+    if not distance > 0:
         raise Undefined("the features do not depend on the image")
-    return checked(math.log(distance) + math.fsum(0.5 * math.log(scale) for scale in scales))
+    return checked(math.log(distance) + math.fsum(0.5 * math.log(scale) for scale in scales if scale > 0))
 
 
 def _scale(x: Tensor) -> float:
@@ -227,7 +228,9 @@ def meco(probe: Probe) -> float:
 
     listen_to_layers(network, heard)
     with torch.no_grad():
-        network(torch.randn((2, *probe.images.shape[1:]), generator=probe.chance()))
+        one, other = network(torch.randn((2, *probe.images.shape[1:]), generator=probe.chance()))
+    if torch.equal(one, other):
+        raise Undefined("the output does not depend on the image")
     return checked(float(sum(smallest)))
 
 
@@ -237,6 +240,8 @@ def swap(probe: Probe) -> float:
     A pattern belongs to one unit: the signs of its input over all images of the batch. The score is the number of
     different patterns among all units of all activations. It saturates at the number of units, and at 2^images.
     """
+    if torch.equal(probe.logits, probe.logits[:1].expand_as(probe.logits)):
+        raise Undefined("the output does not depend on the image")
     if not probe.signs:
         return 0.0
     packed = np.concatenate([np.packbits(signs.numpy(), axis=0).T for signs in probe.signs])  # (n_units, n_bytes)
@@ -270,7 +275,7 @@ class ProxyScores:
 
     Attributes:
         values: by proxy; NaN where there is none.
-        reasons: of those that are NaN.
+        reasons: why each missing score is missing.
         cpu_s: CPU seconds that each would take alone, with the passes that it shares.
     """
 

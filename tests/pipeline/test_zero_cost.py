@@ -251,12 +251,33 @@ def test_zen_does_not_change_when_the_weights_do(convolution):
     assert score("zen", other, x) == score("zen", network, x)
 
 
+@torch.no_grad()
+def test_zen_is_how_far_the_features_move_and_what_batchnorm_rescales(convolution):
+    network, x = copy.deepcopy(convolution[0]), convolution[1]
+    chance = torch.Generator().manual_seed(5)
+    for module in (network.block.conv, network.classify):
+        module.weight.data.normal_(generator=chance)
+    one, by = (torch.randn(x.shape, generator=chance) for _ in range(2))
+    inner = [network.block.convolve(image, network.block.conv.weight).double() for image in (one, one + 0.01 * by)]
+    a, b = ((of - of.mean((0, 2, 3), True)) / (of.var((0, 2, 3), False, keepdim=True) + 1e-5).sqrt() for of in inner)
+    expected = math.log((a - b).abs().flatten(1).sum(1).mean()) + math.log(inner[0].var((0, 2, 3)).mean()) / 2
+    assert score("zen", network, x) == pytest.approx(expected, abs=1e-3)
+
+
+def test_zen_leaves_out_layers_behind_an_edge_that_passes_nothing():
+    """One convolution leads to the output, another one follows a zeroized edge."""
+    config = {**space().default(), **{f"Op{i}": 1 for i in range(1, 7)}, "N": 1, "W": 4, "Resolution": 0.25}
+    x = torch.randn(8, 1, 4, 4)
+    for ops in ({"Op3": 2}, {"Op3": 2, "Op6": 2}):
+        assert math.isfinite(score("zen", build_network(config | ops, TASKS["digits"]), x))
+
+
 def test_a_cell_without_any_path_has_reasons_in_place_of_numbers():
     config = {**space().default(), **{f"Op{i}": 1 for i in range(1, 7)}, "N": 1, "W": 4, "Resolution": 0.25}
     network = build_network(config, TASKS["digits"])
     x = torch.randn(8, 1, 4, 4)
     reasons = {}
-    for name in ("grad_norm", "fisher", "snip", "grasp", "synflow", "ntk", "zico", "jacov", "naswot", "zen"):
+    for name in PROXIES.keys() - {"parameters"}:
         with pytest.raises(Undefined) as caught:
             score(name, network, x)
         reasons[name] = str(caught.value)
