@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from experiments.study import Arm, Repetition, Study
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats, trial_log
 from jahs.comparison.steps import Steps, incumbents, on_grid
+from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
 from jahs.simulate import read_log
@@ -99,6 +101,12 @@ class Results:
     def errors(self, task: str, arms: Sequence[Arm], seeds: Sequence[int], times: Floats) -> Floats:
         """Return the validation errors of some seeds over time, (n_arms, n_seeds, n_times); NaN before a result."""
         return np.stack([on_grid(self.steps(task, arm, seeds), times) for arm in arms])
+
+
+@functools.cache
+def best_at_full_size(bench: Benchmark, metric: str) -> float:
+    """Return the best known mean of a metric at the sizes that all studies of one objective search or end at."""
+    return bench.best(metric, open_view(bench, ViewChoice(), seed=0)).value
 
 
 def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1) -> Results:

@@ -264,8 +264,9 @@ class Benchmark(Queryable):
     def best(self, metric: str = "valid_acc", view: View | None = None) -> Best:
         """Return the best known config, its value and whether it is exact: what a regret is measured against.
 
-        A table has the best recorded config, exactly. A release has the best one on its reference fronts. A view of a
-        release has the best of all its configs, exactly, if they are at most 50,000; else the best that a search finds.
+        A table has the best recorded config, exactly. A release has the best one of its references: of its fronts, and
+        of its exhaustive search at full size, if it has one. A view of a release has the best of all its configs,
+        exactly, if they are at most 50,000; else the best that a search finds, which starts from the references.
 
         Args:
             metric: compared at the last epoch.

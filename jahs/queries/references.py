@@ -28,7 +28,7 @@ from jahs.queries.answers import to_frame
 from jahs.queries.queryable import Queryable
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, codes, columns_of_codes, config_ids, rows, validate_columns
-from jahs.spaces.configs import Config
+from jahs.spaces.configs import Config, validate
 from jahs.spaces.space import Space
 from jahs.tasks.objectives import Objective, objective_matrix, read_objectives
 from jahs.tasks.pareto import hypervolume, is_non_dominated
@@ -120,6 +120,8 @@ class References:
     Attributes:
         facts: about the search for the fronts: number of configs, seed, rounds, fidelity.
         metrics: that are compared.
+        starts: configs from which the search for the fronts began besides random ones, such as the best one of an
+            exhaustive search at full size.
     """
 
     def __init__(
@@ -130,16 +132,17 @@ class References:
         metrics: Sequence[str],
         fronts: Mapping[_Combination, tuple[_Rows, _Floats]],
         facts: Mapping[str, Any],  # Any: JSON
+        starts: Sequence[Config] = (),
     ) -> None:
-        self.facts, self.metrics = dict(facts), tuple(metrics)
+        self.facts, self.metrics, self.starts = dict(facts), tuple(metrics), tuple(starts)
         self._columns = columns
         self._F = F  # (n_configs, n_metrics)
         self._fronts = dict(fronts)  # combination -> rows of its front, reference point
 
     @property
     def configs(self) -> list[Config]:
-        """Every config on a front."""
-        return rows(self._columns)
+        """Every config on a front, and the starts."""
+        return [*rows(self._columns), *self.starts]
 
     @property
     def combinations(self) -> tuple[_Combination, ...]:
@@ -187,6 +190,7 @@ class References:
         return {
             "format": REFERENCES_FORMAT,
             "facts": self.facts,
+            **({"starts": [dict(config) for config in self.starts]} if self.starts else {}),
             "configs": {name: values.tolist() for name, values in self._columns.items()},
             "minimised": {name: values.tolist() for name, values in zip(self.metrics, self._F.T, strict=True)},
             "fronts": fronts,
@@ -205,7 +209,10 @@ class References:
             if F.shape != (len(columns["N"]), len(metrics)) or not np.isfinite(F).all():
                 raise InvalidArgument(f"minimised: not one finite number for each of {len(columns['N'])} configs")
             fronts = {tuple(front["metrics"]): _read_front(front, F, metrics) for front in content["fronts"]}
-            return cls(columns=columns, F=F, metrics=metrics, fronts=fronts, facts=dict(content["facts"]))
+            starts = [validate(start) for start in content.get("starts", ())]
+            return cls(
+                columns=columns, F=F, metrics=metrics, fronts=fronts, facts=dict(content["facts"]), starts=starts
+            )
 
 
 def _read_front(content: Mapping[str, Any], F: _Floats, metrics: _Combination) -> tuple[_Rows, _Floats]:  # Any: JSON
@@ -262,8 +269,7 @@ def build_references(
         known, F = take({name: np.concatenate([known[name], new[name]]) for name in known}, on_front), F[on_front]
         asked = _neighbors(bench.space, take(known, on_front >= n_known))
     facts = {"epoch": bench.max_epoch, "n_asked": len(seen), "n_configs": n_configs, "n_rounds": n_rounds, "seed": seed}
-    facts |= {"n_starts": len(starts)} if starts else {}
-    return _assemble(known, F, objectives, ordinary=ordinary, facts=facts)
+    return _assemble(known, F, objectives, ordinary=ordinary, facts=facts, starts=starts)
 
 
 def _assemble(
@@ -273,8 +279,9 @@ def _assemble(
     *,
     ordinary: _Floats,  # (n_objectives,): what half of all configs reach
     facts: Mapping[str, Any],  # Any: JSON
+    starts: Sequence[Config],
 ) -> References:
-    """Build references from evaluated configs; only those on a front are kept."""
+    """Build references from evaluated configs; only those on a front and the starts are kept."""
     names = [objective.metric.name for objective in objectives]
     fronts = {}
     for own in _combinations_of(names):
@@ -288,7 +295,9 @@ def _assemble(
         raise InvalidArgument(f"none of {len(F)} configs trades {MAIN} for any of {', '.join(names[1:])}")
     kept = np.unique(np.concatenate([chosen for chosen, _ in fronts.values()]))
     renumbered = {own: (np.searchsorted(kept, chosen), corner) for own, (chosen, corner) in fronts.items()}
-    return References(columns=take(columns, kept), F=F[kept], metrics=names, fronts=renumbered, facts=facts)
+    return References(
+        columns=take(columns, kept), F=F[kept], metrics=names, fronts=renumbered, facts=facts, starts=starts
+    )
 
 
 def _neighbors(space: Space, columns: Columns) -> Columns:

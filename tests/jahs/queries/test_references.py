@@ -147,6 +147,15 @@ def test_a_file_brings_everything_back(references: References) -> None:
         assert np.array_equal(again.front(names).F, references.front(names).F)
 
 
+def test_a_config_to_start_from_is_kept_although_it_is_on_no_front() -> None:
+    start = jahs.space({"N": 5, "W": 16, "Resolution": 1.0}).sample(seed=3)
+    made = build_references(FakeBench(), n_configs=N_CONFIGS, seed=0, n_rounds=0, starts=[start])
+    again = References.from_dict(json.loads(json.dumps(made.to_dict())))
+    assert again.starts == (start,)
+    assert start in again.configs
+    assert again.to_dict() == made.to_dict()
+
+
 def spoil(content: dict, path: tuple, value: object) -> dict:
     spoilt = copy.deepcopy(content)
     inner = spoilt
@@ -173,6 +182,8 @@ def spoil(content: dict, path: tuple, value: object) -> dict:
         (("fronts", 0, "reference_point"), [1.0], "front or reference_point do not fit"),
         (("fronts", 0), None, "references: "),
         (("facts",), 7, "references: "),
+        (("starts",), [{"N": 4}], "N=4 is not one of 1, 3, 5"),
+        (("starts",), 7, "references: "),
     ],
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, tuple) else None,
 )
