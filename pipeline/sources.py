@@ -12,6 +12,7 @@ import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -103,13 +104,16 @@ def _read_folder(data_set: str, folder: Path) -> Pool | None:
 
 
 def _read_digits() -> Pool:
+    package = find_spec("sklearn")  # its file is read, because importing it takes a second in every process
+    if package is None or package.origin is None:
+        raise MissingDependency("digits are read from scikit-learn; run `pip install scikit-learn`")
+    path = Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz"
     try:
-        from sklearn.datasets import load_digits  # type: ignore[import-untyped]  # it ships no types
-    except ImportError as err:
-        raise MissingDependency("digits are read from scikit-learn; run `pip install scikit-learn`") from err
-    digits = load_digits()
-    pixels = np.rint(digits.images * (255 / 16)).astype(np.uint8)[:, None]  # they come as 0 to 16
-    return Pool(images=pixels, labels=digits.target.astype(np.int64), n_development=len(pixels))
+        table = np.loadtxt(path, delimiter=",")
+    except OSError as err:
+        raise MissingData(f"digits: {path}, a part of scikit-learn, cannot be read: {err}") from err
+    pixels = np.rint(table[:, :-1] * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8)  # they come as 0 to 16
+    return Pool(images=pixels, labels=table[:, -1].astype(np.int64), n_development=len(pixels))
 
 
 def _read_fashion(folder: Path) -> Pool | None:

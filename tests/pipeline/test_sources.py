@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import re
 import tarfile
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import numpy as np
@@ -309,18 +310,36 @@ def test_a_broken_tile_is_named(tmp_path, write, fault):
     assert str(raised.value).startswith(str(path))
 
 
+def test_digits_are_those_of_scikit_learn():
+    from sklearn.datasets import load_digits
+
+    digits, pool = load_digits(), read_pool("digits", data_dir=None)
+    np.testing.assert_array_equal(pool.images[:, 0], np.rint(digits.images * (255 / 16)))
+    np.testing.assert_array_equal(pool.labels, digits.target)
+
+
 @pytest.mark.parametrize(
-    ("data_set", "package", "told"), [("digits", "sklearn", "scikit-learn"), ("colorectal_histology", "PIL", "pillow")]
+    ("found", "error", "told"),
+    [
+        (None, MissingDependency, "pip install scikit-learn"),
+        (ModuleSpec("sklearn", None, origin="/nowhere/sklearn/__init__.py"), MissingData, "a part of scikit-learn"),
+    ],
 )
-def test_a_missing_package_is_named(tmp_path, monkeypatch, data_set, package, told):
+def test_digits_that_are_not_there_are_one_clear_error(monkeypatch, found, error, told):
+    monkeypatch.setattr("pipeline.sources.find_spec", lambda _: found)
+    with pytest.raises(error, match=told):
+        read_pool("digits", data_dir=None)
+
+
+def test_a_missing_package_is_named(tmp_path, monkeypatch):
     write_tiles(tmp_path)
     real = builtins.__import__
 
     def without(name, *args, **options):
-        if name.split(".")[0] == package:
+        if name.split(".")[0] == "PIL":
             raise ImportError(name)
         return real(name, *args, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingDependency, match=f"pip install {told}"):
-        read_pool(data_set, data_dir=tmp_path)
+    with pytest.raises(MissingDependency, match="pip install pillow"):
+        read_pool("colorectal_histology", data_dir=tmp_path)
