@@ -49,7 +49,7 @@ def test_the_largest_bomb_of_each_kind_costs_what_the_law_allows(make):
     obey(make(_Largest(0)), make.__name__)
 
 
-@pytest.mark.parametrize("piece", [b"N", b"]", b"N\x94", b"M\x00\x10", b")\x85", b")\x85\x94"])
+@pytest.mark.parametrize("piece", [b"]", b"N\x94", b"M\x00\x10", b")\x85\x94"])
 def test_a_table_of_millions_of_opcodes_costs_what_the_law_allows(piece):
     """Tables may have more steps than other pickles: as many objects as they allow, each of a byte or a few."""
     obey(b"\x80\x04(" + piece * (7_900_000 // len(piece)) + b"t.", repr(piece), read_table)

@@ -52,7 +52,7 @@ def _count(network: nn.Module, task, side: int) -> dict[str, int]:
 @pytest.mark.parametrize("name", JAHS_TASKS)
 def test_the_module_has_the_parameters_and_multiply_adds_that_are_computed(name):
     task = TASKS[name]
-    for config in space().sample(300, seed=JAHS_TASKS.index(name)):
+    for config in space().sample(100, seed=JAHS_TASKS.index(name)):
         network = build_network(config, task)
         with torch.inference_mode():
             assert _count(network, task, task.image_side(config["Resolution"])) == cost(config, task), config
