@@ -3,7 +3,7 @@
 Rank-biased overlap has two forms, Webber's and that of the zero-cost benchmark. Both compare the items that two orders
 share above every depth d, O_d, and weigh depth d with p^(d-1):
 
-- Webber, Moffat and Zobel (2010) average the share O_d / d.
+- Webber, Moffat and Zobel (2010) average the share O_d / d: divided by its maximum, truncated, or extrapolated.
 - The zero-cost benchmark (its equation 5) sums the raw count O_d and divides by the sum of its maxima d, so deep places
   weigh more: p^(d-1) d instead of p^(d-1).
 
@@ -14,6 +14,7 @@ Both give 1 for the same order, and NaN with a NaN. A figure without the name of
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -80,6 +81,30 @@ def webber_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
     return float(weights @ (shared / depths) / weights.sum()) if len(shared) else math.nan
 
 
+def webber_truncated(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
+    """Return Webber's overlap of two whole orders as if nothing came after them: (1 - p) sum p^(d-1) O_d / d.
+
+    Example:
+        >>> webber_truncated([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
+        0.4375
+    """
+    shared, depths, weights = _shared(a, b, p)
+    return (1 - p) * float(weights @ (shared / depths)) if len(shared) else math.nan
+
+
+def webber_extrapolated(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
+    """Return Webber's overlap as if the orders went on with the overlap of their end (their eq. 30).
+
+    Whole orders share everything at their end, so it exceeds `webber_truncated` by p^n.
+
+    Example:
+        >>> webber_extrapolated([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
+        0.5
+    """
+    found = webber_truncated(a, b, p=p)
+    return found + p ** np.size(a) if math.isfinite(found) else found
+
+
 def benchmark_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
     """Return the normalised overlap of the zero-cost benchmark (eq. 5): sum p^(d-1) O_d / sum p^(d-1) d.
 
@@ -98,8 +123,24 @@ def webber_weight(depth: int, p: float) -> float:
     return 1 - p ** (depth - 1) + (1 - p) / p * depth * rest
 
 
-def choose_p(n: int, *, top_share: float, weight: float = 0.9) -> float:
-    """Return the p with which the best `top_share` of n items has this share of Webber's weight.
+def benchmark_weight(depth: int, p: float) -> float:
+    """Return the zero-cost benchmark's weight of the first `depth` >= 2 places (eq. 4).
+
+    Its sum goes to `depth`, Webber's to depth - 1, so it is smaller by (1 - p) p^(depth-1).
+    """
+    return webber_weight(depth, p) - (1 - p) * p ** (depth - 1)
+
+
+def choose_p(
+    n: int, *, top_share: float, weight: float = 0.9, weight_of: Callable[[int, float], float] = webber_weight
+) -> float:
+    """Return the p with which the best `top_share` of n items has this share of the weight.
+
+    Args:
+        n: items.
+        top_share: of them; with `benchmark_weight`, two items at least.
+        weight: between 0 and 1.
+        weight_of: `webber_weight` or `benchmark_weight`; both fall with p.
 
     Example:
         >>> round(choose_p(100, top_share=0.1, weight=0.8556), 3)
@@ -108,7 +149,7 @@ def choose_p(n: int, *, top_share: float, weight: float = 0.9) -> float:
     depth = max(1, round(top_share * n))
     low, high = 0.0, 1.0
     while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if webber_weight(depth, middle) > weight else (low, middle)
+        low, high = (middle, high) if weight_of(depth, middle) > weight else (low, middle)
     return middle
 
 

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workshop.ranks import benchmark_overlap, choose_p, webber_overlap, webber_weight
+from workshop.ranks import (
+    benchmark_overlap,
+    benchmark_weight,
+    choose_p,
+    webber_extrapolated,
+    webber_overlap,
+    webber_truncated,
+    webber_weight,
+)
 
 Order = tuple[int, ...]
 
@@ -27,6 +35,17 @@ def webber(first: Order, second: Order, p: float) -> float:
     return sum(w * s for w, s in terms) / sum(w for w, _ in terms)
 
 
+def truncated(first: Order, second: Order, p: float) -> float:
+    return (1 - p) * sum(p ** (d - 1) * shared / d for d, shared in enumerate(counts(first, second), start=1))
+
+
+def extrapolated(first: Order, second: Order, p: float) -> float:
+    """Webber's equation 30: the overlap of the last depth goes on for ever."""
+    shared, k = counts(first, second), len(first)
+    seen = sum(p**d * x / d for d, x in enumerate(shared, start=1))
+    return shared[-1] / k * p**k + (1 - p) / p * seen
+
+
 def benchmark(first: Order, second: Order, p: float) -> float:
     """The zero-cost benchmark's equation 5."""
     shared = counts(first, second)
@@ -36,6 +55,8 @@ def benchmark(first: Order, second: Order, p: float) -> float:
 
 FORMS: list[tuple[Callable[..., float], Callable[[Order, Order, float], float]]] = [
     (webber_overlap, webber),
+    (webber_truncated, truncated),
+    (webber_extrapolated, extrapolated),
     (benchmark_overlap, benchmark),
 ]
 
@@ -93,3 +114,20 @@ def test_the_top_share_has_the_weight_that_was_asked_for(depth: int, weight: flo
     weights = np.cumsum(by_depth[::-1])[::-1][:depth]
     if p < 0.9999:  # what is cut off matters less than the tolerance
         assert weights.sum() == pytest.approx(weight, abs=1e-6)
+
+
+@given(depth=st.integers(2, 3000), p=st.floats(0.01, 0.999))
+def test_the_benchmarks_weight_is_its_equation_4(depth: int, p: float) -> None:
+    places = np.arange(1, depth + 1)
+    with np.errstate(under="ignore"):
+        rest = math.log(1 / (1 - p)) - float(np.sum(p ** places.astype(float) / places))
+        expected = 1 - p ** (depth - 1) + (1 - p) / p * depth * rest
+    assert benchmark_weight(depth, p) == pytest.approx(expected, abs=1e-9)
+    assert benchmark_weight(depth, p) <= webber_weight(depth, p)
+
+
+def test_the_two_weights_choose_another_p() -> None:
+    """The best 1 % of 844 cells are 8; the benchmark's weight asks for more of it at the top."""
+    found = [choose_p(844, top_share=0.01, weight_of=of) for of in (webber_weight, benchmark_weight)]
+    assert found == pytest.approx([0.847, 0.803], abs=5e-4)
+    assert benchmark_weight(8, found[1]) == pytest.approx(0.9)
