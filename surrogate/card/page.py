@@ -292,6 +292,9 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
     if (uncertainty := quality.get("uncertainty")) is not None:  # an older release has none
         yield "Error of the models"
         yield from uncertainty_blocks(uncertainty)
+    if (other := quality.get("lightgbm")) is not None:
+        yield "A second family of models"
+        yield from _families(quality["metrics"], other["test"])
     references = quality["references"]
     yield "Pareto fronts and reference points"
     if "reason" in references:
@@ -303,6 +306,23 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
         yield Text(f"The best known Pareto fronts, each with a fixed reference point for the hypervolume: {fronts}.")
     yield from _data(quality["data"])
     yield from _provenance(release)
+
+
+def _families(own: Facts, other: Facts) -> Iterator[Block]:
+    """Show test scores of both families, fitted to the training configs."""
+    yield Text(
+        '`Benchmark(model="lightgbm")` answers accuracies with LightGBM instead of XGBoost. A conclusion that depends '
+        "on the family is one about the models. Scores are for test configs, with models fitted to the training configs."
+    )
+    rows = []
+    for metric in (name for name in _ORDER if name in other and own[name]["test"] is not None):
+        for cut, scores in sorted(other[metric].items(), key=lambda item: _cut_order(item[0])):
+            both = (own[metric]["test"]["cuts"][cut]["model"], scores)
+            shown = [text for of in both for text in (score_text(of["tau"]), amount_text(of["mae"], metric))]
+            rows.append([metric, cut, str(scores["n"]), *shown])
+    yield table_of(
+        ("metric", "test rows", "number", "tau, XGBoost", "MAE, XGBoost", "tau, LightGBM", "MAE, LightGBM"), rows
+    )
 
 
 def _data(data: Facts) -> Iterator[str | Block]:

@@ -98,6 +98,7 @@ QUALITY: dict[str, Any] = {
 
 
 def write(folder: Path, quality: dict[str, Any] | None) -> Path:
+    folder.mkdir(exist_ok=True)
     write_release(folder / "release", manifest_facts={"task": "digits", "commit": "abc"}, quality=quality)
     return folder / "release"
 
@@ -263,3 +264,10 @@ def test_the_caveat_of_a_task_is_the_first_paragraph(
         assert first == f"**Caveat:** {caveat}"
         shown = '</h1>\n<p class="answer"><strong>Caveat:</strong> Short: <code>x</code> &lt; 1.</p>\n<p class="sub">'
         assert shown in page
+
+
+def test_a_second_family_is_beside_the_first_where_a_release_has_one(tmp_path: Path) -> None:
+    assert "LightGBM" not in markdown(tmp_path, QUALITY)
+    other = {"test": {"valid_acc": {"last epoch": {**SCORES, "tau": 0.755, "mae": 2.25}}}}
+    text = markdown(tmp_path / "more", {**QUALITY, "lightgbm": other})
+    assert "| valid_acc | last epoch | 30 | 0.800 | 2 points | 0.755 | 2.25 points |" in text
