@@ -37,6 +37,9 @@ MEASURES: Final = (
 )
 """Names of the columns of `measures_of`."""
 
+CUTS: Final = ("all cells", "cells of at least median accuracy", "the other cells")
+"""Which cells a replacement is averaged over, by their accuracy before it."""
+
 _SHAPE: Final = (len(OPERATIONS),) * len(EDGES)
 _LENGTHS: Final = (3, 2, 2, 1)  # edges on each of the paths of jahs.spaces.cell.PATHS
 
@@ -52,22 +55,20 @@ class CellLandscape:
         n_best: cells of the best functions.
         walk: correlation of ranks 1, 2, ... random moves apart.
         measures: at full size, as `MEASURES`.
-        accuracy: (5, 5), mean change in points when the row's operation is replaced by the column's.
-        accuracy_of_good: the same, among cells whose accuracy is at least the median.
+        accuracy: (3, 5, 5), mean change in points when the row's operation is replaced by the column's, over `CUTS`.
         time: (5, 5), mean relative change of the runtime in percent; None without runtimes.
         shapes: (depth, width) of live cells; their number of cells, mean and best accuracy are in `by_shape`.
-        by_size: (n_sizes, n_measures + 1), `MEASURES` and Spearman's rho with full size, of the released models.
+        by_size: (n_sizes, n_measures + 1), `MEASURES` and Spearman's rho with full size.
     """
 
     n_best: int
     walk: Spread
     measures: Spread
     accuracy: Spread
-    accuracy_of_good: Spread
     time: Floats | None
     shapes: tuple[tuple[int, int], ...]
     by_shape: Spread
-    by_size: Floats
+    by_size: Spread
 
 
 def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) -> CellLandscape:
@@ -75,19 +76,15 @@ def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) ->
     every = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
     shapes = np.stack(live_shape(), axis=1)
     kinds, of = np.unique(shapes, axis=0, return_inverse=True)
-    changes = [replacements(values) for values in every]
-    own = every[0]
-    at_sizes = [values_of_cells(subject.bench, MAIN, size) for size in sizes]
     return CellLandscape(
-        n_best=int(_best(own).sum()),
+        n_best=int(_best(every[0]).sum()),
         walk=_spread([autocorrelation_of_cells(values) for values in every]),
         measures=_spread([measures_of(values) for values in every]),
-        accuracy=_spread([change for change, _ in changes]),
-        accuracy_of_good=_spread([good for _, good in changes]),
+        accuracy=_spread([replacements(values) for values in every]),
         time=_time_changes(subject.bench),
         shapes=tuple((int(depth), int(width)) for depth, width in kinds),
         by_shape=_spread([_by_group(values.ravel(), of.ravel(), len(kinds)) for values in every]),
-        by_size=np.array([[*measures_of(values), spearman(values.ravel(), own.ravel())] for values in at_sizes]),
+        by_size=_spread([_at_sizes(model, own, sizes) for model, own in zip(subject.models, every, strict=True)]),
     )
 
 
@@ -133,21 +130,19 @@ def measures_of(values: Floats) -> Floats:
     return np.array([autocorrelation_of_cells(values, 1)[0], *found, *shares])
 
 
-def replacements(values: Floats) -> Spread:
-    """Return the mean change when an operation is replaced, (5, 5), over all edges and cells and over the better half.
+def replacements(values: Floats) -> Floats:
+    """Return the mean change when an operation is replaced, (3, 5, 5), over all edges and the cells of `CUTS`.
 
-    Row a, column b: cells with operation a on an edge against the same cells with b there.
+    Row a, column b: cells with operation a on an edge against the same cells with b there; NaN over no cells.
     """
     by_edge = [np.moveaxis(values, edge, 0).reshape(len(OPERATIONS), -1) for edge in range(len(EDGES))]
     table = np.concatenate(by_edge, axis=1)  # (5, n_edges * n_others)
-    middle, n = np.median(values), len(OPERATIONS)
-    every, good = np.zeros((n, n)), np.zeros((n, n))
-    for a in range(n):
-        is_good = table[a] >= middle
-        for b in range(n):
-            every[a, b] = (table[b] - table[a]).mean()
-            good[a, b] = (table[b] - table[a])[is_good].mean()
-    return every, good
+    is_good = table >= np.median(values)
+    found = np.full((len(CUTS), *_SHAPE[:2]), np.nan)
+    for k, is_in in enumerate((np.ones_like(is_good), is_good, ~is_good)):
+        for a in np.flatnonzero(is_in.any(axis=1)):
+            found[k, a] = (table - table[a])[:, is_in[a]].mean(axis=1)
+    return found
 
 
 def live_shape() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -173,8 +168,13 @@ def values_of_cells(bench: Benchmark, metric: str, sizes: Mapping[str, object]) 
 def _time_changes(bench: Benchmark) -> Floats | None:
     if "runtime" not in bench.metrics:
         return None
-    changes, _ = replacements(np.log(values_of_cells(bench, "runtime", LARGEST)))
-    return np.asarray(100 * np.expm1(changes))
+    changes = replacements(np.log(values_of_cells(bench, "runtime", LARGEST)))
+    return np.asarray(100 * np.expm1(changes[0]))
+
+
+def _at_sizes(bench: Benchmark, full: Floats, sizes: Sequence[Mapping[str, object]]) -> Floats:
+    found = [values_of_cells(bench, MAIN, size) for size in sizes]
+    return np.array([[*measures_of(values), spearman(values.ravel(), full.ravel())] for values in found])
 
 
 def _by_group(values: Floats, of: NDArray[np.intp], n: int) -> Floats:
