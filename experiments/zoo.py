@@ -333,12 +333,14 @@ def _settings_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
         return f"{value:.4g}" if isinstance(value, float) else str(value)
 
     return Table(
-        caption="The settings that were chosen, and the validation τ of the default",
-        columns=("family", "settings", "default's τ"),
+        caption="The settings that were chosen, by τ over all trainings of the validation part (the tables above have one "
+        "training of each config)",
+        columns=("family", "settings", "τ", "default's τ"),
         rows=tuple(
             (
                 _title(name),
                 ", ".join(f"{key}={shown(value)}" for key, value in one["point"].items()),
+                number_text(one["tau"], 3),
                 number_text(one["evaluations"][0]["tau"], 3),
             )
             for name, one in of["families"].items()
@@ -369,7 +371,8 @@ def _figure(known: Sequence[tuple[_Result, Scored]]) -> Figure:
     axes.set_xlabel("sparse τ on the test part")
     drawing.legend(loc="outside lower center", ncols=2)
     best = ", ".join(
-        f"{result.task.title} {max(each.value for each in scored.sparse.values()):.2f}" for result, scored in known
+        f"{result.task.title} {max(scored.sparse[name].value for name in result.single):.2f}"
+        for result, scored in known
     )
     return Figure(
         name="families",
