@@ -333,7 +333,7 @@ def _settings_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
         return f"{value:.4g}" if isinstance(value, float) else str(value)
 
     return Table(
-        caption="The settings that were chosen, by τ over all trainings of the validation part (the tables above have one "
+        caption="The settings chosen by τ over all trainings of the validation part (the tables above have one "
         "training of each config)",
         columns=("family", "settings", "τ", "default's τ"),
         rows=tuple(
