@@ -1,11 +1,11 @@
-# Twelve commands, on a machine with python3, its venv module and make:
+# Thirteen commands, on a machine with python3, its venv module and make:
 #
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
 #   make release  from data/TASK/runs to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
 #   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
 #   make landscape  what the searched space looks like: docs/studies/landscape (minutes: TASK=fashion_mnist_mini)
-#   make science    studies of the released models beside the papers' figures: docs/studies (minutes: SCIENCE=optimum)
+#   make science    released models beside papers' figures, landscapes and zoo: docs/studies (an hour: SCIENCE=optimum)
 #   make proxies    what zero-cost proxies know: docs/studies/proxies (minutes)
 #   make zoo        which family of models answers best: docs/studies/zoo (an hour on two cores)
 #   make docs     the site of the documentation: build/site/index.html; sets up .venv-docs (Python 3.11 or newer)
@@ -25,7 +25,8 @@ DISTILLED ?= 20000
 FAMILIES ?= lightgbm
 RATES ?= 16
 MINUTES ?= 30
-SCIENCE ?= hyperparameters optimum cells repeats encodings bootstrap
+SCIENCE ?= hyperparameters optimum cells repeats encodings bootstrap parameter_free landscape zoo
+TASKS := fashion_mnist_mini cifar10_mini
 STUDIES ?= joint fidelity multiobjective baselines truth
 
 # Results are measured on one core, and two test processes must not fight over two.
@@ -99,18 +100,30 @@ studies: $(TEST_READY)
 landscape: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.landscape --task $(TASK) --docs --out docs/studies/landscape/$(TASK)
 
+# Each study takes one core.
 science: $(TEST_READY)
 	@$(TEST)/bin/python -m pip install -qq --no-deps -r .ci/constraints-adapters-optuna.txt
-	@set -e; for study in $(SCIENCE); do \
-	    $(TEST)/bin/python -m experiments.science $$study --data data --docs --out docs/studies/$$study; \
-	done
+	@$(MAKE) --no-print-directory --jobs $(JOBS) --output-sync $(SCIENCE:%=science-%)
+
+science-parameter_free: $(TEST_READY)
+	@$(TEST)/bin/python -m experiments.parameter_free --data data --docs --out docs/studies/parameter_free
+
+science-landscape: $(TASKS:%=science-landscape-%) ;
+
+science-landscape-%: $(TEST_READY)
+	@$(MAKE) --no-print-directory landscape TASK=$*
+
+science-zoo: zoo ;
+
+science-%: $(TEST_READY)
+	@$(TEST)/bin/python -m experiments.science $* --data data --docs --out docs/studies/$*
 
 proxies: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.proxies --docs --out docs/studies/proxies
 
 # Families that a task's file has for the same data are not fitted again.
 zoo: $(TEST_READY)
-	@set -e; for task in fashion_mnist_mini cifar10_mini; do \
+	@set -e; for task in $(TASKS); do \
 	    $(TEST)/bin/python -m surrogate.zoo data/$$task/runs --split data/$$task/split.json --searches build/zoo/$$task \
 	        --out data/$$task/zoo.json; \
 	done

@@ -197,8 +197,8 @@ def _beside(studies: Sequence[Study]) -> Table:
     ]
     return Table(
         caption="Change of the predicted accuracy, points, with 90 % intervals. NAS-Bench-301 shows figures and gives "
-        "no numbers; its cells have no zeros. “Not certain”: the interval covers 0, or refits to resampled configs do "
-        "not cover the release's own prediction.",
+        "no numbers; its cells have no zeros. “Not certain”: the interval covers 0, or the release's value lies "
+        "outside the interval from its refits.",
         columns=("NAS-Bench-301", *(head for one in studies for head in (one.bench.task.title, "same sign"))),
         rows=tuple(
             (claim, *(cell for one in studies for cell in cells(one, name, n, sign))) for claim, name, n, sign in claims

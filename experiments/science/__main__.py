@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -23,7 +24,7 @@ from experiments.science.optimum import optimum_page
 from experiments.science.repeats import repeats_page
 from experiments.science.subjects import Subject, open_subject
 from jahs.comparison.benches import release_of
-from jahs.errors import UnknownName
+from jahs.errors import InvalidArgument, UnknownName
 from jahs.tasks.definitions import caveats_of
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Document
@@ -52,18 +53,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     parser.add_argument("--data", type=Path, help="folder of recorded runs and packs of studies, such as data")
+    table_help = "repeats: folders of the runs of imported tables, whose recorded FLOPS are compared with exact ones"
+    parser.add_argument("--table", type=Path, nargs="+", default=(), help=table_help)
     given = parser.parse_args(argv)
     data = () if given.data is None else ("--data", "DATA")
-    flags = (given.study, "--task", *given.task, "--seed", str(given.seed), *data)
+    tables = ("--table", "TABLE") if given.table else ()
+    flags = (given.study, "--task", *given.task, "--seed", str(given.seed), *data, *tables)
 
     def make() -> Document:
         if given.study not in STUDIES:
             raise UnknownName.of("study", given.study, STUDIES)
+        if given.table and given.study != "repeats":
+            raise InvalidArgument(f"--table is an option of repeats, not of {given.study}; leave it out")
+        page = partial(repeats_page, tables=given.table) if given.table else STUDIES[given.study]
         subjects = [open_subject(task, given.release, seed=given.seed, data=given.data) for task in given.task]
         found = {subject.task.name: release_of(subject.bench) for subject in subjects}
         releases = (f"{name}: {one.facts.get('version')} ({one.sha256[:16]})" for name, one in found.items())
         return replace(
-            STUDIES[given.study](subjects),
+            page(subjects),
             caveats=caveats_of([subject.task for subject in subjects]),
             facts=(commit_fact(), ("releases", ", ".join(releases)), versions_fact()),
         )

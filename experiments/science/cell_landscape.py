@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from scipy.stats import rankdata
 
 from experiments.science.subjects import MAIN, Subject, answers
 from jahs.comparison.logs import Floats
+from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST, cell_columns, crossed
 from jahs.schema import OPS
@@ -37,8 +38,13 @@ MEASURES: Final = (
 )
 """Names of the columns of `measures_of`."""
 
+CUTS: Final = ("all cells", "cells of at least median accuracy", "the other cells")
+"""Which cells a replacement is averaged over, by their accuracy before it."""
+
 _SHAPE: Final = (len(OPERATIONS),) * len(EDGES)
 _LENGTHS: Final = (3, 2, 2, 1)  # edges on each of the paths of jahs.spaces.cell.PATHS
+
+_Of = TypeVar("_Of", bound=NDArray[Any])  # Any: numbers or flags
 
 Spread = tuple[Floats, Floats]
 """Values on the released models, and 1.96 standard deviations between refits (NaN without refits)."""
@@ -52,22 +58,20 @@ class CellLandscape:
         n_best: cells of the best functions.
         walk: correlation of ranks 1, 2, ... random moves apart.
         measures: at full size, as `MEASURES`.
-        accuracy: (5, 5), mean change in points when the row's operation is replaced by the column's.
-        accuracy_of_good: the same, among cells whose accuracy is at least the median.
+        accuracy: (3, 5, 5), mean change in points when the row's operation is replaced by the column's, over `CUTS`.
         time: (5, 5), mean relative change of the runtime in percent; None without runtimes.
         shapes: (depth, width) of live cells; their number of cells, mean and best accuracy are in `by_shape`.
-        by_size: (n_sizes, n_measures + 1), `MEASURES` and Spearman's rho with full size, of the released models.
+        by_size: (n_sizes, n_measures + 1), `MEASURES` and Spearman's rho with full size.
     """
 
     n_best: int
     walk: Spread
     measures: Spread
     accuracy: Spread
-    accuracy_of_good: Spread
     time: Floats | None
     shapes: tuple[tuple[int, int], ...]
     by_shape: Spread
-    by_size: Floats
+    by_size: Spread
 
 
 def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) -> CellLandscape:
@@ -75,19 +79,15 @@ def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) ->
     every = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
     shapes = np.stack(live_shape(), axis=1)
     kinds, of = np.unique(shapes, axis=0, return_inverse=True)
-    changes = [replacements(values) for values in every]
-    own = every[0]
-    at_sizes = [values_of_cells(subject.bench, MAIN, size) for size in sizes]
     return CellLandscape(
-        n_best=int(_best(own).sum()),
+        n_best=int(_best(every[0]).sum()),
         walk=_spread([autocorrelation_of_cells(values) for values in every]),
         measures=_spread([measures_of(values) for values in every]),
-        accuracy=_spread([change for change, _ in changes]),
-        accuracy_of_good=_spread([good for _, good in changes]),
+        accuracy=_spread([replacements(values) for values in every]),
         time=_time_changes(subject.bench),
         shapes=tuple((int(depth), int(width)) for depth, width in kinds),
         by_shape=_spread([_by_group(values.ravel(), of.ravel(), len(kinds)) for values in every]),
-        by_size=np.array([[*measures_of(values), spearman(values.ravel(), own.ravel())] for values in at_sizes]),
+        by_size=_spread([_at_sizes(model, own, sizes) for model, own in zip(subject.models, every, strict=True)]),
     )
 
 
@@ -96,7 +96,7 @@ def autocorrelation_of_cells(values: Floats, n_steps: int = N_STEPS) -> Floats:
 
     Each step moves to one of the 24 neighbours with equal probability, so the expected rank after a step is a mean.
     """
-    ranks = rankdata(values).reshape(_SHAPE)
+    ranks = rankdata(_checked(values)).reshape(_SHAPE)
     ranks -= ranks.mean()
     expected, found = ranks, []
     for _ in range(n_steps):
@@ -113,6 +113,8 @@ def distance_to(chosen: NDArray[np.bool_], *, is_canonical: bool) -> NDArray[np.
         chosen: which cells to reach, at least one.
         is_canonical: whether moving to a cell that computes the same function costs nothing.
     """
+    if not _checked(chosen).any():
+        raise InvalidArgument("no cell is chosen; choose at least one")
     reached, found = chosen, np.zeros(_SHAPE, np.int64)
     classes = canonical_keys(all_ops()).reshape(_SHAPE)
     for _ in range(len(EDGES) + 1):
@@ -126,34 +128,38 @@ def distance_to(chosen: NDArray[np.bool_], *, is_canonical: bool) -> NDArray[np.
 def measures_of(values: Floats) -> Floats:
     """Return `MEASURES`: the correlation of neighbours; of ranks with the distance to the best functions; and shares of
     the space within some moves of them."""
-    ranks, best = rankdata(values), _best(values)
+    ranks, best = rankdata(_checked(values)), _best(values)
     plain, canonical = (distance_to(best, is_canonical=flag).ravel() for flag in (False, True))
     found = [float(np.corrcoef(ranks, distance)[0, 1]) for distance in (plain, canonical)]
     shares = [float((distance <= d).mean()) for distance in (plain, canonical) for d in (1, 2, 3)]
     return np.array([autocorrelation_of_cells(values, 1)[0], *found, *shares])
 
 
-def replacements(values: Floats) -> Spread:
-    """Return the mean change when an operation is replaced, (5, 5), over all edges and cells and over the better half.
+def replacements(values: Floats) -> Floats:
+    """Return the mean change when an operation is replaced, (3, 5, 5), over all edges and the cells of `CUTS`.
 
-    Row a, column b: cells with operation a on an edge against the same cells with b there.
+    Row a, column b: cells with operation a on an edge against the same cells with b there; NaN over no cells.
     """
-    by_edge = [np.moveaxis(values, edge, 0).reshape(len(OPERATIONS), -1) for edge in range(len(EDGES))]
+    by_edge = [np.moveaxis(_checked(values), edge, 0).reshape(len(OPERATIONS), -1) for edge in range(len(EDGES))]
     table = np.concatenate(by_edge, axis=1)  # (5, n_edges * n_others)
-    middle, n = np.median(values), len(OPERATIONS)
-    every, good = np.zeros((n, n)), np.zeros((n, n))
-    for a in range(n):
-        is_good = table[a] >= middle
-        for b in range(n):
-            every[a, b] = (table[b] - table[a]).mean()
-            good[a, b] = (table[b] - table[a])[is_good].mean()
-    return every, good
+    is_good = table >= np.median(values)
+    found = np.full((len(CUTS), *_SHAPE[:2]), np.nan)
+    for k, is_in in enumerate((np.ones_like(is_good), is_good, ~is_good)):
+        for a in np.flatnonzero(is_in.any(axis=1)):
+            found[k, a] = (table - table[a])[:, is_in[a]].mean(axis=1)
+    return found
 
 
 def live_shape() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the depth of each cell, the edges on its longest live path, and its width, the number of live paths."""
     alive = live_paths(all_ops())
     return (alive * np.array(_LENGTHS)).max(axis=1), alive.sum(axis=1)
+
+
+def _checked(values: _Of) -> _Of:
+    if values.shape != _SHAPE:
+        raise InvalidArgument(f"values must have the shape {_SHAPE}, one axis for each edge, got {values.shape}")
+    return values
 
 
 def _best(values: Floats) -> NDArray[np.bool_]:
@@ -173,8 +179,13 @@ def values_of_cells(bench: Benchmark, metric: str, sizes: Mapping[str, object]) 
 def _time_changes(bench: Benchmark) -> Floats | None:
     if "runtime" not in bench.metrics:
         return None
-    changes, _ = replacements(np.log(values_of_cells(bench, "runtime", LARGEST)))
-    return np.asarray(100 * np.expm1(changes))
+    changes = replacements(np.log(values_of_cells(bench, "runtime", LARGEST)))
+    return np.asarray(100 * np.expm1(changes[0]))
+
+
+def _at_sizes(bench: Benchmark, full: Floats, sizes: Sequence[Mapping[str, object]]) -> Floats:
+    found = [values_of_cells(bench, MAIN, size) for size in sizes]
+    return np.array([[*measures_of(values), spearman(values.ravel(), full.ravel())] for values in found])
 
 
 def _by_group(values: Floats, of: NDArray[np.intp], n: int) -> Floats:

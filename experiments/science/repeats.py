@@ -1,32 +1,24 @@
-"""How far two trainings of the same configs agree, metric by metric: Table 11 of JAHS-Bench-201, from recorded runs.
-
-Table 12 of the same paper asks whether recorded FLOPS order configs as exact ones do: `costs_agreement`.
-"""
+"""How far two trainings of the same configs agree, metric by metric: Table 11 of JAHS-Bench-201, from recorded runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from experiments.science.subjects import Subject, beside_paper
+from experiments.science.costs import costs_blocks
+from experiments.science.subjects import Subject
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text
-from jahs.errors import InvalidArgument
 from jahs.files.runs import halves_of_visits, is_timed, last_rows, read_profile_visits, sorted_runs, timing_machine
 from jahs.files.tables import Table as Rows
 from jahs.files.tables import take
-from jahs.models.cost import n_macs
 from jahs.queries.exhaustive import LARGEST
-from jahs.spaces.columns import Configs, codes, columns_of_codes
-from jahs.spaces.encoding import encode
-from jahs.tasks.definitions import Task
-from workshop.numbered import FIDELITY_GROUPS
-from workshop.pages.document import Document, Figure, Section, Table, Text
+from workshop.pages.document import Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_agreement
@@ -110,41 +102,8 @@ def pairs_of_seeds(runs: Rows, profile: Rows) -> dict[str, tuple[Floats, Floats]
     return {name: (last[name][at].astype(float), last[name][at + 1].astype(float)) for name, at in rows.items()}
 
 
-def costs_agreement(configs: Configs, flops: ArrayLike, task: Task) -> dict[tuple[int, int, float] | None, float]:
-    """Return Kendall's tau of recorded FLOPS and the exact multiply-adds, by (N, W, Resolution) and, by None, overall.
-
-    Args:
-        configs: configs, as columns or one by one.
-        flops: the recorded FLOPS of each, in any unit.
-        task: of the configs, such as `jahs.tasks.definitions.TASKS["colorectal_histology"]`.
-
-    Returns:
-        NaN where a group has fewer than two configs.
-
-    Raises:
-        InvalidConfig, InvalidArgument: configs or labels are invalid, or not equally many.
-
-    Example:
-        >>> from jahs.tasks.definitions import TASKS
-        >>> costs_agreement(jahs.space().sample(9, seed=0), range(8), TASKS["cifar10"])
-        Traceback (most recent call last):
-            ...
-        jahs.errors.InvalidArgument: flops has 8 values for 9 configs; give one for each
-    """
-    columns = columns_of_codes(codes(configs))
-    recorded = np.asarray(flops, dtype=np.float64)
-    if recorded.shape != (n := len(columns["N"]),):
-        raise InvalidArgument(f"flops has {recorded.size} values for {n} configs; give one for each")
-    exact = n_macs(encode(columns, 1), task)
-    found: dict[tuple[int, int, float] | None, float] = {None: kendall_tau(recorded, exact)}
-    for size in FIDELITY_GROUPS:
-        is_in = np.logical_and.reduce([columns[key] == value for key, value in zip(LARGEST, size, strict=True)])
-        found[size] = kendall_tau(recorded[is_in], exact[is_in])  # type: ignore[index]  # choices of N, W, Resolution
-    return found
-
-
-def repeats_page(subjects: Sequence[Subject]) -> Document:
-    """Return the page."""
+def repeats_page(subjects: Sequence[Subject], tables: Sequence[Path] = ()) -> Document:
+    """Return the page; `tables` are folders of the runs of imported tables, whose recorded FLOPS are added."""
     found = {
         of.title: {size: measure_repeats(of, is_full_size=size == "full size") for size in _SIZES} for of in subjects
     }
@@ -157,7 +116,9 @@ def repeats_page(subjects: Sequence[Subject]) -> Document:
         title="Agreement of two trainings",
         subtitle=f"Kendall's tau of validation accuracy between two seeds: {said}. JAHS-Bench-201 reports {cifar} on "
         f"CIFAR-10 and {colorectal} on Colorectal-Histology, from 20 configs at full size.",
-        sections=(Section(title="Seven metrics", blocks=(_figure(found), _table(found), Text(_METHOD))),),
+        sections=sections_of(
+            ["Seven metrics", _figure(found), _table(found), Text(_METHOD), *costs_blocks(list(found), tables)]
+        ),
     )
 
 
@@ -183,12 +144,14 @@ def _figure(found: _Found) -> Figure:
     )
 
 
-def _reason(name: str, tau: Interval) -> str:
+def _compared(name: str, tau: Interval) -> tuple[str, str]:
+    """Return whether the interval holds a figure of the paper, and if not, why."""
+    least, most = min(_PAPER[name]), max(_PAPER[name])
     if any(tau.low <= paper <= tau.high for paper in _PAPER[name]):
-        return "the interval holds a figure of the paper"
-    if tau.low > max(_PAPER[name]):
-        return "higher: " + _REASONS.get(name, "configs of all sizes differ by more than those of one")
-    return "between the paper's tasks" if tau.low > min(_PAPER[name]) else "lower: training is shorter"
+        return "yes", "–"
+    if tau.low > most:
+        return "no", "higher: " + _REASONS.get(name, "configs of all sizes differ by more than those of one")
+    return "no", "between the paper's tasks" if tau.low > least else "lower: training is shorter"
 
 
 def _table(found: _Found) -> Table:
@@ -198,9 +161,14 @@ def _table(found: _Found) -> Table:
             for where, of in by_size.items():
                 tau = of.tau.get(name)
                 ours = "–" if tau is None else interval_text(tau)
-                sign = "–" if tau is None else "yes" if tau.low > 0 else "not shown"
-                reason = "too few configs" if tau is None or tau.low <= 0 else _reason(name, tau)
+                compared = ("–", "too few configs") if tau is None else _compared(name, tau)
                 what = f"{name}, {where} (n={of.n.get(name, 0)})"
-                rows.append((what, title, f"{paper[0]} / {paper[1]}", ours, sign, reason))
+                rows.append((what, title, f"{paper[0]} / {paper[1]}", ours, *compared))
     rows += [(name, "both", "1 / 1", "1", "yes", "computed from the config") for name in ("n_macs", "n_params")]
-    return beside_paper(rows)
+    return Table(
+        caption="Kendall's tau between two measurements: the paper's, on CIFAR-10 and Colorectal-Histology, and ours, "
+        "with 95 % intervals over configs",
+        columns=("metric", "task", "paper", "ours", "a figure of the paper in the interval", "reason"),
+        rows=tuple(rows),
+        n_labels=6,
+    )

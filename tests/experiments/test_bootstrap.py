@@ -5,6 +5,7 @@ import pytest
 
 from experiments.science.bootstrap import ARMS, PART, SPACES, TUNED, measure_ends, transferred
 from experiments.science.subjects import open_subject
+from jahs.errors import InvalidArgument
 from jahs.queries.exhaustive import LARGEST
 from tests.experiments.conftest import TASK
 
@@ -15,8 +16,8 @@ NOISE = np.random.default_rng(0).normal(0, 0.1, (len(ARMS), 20))
 def test_the_same_order_loses_nothing():
     found = transferred(LEVELS + NOISE, 10 * LEVELS + NOISE)
     assert found.chosen == found.best == list(ARMS)[-1]
-    assert found.loss.value == found.loss.low == 0
-    assert found.tau == pytest.approx(1)
+    assert found.loss.value == found.loss.low == found.loss.high == 0
+    assert found.tau.value == found.tau.low == pytest.approx(1)
 
 
 def test_the_opposite_order_loses_the_whole_range_of_settings():
@@ -24,7 +25,25 @@ def test_the_opposite_order_loses_the_whole_range_of_settings():
     assert found.chosen == TUNED[0] == "RE"
     assert found.loss.value == pytest.approx(len(TUNED) - 1, abs=0.2)
     assert found.loss.low > 0
-    assert found.tau == pytest.approx(-1)
+    assert found.tau.value == pytest.approx(-1)
+
+
+def test_a_choice_between_arms_that_hardly_differ_may_lose_and_its_interval_says_so():
+    close = LEVELS / 100 + NOISE
+    found = transferred(close, LEVELS)
+    assert len({transferred(close[:, at], LEVELS).chosen for at in (slice(0, 7), slice(7, 14), slice(13, 20))}) > 1
+    assert 0 <= found.loss.low <= found.loss.value <= found.loss.high
+    assert found.loss.high >= 1  # another arm is chosen with other seeds, one level or more below the best
+    assert found.tau.low < found.tau.value < found.tau.high
+
+
+def test_ends_without_an_arm_or_a_seed_are_refused(release_with_refits):
+    with pytest.raises(InvalidArgument, match="7 arms by seeds"):
+        transferred(LEVELS[1:], LEVELS)
+    with pytest.raises(InvalidArgument, match="7 arms by seeds"):
+        transferred(LEVELS, LEVELS[:, :0])
+    with pytest.raises(InvalidArgument, match="n_seeds=0"):
+        measure_ends(open_subject(TASK, release_with_refits), n_seeds=0, n_trials=1)
 
 
 def test_searches_stay_in_their_part_and_repeat(release_with_refits):

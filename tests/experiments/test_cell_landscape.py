@@ -4,14 +4,22 @@ import numpy as np
 import pytest
 
 from experiments.science.cell_landscape import (
+    CUTS,
     MEASURES,
     autocorrelation_of_cells,
     distance_to,
     live_shape,
+    measure_cells,
     measures_of,
     replacements,
 )
+from experiments.science.cells import cells_page
+from experiments.science.subjects import open_subject
+from jahs.errors import InvalidArgument
+from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.cell import all_ops, canonical_keys
+from tests.experiments.conftest import TASK
+from workshop.pages.markdown import to_markdown
 
 SHAPE = (5,) * 6
 OPS = all_ops()
@@ -45,9 +53,42 @@ def test_distances_are_numbers_of_changed_edges():
 def test_a_replacement_changes_by_the_difference_of_operations():
     worth = np.array([0.0, -5.0, 3.0, 2.0, 1.0])
     values = worth[OPS].sum(axis=1).reshape(SHAPE)
-    every, good = replacements(values)
+    every, good, others = replacements(values)
     assert every == pytest.approx(worth[None, :] - worth[:, None])
     assert good == pytest.approx(every)
+    assert others == pytest.approx(every)
+
+
+def test_cells_chosen_by_their_accuracy_lose_by_any_replacement():
+    every, good, others = replacements(RNG.normal(size=SHAPE))
+    apart = ~np.eye(5, dtype=bool)
+    assert abs(every[apart]).max() < 0.1
+    assert good[apart].max() < -0.5
+    assert others[apart].min() > 0.5
+    assert np.isnan(replacements(np.ones(SHAPE))[2]).all()  # no cell is below the median
+
+
+def test_both_halves_and_the_intervals_of_every_size_are_on_the_page(release_with_refits):
+    subject = open_subject(TASK, release_with_refits)
+    sizes = [LARGEST, {"N": 1, "W": 4, "Resolution": 0.25}]
+    found = measure_cells(subject, sizes=sizes)
+    values, errors = found.by_size
+    assert values.shape == errors.shape == (2, len(MEASURES) + 1)
+    assert values[0, :-1] == pytest.approx(found.measures[0])
+    assert values[0, -1] == pytest.approx(1)
+    assert errors[0, :-1] == pytest.approx(found.measures[1])
+    page = to_markdown(cells_page([subject]), has_png=False)
+    for cut in CUTS[:2]:
+        assert f"| Replacing a 3x3 by a 1x1 convolution, in {cut} | Fashion-MNIST" in page
+    assert "two cells that differ in one operation have accuracy ranks that correlate at" in page
+
+
+def test_values_need_an_axis_for_each_edge_and_a_cell_to_reach():
+    for measure in (autocorrelation_of_cells, measures_of, replacements):
+        with pytest.raises(InvalidArgument, match="one axis for each edge"):
+            measure(np.zeros(5**6))
+    with pytest.raises(InvalidArgument, match="choose at least one"):
+        distance_to(np.zeros(SHAPE, np.bool_), is_canonical=True)
 
 
 def test_a_hill_is_found_from_afar():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.science.hyperparameters import measure_shared, shared_setting
+from experiments.science.hyperparameters import _beside, measure_shared, shared_setting
 from experiments.science.subjects import open_subject
 from jahs.queries.exhaustive import LARGEST
 from tests.experiments.conftest import TASK
@@ -27,6 +27,15 @@ def test_interaction_costs_ranks_and_accuracy():
     assert rho.low <= rho.value <= rho.high
     assert loss.low > 0
     assert (found.best >= found.shared).all()
+
+
+def test_cells_that_always_fail_raise_rho_and_the_page_says_so():
+    failing = np.where(np.arange(40)[:, None] % 2 == 1, 10.0 + 1e-3 * CELLS, 0.0)
+    mixed = CELLS + SETTINGS + RNG.normal(0, 8, (40, 12))
+    without, beside = (shared_setting(values, n_tuned=10) for values in (mixed, np.where(failing > 0, failing, mixed)))
+    assert beside.measures["rho"].value > without.measures["rho"].value
+    flat = shared_setting(CELLS + SETTINGS, n_tuned=10)
+    assert _beside("a task", flat)[-1].startswith("Some cells fail whatever the hyperparameters")
 
 
 def test_refits_widen_the_intervals(release_with_refits):

@@ -73,4 +73,5 @@ def test_the_page_says_what_is_predicted_and_what_was_trained_and_is_the_same_ag
     assert one == again
     assert "No such config was trained for this figure" in one
     assert "two identities raise the accuracy" in one
+    assert "or the release's value lies outside the interval from its refits" in one
     assert "not recorded" in one

@@ -1,15 +1,11 @@
-"""Two trainings of a config: the first two finished runs, on one processor, and recorded costs beside exact ones."""
+"""Two trainings of a config: the first two finished runs, on one processor."""
 
 import numpy as np
 import pytest
 
-import jahs
-from experiments.science.repeats import costs_agreement, measure_repeats, pairs_of_seeds
+from experiments.science.repeats import _compared, measure_repeats, pairs_of_seeds
 from experiments.science.subjects import open_subject
-from jahs.errors import InvalidArgument
-from jahs.models.cost import n_macs
-from jahs.spaces.encoding import encode
-from jahs.tasks.definitions import TASKS
+from jahs.comparison.summaries import Interval
 from tests.building import make_configs, make_profile, make_runs
 from tests.experiments.conftest import TASK
 from tests.releases import make_release, make_table
@@ -50,12 +46,8 @@ def test_too_few_configs_have_no_tau(tmp_path):
     assert "valid_acc" not in full.tau
 
 
-def test_exact_flops_agree_in_every_group_and_reversed_ones_disagree():
-    columns = jahs.space().sample_columns(400, seed=0)
-    exact = n_macs(encode(columns, 1), TASKS["cifar10"])
-    found = costs_agreement(columns, exact / 1e6, TASKS["cifar10"])
-    assert len(found) == 28
-    assert list(found.values()) == pytest.approx([1.0] * 28)
-    assert costs_agreement(columns, -exact, TASKS["cifar10"])[5, 16, 1.0] == pytest.approx(-1)
-    with pytest.raises(InvalidArgument, match="399 values for 400"):
-        costs_agreement(columns, exact[1:], TASKS["cifar10"])
+def test_a_figure_of_the_paper_is_in_the_interval_or_the_page_says_why_not():
+    assert _compared("valid_acc", Interval(value=0.8, low=0.7, high=0.9)) == ("yes", "–")
+    assert _compared("valid_acc", Interval(value=0.8, low=0.75, high=0.85)) == ("no", "between the paper's tasks")
+    assert _compared("latency", Interval(value=0.9, low=0.8, high=1.0))[1].startswith("higher: the least of several")
+    assert _compared("test_acc", Interval(value=0.1, low=-0.2, high=0.3))[1].startswith("lower")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.zoo import PAPER, main, score_zoo
+from experiments.zoo import PAPER, _why, main, score_zoo
 from jahs.comparison.summaries import Interval
+from jahs.errors import InvalidArgument, UnknownName
 from jahs.files.sealed_json import sealed_text
 from surrogate.models.search import default_point
 from surrogate.models.zoo import FAMILIES
@@ -23,17 +24,25 @@ def answers(error):
     return (MEASURED + np.random.default_rng(1).normal(0, error, N)).round(2).tolist()
 
 
+VALID = np.random.default_rng(2).permutation(MEASURED)
+
+
+def of_valid(error):
+    return (VALID + np.random.default_rng(3).normal(0, error, N)).round(2).tolist()
+
+
 def result(families=tuple(FAMILIES), *, ensembles=("xgboost",)):
     timed = {"fit_s": 1.0, "one_ms": 2.0, "each_us": 3.0}
     part = {"measured": MEASURED.tolist(), "group": GROUPS.tolist(), "config_id": [f"{i:016x}" for i in range(N)]}
     return {
         "task": "fashion_mnist_mini", "split": "s", "measurements": "m", "evaluations": 2, "versions": {"numpy": "2"},
-        "n_fitted": {"rows": 200, "configs": 150}, "parts": {"valid": part, "test": part},
+        "n_fitted": {"rows": 200, "configs": 150},
+        "parts": {"valid": {**part, "measured": VALID.tolist()}, "test": part},
         "families": {
             name: {
                 **timed, "tau": 0.5, "point": (point := default_point(FAMILIES[name].space)),
                 "evaluations": [{"number": 0, "point": point, "tau": 0.4}],
-                "predicted": {"valid": answers(ERRORS[name]), "test": answers(ERRORS[name])},
+                "predicted": {"valid": of_valid(ERRORS[name]), "test": answers(ERRORS[name])},
             }
             for name in families
         },
@@ -58,6 +67,23 @@ def test_a_cut_with_too_few_configs_has_no_scores():
     assert score_zoo(part, {"xgboost": answers(5)}, "best tenth", n_resamples=5) is None
 
 
+def test_what_a_score_needs_is_said():
+    part = result()["parts"]["test"]
+    with pytest.raises(UnknownName, match="full size"):
+        score_zoo(part, {"xgboost": answers(5)}, "full", n_resamples=5)
+    with pytest.raises(InvalidArgument, match="resamples=0"):
+        score_zoo(part, {"xgboost": answers(5)}, "all", n_resamples=0)
+    with pytest.raises(InvalidArgument, match="add xgboost"):
+        score_zoo(part, {"gin": answers(5)}, "all", n_resamples=5)
+
+
+def test_a_reason_follows_from_the_paper_and_the_interval():
+    ours = Interval(value=-0.1, low=-0.15, high=-0.05)
+    assert _why("svr", -0.12, ours) == "the interval holds the paper's difference"
+    assert _why("svr", -0.2, ours).startswith("closer to XGBoost")
+    assert _why("gin", 0.0, ours).startswith("further from XGBoost than in the paper, probably")
+
+
 def test_the_page_says_who_is_better_beside_the_paper_and_is_the_same_again(tmp_path):
     path = tmp_path / "zoo.json"
     path.write_text(sealed_text(result()), encoding="utf-8")
@@ -70,6 +96,14 @@ def test_the_page_says_who_is_better_beside_the_paper_and_is_the_same_again(tmp_
     assert first == again
     page = (tmp_path / "a" / "report.md").read_text(encoding="utf-8")
     assert "XGBoost, ensemble" in page
+    of_gin = next(line for line in page.splitlines() if line.startswith("| GIN | 0.") and line.count("|") == 9)
+    assert f"| {kendall_tau(VALID, of_valid(ERRORS['gin'])):.3f} |" in of_gin
+    assert f"| {kendall_tau(MEASURED, answers(ERRORS['gin'])):.3f} (" in of_gin
+    assert f"beside {N} validation configs" in page
+    assert "GIN's space is narrower than the paper's, because" in page
+    assert "Defaults are those of the paper's table 5 except" in page
+    assert "nu=0.1839, shrinking=True, tol=0.002 | 0.500 | 0.400 |" in page
+    assert "LightGBM scores highest by sparse τ, " in page
     assert "| LightGBM | R² | 0.892 | +0.060 |" in page
     assert page.count("## Scores on") == 1
 
