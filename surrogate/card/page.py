@@ -312,7 +312,7 @@ def _families(own: Facts, other: Facts) -> Iterator[Block]:
     """Show test scores of both families, fitted to the training configs."""
     yield Text(
         '`Benchmark(model="lightgbm")` answers accuracies with LightGBM instead of XGBoost. A conclusion that depends '
-        "on the family is one about the models. Scores are for test configs, with models fitted to the training configs."
+        "on the family is one about the models. Scores are for test configs, by models of the training configs."
     )
     rows = []
     for metric in (name for name in _ORDER if name in other and own[name]["test"] is not None):
