@@ -30,6 +30,7 @@ from jahs.files.tables import Table, concatenate, sort_by, take, typed
 from jahs.schema import CONFIG_KEYS, PROFILE_COLUMNS, VISIT_COLUMNS
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
+from jahs.spaces.seeds import SEED_RANGE, is_seed
 from jahs.tasks.definitions import Task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
@@ -109,8 +110,8 @@ def profile_folder(
     """
     numbers = {"visits": visits, "repeats": repeats}
     faults = [f"{name}={n} must be 1 to {_MOST}" for name, n in numbers.items() if not 1 <= n <= _MOST]
-    if seed < 0:
-        faults.append(f"seed={seed} must be an integer >= 0")
+    if not is_seed(seed):
+        faults.append(f"seed={seed!r} is not an integer in {SEED_RANGE}")
     if faults:
         raise InvalidArgument("\n".join(faults))
     wanted = shared_protocol(folder, task)

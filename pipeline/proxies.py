@@ -29,6 +29,7 @@ from jahs.files.tables import Table, concatenate, sort_by, take, typed
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXIES_FORMAT, PROXY_COLUMNS, PROXY_KEY, PROXY_TIMES
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config, config_id
+from jahs.spaces.seeds import read_seed
 from jahs.tasks.definitions import Task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet
@@ -36,7 +37,7 @@ from pipeline.one_core import one_core
 from pipeline.probe import Probe
 from pipeline.protocol import shared_protocol, trained_task
 from pipeline.runs import RunsFolder
-from pipeline.train import Training, check_seed
+from pipeline.train import Training
 from pipeline.worker import images_of
 from pipeline.zero_cost import ProxyScores, score_all
 from workshop.command import run_command
@@ -78,7 +79,7 @@ class ProxySettings:
 
 def score_config(config: Config, of_task: Task, images: ImageSet, *, seed: int = 0) -> ProxyScores:
     """Return every proxy of a config with the weights and the batch of a seed."""
-    check_seed(seed)
+    seed = read_seed(seed)
     with one_core():
         return score_all(probe_of(config, of_task, images, seed=seed))
 

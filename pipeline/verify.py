@@ -28,6 +28,7 @@ from jahs.files.runs import (
 from jahs.files.tables import Table, has_digests, read_table, take
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS, SOURCES
 from jahs.spaces.columns import config_ids
+from jahs.spaces.seeds import read_seed
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from pipeline.data import load_images
@@ -35,7 +36,7 @@ from pipeline.native.build import software
 from pipeline.protocol import protocol_digest, recorded_task
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
-from pipeline.train import EPOCH_FIELDS, check_seed, train
+from pipeline.train import EPOCH_FIELDS, train
 from workshop.machine import ON_PROCESSOR, processor_model
 
 _log = logging.getLogger(__name__)
@@ -222,7 +223,7 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
         InvalidArgument: a negative seed.
         InvalidTable: the folder has fewer finished CPU runs.
     """
-    check_seed(seed)
+    seed = read_seed(seed)
     chosen = folder_task(path)
     runs = read_runs(path)
     folder = RunsFolder(path)

@@ -12,12 +12,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument, InvalidTable, Leakage, ProtocolMismatch
+from jahs.errors import InvalidTable, Leakage, ProtocolMismatch
 from jahs.schema import SPLIT_PARTS
+from jahs.spaces.seeds import read_seed
 from splits.kinship import FIDELITY_KEYS, fidelity_groups, find_leaks, group_name, kin, seeded_ranks, source_groups
 from splits.quotas import SHARES, WHOLE, Margins, fill_quotas
 from splits.recorded import Recorded, examples
-from splits.split import Split
+from splits.split import SEED_BITS, Split
 
 LEAST_PER_GROUP: Final = 7
 """The fewest configs of which every part gets one: 15 % of 7 is 1, to within one config."""
@@ -40,7 +41,7 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
         ProtocolMismatch: `old` is of another protocol.
         Leakage: `old` has kin in several parts.
     """
-    check_seed(seed)
+    seed = read_seed(seed, bits=SEED_BITS)
     group, groups = fidelity_groups(recorded.configs)
     _check_groups(group, groups, fewest=fewest)
     ids, family = recorded.config_ids, kin(recorded.configs)
@@ -58,16 +59,6 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
         protocol=recorded.protocol,
         extends=None if old is None else old.digest,
     )
-
-
-def check_seed(seed: object) -> None:
-    """Refuse an invalid seed.
-
-    Raises:
-        InvalidArgument: it is not an integer in 0..2**64-1.
-    """
-    if type(seed) is not int or not 0 <= seed < 2**64:
-        raise InvalidArgument(f"seed={seed!r} must be an integer in 0..{2**64 - 1}")
 
 
 def _check_groups(group: NDArray[np.int64], groups: NDArray[np.float64], *, fewest: int) -> None:

@@ -15,8 +15,12 @@ from jahs.errors import CorruptFile
 from jahs.files.hashing import digest_facts
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.schema import SPLIT_PARTS
+from jahs.spaces.seeds import is_seed
 from splits.recorded import hex_id
 from workshop.folders import write_text
+
+SEED_BITS: Final = 64
+"""Of a split's seed."""
 
 _KEYS: Final = ("assignments", "counts", "digest", "extends", "protocol", "seed", "task")
 _HEX_ID: Final = re.compile(r"[0-9a-f]{16}")
@@ -134,8 +138,8 @@ def _faults(content: dict[str, Any]) -> list[str]:  # Any: JSON
     if not isinstance(content.get("extends"), str | None):
         faults.append(f"extends={content['extends']!r} is neither text nor null")
     seed = content.get("seed", 0)
-    if type(seed) is not int or not 0 <= seed < 2**64:
-        faults.append(f"seed={seed!r} must be an integer in 0..{2**64 - 1}")
+    if not is_seed(seed, bits=SEED_BITS):
+        faults.append(f"seed={seed!r} is not an integer in 0..2**{SEED_BITS}-1")
     assignments = content.get("assignments", {})
     if not isinstance(assignments, dict):
         return [*faults, "assignments is not an object"]

@@ -20,6 +20,7 @@ from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.columns import Configs, rows
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import PARAMETERS, is_integer
+from jahs.spaces.seeds import SEED_RANGE, is_seed
 from jahs.spaces.space import GROUPS, Space
 from jahs.tasks.metrics import Metric
 
@@ -122,8 +123,8 @@ def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> La
     faults = []
     if not is_integer(n) or n < _FEWEST:
         faults.append(f"n={n!r} must be an integer >= {_FEWEST}")
-    if not is_integer(seed) or seed < 0:
-        faults.append(f"seed={seed!r} must be an integer >= 0")
+    if not is_seed(seed):
+        faults.append(f"seed={seed!r} is not an integer in {SEED_RANGE}")
     if faults:
         raise InvalidArgument("\n".join(faults))
     parts = _parts()

@@ -18,6 +18,7 @@ from torch.nn import functional
 from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
 from jahs.files.atomic import write_beside
 from jahs.spaces.configs import Config, config_id, validate
+from jahs.spaces.seeds import read_seed
 from jahs.tasks.definitions import Task
 from pipeline.augment import crop_padding, flip_and_crop, trivial_augment
 from pipeline.data import ImageSet, Part, resize_batch
@@ -91,7 +92,7 @@ def train(
     last = task.max_epoch if epochs is None else epochs
     if isinstance(last, bool) or not isinstance(last, int) or not 1 <= last <= task.max_epoch:
         raise InvalidArgument(f"epochs={epochs!r} must be an integer in 1..{task.max_epoch}, the epochs of {task.name}")
-    check_seed(seed)
+    seed = read_seed(seed)
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(config, task, images, seed=seed, device=device)
         protocol = protocol_digest(dataclasses.replace(task, index_digest=images.index_digest))
@@ -113,12 +114,6 @@ def train(
                 training.save(checkpoint, identity, rows)
             _report(on_epoch, epoch, rows[-1])
     return TrainedRun(status="finished", epochs=_table(rows[:last]), network=training.network)
-
-
-def check_seed(seed: object) -> None:
-    """Raise InvalidArgument unless `seed` is an integer >= 0."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidArgument(f"seed={seed!r} must be an integer >= 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,7 +133,7 @@ def test_status_counts_configs_by_what_they_are_and_not_by_their_numbers(folder)
 
 
 def test_a_negative_seed_is_refused(folder):
-    with pytest.raises(InvalidArgument, match="seed=-1 must be an integer >= 0"):
+    with pytest.raises(InvalidArgument, match="seed=-1 is not an integer in 0"):
         retrain(folder, 1, seed=-1)
 
 

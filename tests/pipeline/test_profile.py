@@ -320,7 +320,7 @@ def test_another_protocol_and_no_folder_and_no_repeats_are_refused(folder, task,
         profile_folder(folder, dataclasses.replace(task, max_epoch=3), load=_quiet)
     with pytest.raises(MissingData, match="is not a folder of runs"):
         profile_folder(tmp_path / "nowhere", task, load=_quiet)
-    with pytest.raises(InvalidArgument, match="visits=-1 must be 1 to 127\nrepeats=0 must be 1 to 127\nseed=-1 must"):
+    with pytest.raises(InvalidArgument, match="visits=-1 must be 1 to 127\nrepeats=0 must be 1 to 127\nseed=-1 is not"):
         profile_folder(folder, task, visits=-1, repeats=0, seed=-1, load=_quiet)
     assert not (folder / "profile.parquet").exists()
 
