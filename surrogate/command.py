@@ -18,17 +18,17 @@ def runs_parser(name: str, about: str | None, *, example: str, before: str = "")
     if before:
         parser.add_argument(before)
     parser.add_argument("runs", type=Path, help="a folder of runs")
-    parser.add_argument("--split", type=Path, required=True, help="the split of its configs")
+    parser.add_argument("--split", type=Path, required=True, help="the split of the configs in RUNS")
     return parser
 
 
 def add_release_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of how a release is made: --distilled, --families and --rates."""
+    """Add the flags that say how a release is made: --distilled, --families and --rates."""
     add_distilled(parser, default=None)
     parser.add_argument(
-        "--families", nargs="*", default=[], help=f"models beside the own ones: {', '.join(FAMILIES)} (none)"
+        "--families", nargs="*", default=[], help=f"other model families to fit as well: {', '.join(FAMILIES)} (none)"
     )
-    about = "values of each rate in an exhaustive search for the best config, minutes for 16; 0: none (%(default)s)"
+    about = "values of each rate in an exhaustive search for the best config (16 take minutes); 0: none (%(default)s)"
     parser.add_argument("--rates", type=int, default=0, help=about)
 
 
@@ -41,7 +41,7 @@ def add_distilled(parser: argparse.ArgumentParser, *, default: int | None) -> No
 
 def add_fewest(parser: argparse.ArgumentParser) -> None:
     """Add --fewest."""
-    parser.add_argument("--fewest", type=int, default=FEWEST, help="training configs every group needs (%(default)s)")
+    parser.add_argument("--fewest", type=int, default=FEWEST, help="fewest training configs of a group (%(default)s)")
 
 
 def add_workers(parser: argparse.ArgumentParser, default: int) -> None:
@@ -50,7 +50,7 @@ def add_workers(parser: argparse.ArgumentParser, default: int) -> None:
 
 
 def check_integers(values: Mapping[str, object], **least: int) -> None:
-    """Refuse values that are not integers of at least so much and below 2**31, every fault at once.
+    """Refuse values that are not integers from their `least` to 2**31 - 1, every fault at once.
 
     Raises:
         InvalidArgument: one is not.

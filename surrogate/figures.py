@@ -1,10 +1,10 @@
-"""Measure what a release is worth where optimisers go, and write it for the card.
+"""Measure the quality of a release where optimisers search, and write the figures for the card.
 
 python -m surrogate.figures RUNS --split SPLIT --release RELEASE --out FIGURES [--read-final]
 
-Without --read-final, only the ordinary test part is read. With it, the final test set is shown beside it, and the
-reading is counted (`splits.final`). Figures without enough data have no value. Refits are models of train and valid,
-with the settings of the release, that each leave out a fold of configs; a config at all its sizes is in one fold.
+Without --read-final, only the ordinary test part is read. With it, the final test set is read as well, and the reading
+is counted (`splits.final`). Figures without enough data have no value. Refits are fitted to train and valid with the
+settings of the release, each without one fold of the configs; all sizes of a config are in the same fold.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def figures(
         measured, split: see `surrogate.data.measurements.read_with_split`.
         release: made from train and valid of this split, or of the one that it extends: no config has moved since.
         final: the final test set, if it is read.
-        seed: of folds and of the sample that refits are compared on.
+        seed: seed of the folds, and of the sample that refits are compared on.
 
     Raises:
-        ProtocolMismatch: the release is of another protocol or split.
+        ProtocolMismatch: the release has another protocol or split.
     """
     _check(release, measured, split)
     rows = assemble(MAIN, measured)
@@ -135,7 +135,7 @@ def _whole(release: Release) -> ReleaseFigure:
 
 
 def _ends(release: Release, measured: Measurements) -> ReleaseFigure:
-    """Return the mean of trained minus predicted accuracy of the best that a search on this release proposed."""
+    """Return the mean of measured minus predicted accuracy over the best configs that this release proposed."""
     if "source" not in measured.configs:
         return not_measured("no config was proposed by a release")
     configs = measured.configs
@@ -169,7 +169,7 @@ def _of_refits(
         answers.append(model.predict(X))
         is_new = np.isin(at_last.config_id, every.config_id[is_out])
         predicted[is_new] = model.predict(at_last.X[is_new])
-    bases = kin(without_sizes(rows_of(measured.configs, at_last.config_id)))  # equal where sizes alone differ
+    bases = kin(without_sizes(rows_of(measured.configs, at_last.config_id)))  # equal if sizes alone differ
     pairs = size_correlations(bases, at_last, predicted)
     return {
         "refits": {name: asdict(found) for name, found in overlap(answers).items()},
@@ -178,14 +178,14 @@ def _of_refits(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
+    """Run the command; return 2 for a user's mistake."""
     example = "runs/ --split split.json --release release/ --out figures.json"
     parser = runs_parser("figures", __doc__, example=example)
     parser.add_argument("--release", type=Path, required=True, help="a release that was made from this split")
     parser.add_argument("--out", type=Path, required=True, help="a file for the figures, which surrogate.card shows")
     parser.add_argument("--read-final", action="store_true", help="read the final test set, too; this is counted")
-    parser.add_argument("--fits", type=Path, help="what surrogate.top_fits wrote, for the card")
-    parser.add_argument("--seed", type=int, default=0, help="of folds and of the sample of configs (%(default)s)")
+    parser.add_argument("--fits", type=Path, help="the result file of surrogate.top_fits, for the card")
+    parser.add_argument("--seed", type=int, default=0, help="seed of folds and of the sample of configs (%(default)s)")
     given = parser.parse_args(argv)
 
     def work() -> str:

@@ -1,11 +1,11 @@
-"""Freeze the final test set, once, before the first round of proposals: configs that choose nothing.
+"""Freeze the final test set, once, before the first round of proposals: configs that influence no choice.
 
 python -m surrogate.freeze RUNS --split SPLIT [--params TUNED/params.json] --out LIST
 
-Half are uniform at full size, from a numbered stream of their own. The others are the best that random search,
-regularized evolution and TPE find, each with seeds of its own, on refits that ship nowhere: models of train and valid
-that each leave a fold out. The members are written beside the split (`splits.final`), and LIST is for
-`pipeline.collect --configs LIST --source final`. Where they are frozen already, LIST is written again from them.
+Half of them are uniform at full size, from a numbered stream of their own. The others are the best configs that random
+search, regularized evolution and TPE find, each with its own seeds, on refits that are not released: models fitted to
+train and valid, each without one fold. The members are written beside the split (`splits.final`), and LIST is for
+`pipeline.collect --configs LIST --source final`. If they are frozen already, only LIST is written again.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ N_UNIFORM: Final = 60
 """Uniform configs, and as many proposed ones: a multiple of the optimisers times the folds."""
 
 _N_FOLDS: Final = 4
-_EVALUATIONS: Final = 5000  # of each search; TPE: a tenth
-_SEED: Final = 0  # of folds and searches
+_EVALUATIONS: Final = 5000  # per search; TPE: a tenth
+_SEED: Final = 0  # for folds and searches
 _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 
 
 def draw_final(measured: Measurements, split: Split, *, of_forest: ForestSettings = _SETTINGS) -> FinalTest:
-    """Return a final test set: a function of the measurements and the split.
+    """Return a final test set; it depends on the measurements and the split alone.
 
     Raises:
         InvalidArgument: a search found too few different cells.
@@ -90,7 +90,7 @@ def draw_final(measured: Measurements, split: Split, *, of_forest: ForestSetting
 
 
 def freeze(runs: Path, split_file: Path, out: Path, *, params: Path | None = None) -> str:
-    """Freeze a final test set beside a split, unless it is there, and write its list; return what was done.
+    """Freeze a final test set beside a split, unless there is one, and write its list; return a line about it.
 
     Raises:
         JahsError: see `draw_final` and `read_with_split`; nothing was written.
@@ -104,7 +104,7 @@ def freeze(runs: Path, split_file: Path, out: Path, *, params: Path | None = Non
         write_final(split_file, final)
         done = "is frozen"
     elif final.protocol != measured.protocol:
-        raise ProtocolMismatch(f"{final_path(split_file)} is of protocol {final.protocol}, not {measured.protocol}")
+        raise ProtocolMismatch(f"{final_path(split_file)} has protocol {final.protocol}, not {measured.protocol}")
     facts = {"protocol": final.protocol, "release": "", "round": 0, "source": FINAL_SOURCE}
     write_text(out, lines_of(final.configs, [final.seeds] * len(final.configs), facts))
     counts = ", ".join(f"{count} {group}" for group, count in final.counts.items())
@@ -115,7 +115,7 @@ def freeze(runs: Path, split_file: Path, out: Path, *, params: Path | None = Non
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
+    """Run the command; return 2 for a user's mistake."""
     parser = runs_parser("freeze", __doc__, example="runs/ --split split.json --out final.jsonl")
     parser.add_argument("--out", type=Path, required=True, help="the list to train")
     parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")

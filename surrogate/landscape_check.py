@@ -34,7 +34,7 @@ from workshop.real_landscape import (
     read_cell_accuracies,
 )
 
-_N_CELLS: Final = 1000  # that are compared
+_N_CELLS: Final = 1000  # cells that are compared
 
 
 def check_landscape(
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--landscape", type=Path, required=True, help="JAHS-Bench-201's cifar10, from `jahs import`")
     parser.add_argument("--configs", type=int, default=3000, help="uniform configs (default: %(default)s)")
     parser.add_argument("--cells", type=Path, metavar="CSV", help="NAS-Bench-201's accuracies; compares cells as well")
-    parser.add_argument("--seed", type=int, default=0, help="of configs and cells (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of configs and cells (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print every figure as JSON")
     given = parser.parse_args(argv)
 

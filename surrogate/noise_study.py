@@ -2,9 +2,9 @@
 
 python -m surrogate.noise_study RUNS --split SPLIT --params PARAMS --release RELEASE --out docs/studies/noise
 
-The configs with three trainings are judged at the last epoch. One of the three is a table's entry, the mean of the
-other two the truth; each of the three is the entry once. Beside the entry are the answers of a surrogate and of an
-ensemble of refits, fitted to more and more other configs, and at last to these configs, too, each with one training.
+The study uses the configs with three trainings, at the last epoch. One training serves as the entry of a table, and the
+mean of the other two as the truth, in three rotations. The entry is compared with the predictions of a surrogate and of
+an ensemble of refits, fitted to growing numbers of other configs, and finally also to these, each with one training.
 """
 
 from __future__ import annotations
@@ -48,15 +48,16 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Judged:
-    """Errors of what predicts the mean of the other trainings, in points: (3, n_configs), by entry of the table.
+    """Errors of predictions of the mean of two trainings, in points: (3, n_configs), by the rotation of the entry.
 
     Attributes:
         n_fitted: configs that surrogate and ensemble were fitted to.
-        is_seen: whether the judged configs are among them, with the one training that the table has, too.
+        is_seen: whether the judged configs are among them, each with the training that is the table's entry.
         table, surrogate, ensemble: absolute errors.
-        own_sd: standard deviation of the three trainings, of which the least is one image of 2,048; (n_configs,).
-        sd: standard deviation of one training that the ensemble and the noise model predict.
-        divergence: Kullback-Leibler divergence of the predicted normal distribution from that of the trainings.
+        own_sd: standard deviation of the three trainings, at least one image of 2,048; (n_configs,).
+        sd: standard deviation of one training, as the ensemble and the noise model predict it.
+        divergence: Kullback-Leibler divergence KL(fitted || predicted) of normal distributions; the first is fitted to
+            the three trainings.
         is_better: mask of the configs in the better half by their mean, (n_configs,).
     """
 
@@ -97,7 +98,7 @@ def noise_study(
     seed: int = 0,
     workers: int = 1,
 ) -> list[Judged]:
-    """Return the errors for every number of other configs, and at last those where the judged ones are fitted, too."""
+    """Return the errors for every number of other configs, and finally for fits that include the judged configs."""
     rows = assemble(metric, measured)
     ids, values, asked = repeated(rows)
     is_judged = np.isin(rows.config_id, ids)
@@ -132,7 +133,7 @@ def noise_study(
 def judge(
     values: _Floats, surrogate: _Floats, ensemble: _Floats, sd: _Floats, *, n_fitted: int, is_seen: bool
 ) -> Judged:
-    """Return the errors of answers, (n,) or (3, n) by entry; `values` are the trainings of each config, (n, 3)."""
+    """Return the errors of predictions, (n,) or (3, n) by entry; `values` are each config's trainings, (n, 3)."""
     truth = np.stack([np.delete(values, entry, axis=1).mean(axis=1) for entry in range(_N_SEEDS)])
     own_sd, mean = np.maximum(values.std(axis=1, ddof=1), _SMALLEST_SD), values.mean(axis=1)
     return Judged(
@@ -186,7 +187,7 @@ def _finding(found: Sequence[Judged], metric: str, *, seed: int) -> str:
 
 
 def _distance(difference: Interval) -> str:
-    """Say how far the surrogate is by the interval of an entry's error minus the surrogate's."""
+    """Compare distances to the truth, from the interval of the entry's error minus the surrogate's."""
     return "farther from" if difference.high < 0 else "nearer to" if difference.low > 0 else "about as far from"
 
 
@@ -218,8 +219,8 @@ def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str 
     yield Table(caption=f"MAE to the mean of the other trainings, points of {metric}", columns=heads, rows=tuple(rows))
     yield Text(
         "Every config was fitted with one training. A positive difference favours the surrogate. The intervals "
-        "resample configs; the three rotations are averaged. The better half is that by the mean of all three "
-        f"trainings. The ensemble is the mean of {N_REFITS} refits to resampled configs."
+        "resample configs; the three rotations are averaged. The better half is chosen by the mean of all "
+        f"three trainings. The ensemble is the mean of {N_REFITS} refits to resampled configs."
     )
     yield "By rotation"
     heads = (
@@ -237,26 +238,26 @@ def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str 
     yield Table(caption="MAE and predicted sd in points", columns=heads, rows=tuple(rows))
     yield Text(
         "The predicted sd is the `total_sd` of `bench.predict`: model and noise, with the scale and the noise model of "
-        "the release, which was fitted to all trainings. The divergence is that of the predicted normal distribution "
-        f"from the one of the three trainings, whose sd is at least {_SMALLEST_SD} points."
+        "the release, which was fitted to all trainings. The KL divergence is KL(fitted || predicted), where the "
+        f"fitted normal distribution is that of the three trainings, with an sd of at least {_SMALLEST_SD} points."
     )
     yield "Beside NAS-Bench-301"
     yield Text(
-        "NAS-Bench-301 (table 1, figure 1) has an MAE of 4.534e-3 for a table's entry and 3.446e-3 for its surrogate, "
-        "as shares of 1, and its surrogate is better from about 21,500 trainings on. In the same unit, ours are "
-        f"{seen.table.mean() / 100:.3e} and {seen.surrogate.mean() / 100:.3e} with {seen.n_fitted:,} trainings. Its "
-        "space has cells alone; ours has learning rate, weight decay and sizes, too."
+        "NAS-Bench-301 (table 1, figure 1) reports an MAE of 4.534e-3 for a table's entry and 3.446e-3 for its "
+        "surrogate, as fractions of 1; its surrogate is better from about 21,500 trainings on. In the same unit, ours "
+        f"are {seen.table.mean() / 100:.3e} and {seen.surrogate.mean() / 100:.3e} with {seen.n_fitted:,} trainings. "
+        "Its space consists of cells alone; ours also has learning rate, weight decay and sizes."
     )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
+    """Run the command; return 2 for a user's mistake."""
     example = "runs/ --split split.json --params params.json --release release/ --out docs/studies/noise"
     parser = runs_parser("noise_study", __doc__, example=example)
     parser.add_argument("--params", type=Path, required=True, help="settings that surrogate.tune found (params.json)")
-    parser.add_argument("--release", type=Path, required=True, help="whose noise model and scale are judged")
+    parser.add_argument("--release", type=Path, required=True, help="release with the noise model and scale to judge")
     parser.add_argument("--metric", choices=ACCURACIES, default="valid_acc", help="an accuracy (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of subsets, resampling and intervals (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of subsets, resampling and intervals (%(default)s)")
     parser.add_argument("--out", type=Path, help="a folder for report.md; by default it is printed")
     add_workers(parser, 1)
     given = parser.parse_args(argv)

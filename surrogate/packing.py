@@ -1,6 +1,6 @@
 """Turn fitted models and measurements into the parts of a release, check its answers, and number it.
 
-The number, `version` in the manifest, moves when the release moves, whatever the package's version:
+The number, `version` in the manifest, changes with the release, independently of the package's version:
 
 1.0.0  another protocol: answers are not comparable with older ones
 0.2.0  other answers: measurements, models, noise or reference points have changed
@@ -95,8 +95,8 @@ def refits_of(
     Args:
         parts: the rows of each metric by part of the split; those of accuracies are used.
         fitted: the models of the training part.
-        models: those that ship.
-        noise: `NoiseModel.to_dict()`; without it nothing is calibrated.
+        models: the models that ship.
+        noise: `NoiseModel.to_dict()`; None: the scales of the refits are not calibrated.
     """
     (of_task,) = {model.task for model in fitted.values()}
     settings = {metric: model.settings for metric, model in fitted.items()}
@@ -127,7 +127,7 @@ def lightgbm_of(
 ) -> tuple[Models, list[Forest], Facts]:
     """Return LightGBM's models of the accuracies as a release has them, their forests, and their test scores.
 
-    The scored ones are fitted to the training part, those that ship to training and validation part.
+    The scored models are fitted to the training part; the ones that ship, to training and validation part.
 
     Args:
         parts: the rows of each metric by part of the split; those of accuracies are used.
@@ -163,7 +163,7 @@ def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> ND
     """Return the answers of a release's forest for encoded rows, by the numpy engine."""
     model = release.models.metrics[metric]
     F = FeatureBuilder(release.models.packs[model.pack].features, release.task).build(X)
-    assert model.transform is not None, "this room writes a transform for every model"
+    assert model.transform is not None, "every fitted model has a transform"
     values = model.transform.inverse(
         open_engine(release.forests[model.pack], "numpy").predict(F, forests=[model.forest])[:, 0]
     )

@@ -2,16 +2,16 @@
 
 python -m surrogate.propose SOURCE RUNS --split SPLIT [--release RELEASE] --n 100 --round 1 --out LIST
 
-    best          the best that local search, evolution and TPE find on the release at full size, a cell each; the
-                  first ten with two seeds
+    best          the best configs that local search, evolution and TPE find on the release at full size, one per
+                  cell; the first ten with two seeds
     disagreement  predicted among the best 5 % at full size, where refits of the release differ most
     full          uniform at full size: numbers --start to --start + n - 1 of a stream of its own
     seeds         the measured best configs of train and valid, with three seeds in all
     paired        configs of the stream at full size, each at eight sizes
-    poor          cells with at most one path, and extreme rates, in turn; at any size
+    poor          cells with at most one path and extreme rates, alternating; at any size
 
-The same arguments and files give the same list. What is recorded, and the final test set, is not proposed; `full` and
-`paired` alone are functions of their numbers.
+The same arguments and files give the same list. Recorded configs and the final test set are not proposed, except by
+`full` and `paired`, which depend on their numbers alone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from workshop.folders import write_text
 from workshop.numbered import full_range
 
 KINDS: Final = ("best", "disagreement", "full", "seeds", "paired", "poor")
-"""The sources that this command proposes for."""
+"""The sources of configs that this command can propose."""
 
 PAIRED_SIZES: Final = tuple(product((1, 5), (4, 16), (0.25, 1.0)))
 """N, W and Resolution at which a config of `paired` is trained: the corners."""
@@ -58,7 +58,7 @@ _OF_RELEASE: Final = ("best", "disagreement")
 _REPEATS: Final = (0, 1, 2)
 _TWICE: Final = (0, 1)
 _N_TWICE: Final = 10
-_EVALUATIONS: Final = 10_000  # of each search; TPE: a tenth
+_EVALUATIONS: Final = 10_000  # per search; TPE: a tenth
 _N_FOLDS: Final = 8  # refits of `disagreement`
 
 
@@ -91,8 +91,8 @@ def propose(
 
     Args:
         measured, split: see `surrogate.data.measurements.read_with_split`.
-        final: the final test set, of which nothing is proposed.
-        release: of the same protocol; `best` and `disagreement` need one.
+        final: the final test set, which is never proposed.
+        release: a release of the same protocol; `best` and `disagreement` need one.
 
     Raises:
         InvalidArgument: there is no release, or fewer configs than asked.
@@ -116,7 +116,7 @@ def propose(
 def _configs(
     settings: ProposeSettings, measured: Measurements, split: Split, known: IsKnown, release: Release | None
 ) -> Columns:
-    """Return the configs of the settings' source."""
+    """Return the configs that the source of the settings proposes."""
     n, seed, start = settings.n, settings.seed, settings.start
     match settings.source:
         case "full":
@@ -158,7 +158,7 @@ def settings_of(release: Release) -> ForestSettings:
     """Return the settings that a release's model was fitted with.
 
     Raises:
-        MissingData: it does not say.
+        MissingData: the release does not record them.
     """
     try:
         return ForestSettings.from_dict(release.quality["metrics"][MAIN]["settings"])
@@ -206,14 +206,14 @@ def _known(measured: Measurements, final: FinalTest | None) -> IsKnown:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
+    """Run the command; return 2 for a user's mistake."""
     example = "best runs/ --split split.json --release release/ --n 100 --round 1 --out best.jsonl"
     parser = runs_parser("propose", __doc__, example=example, before="source")
     parser.add_argument("--release", type=Path, help="the release that proposes best and disagreement")
     parser.add_argument("--out", type=Path, required=True, help="the list to write")
-    parser.add_argument("--n", type=int, default=100, help="configs; of paired, each counts once (%(default)s)")
+    parser.add_argument("--n", type=int, default=100, help="configs; of paired, before sizes (%(default)s)")
     parser.add_argument("--round", type=int, default=0, help="number of the round of proposals (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of searches and draws (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of searches and draws (%(default)s)")
     parser.add_argument("--start", type=int, default=0, help="first number of full and paired (%(default)s)")
     given = vars(parser.parse_args(argv))
     files = {name: given.pop(name) for name in ("runs", "split", "release", "out")}

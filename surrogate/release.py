@@ -1,14 +1,14 @@
-"""Fit, measure and write what answers for a task: the release folder that `jahs.Benchmark` opens.
+"""Fit, score and write the models of a task: the release folder that `jahs.Benchmark` opens.
 
 Over 300 lines: it is one command, step by step in the order in which a release is made.
 
 python -m surrogate.release RUNS --split SPLIT [--params TUNED/params.json] --out RELEASE
 
 Models are fitted on the training part and scored on the test part, then fitted again on training and validation part;
-the second ones ship, and both scores are kept. A `history.json` beside the settings, as surrogate.tune writes it, goes
+the refits ship, and both scores are kept. A `history.json` beside the settings, as surrogate.tune writes it, goes
 into the release's quality.json. The same measurements, split, settings, seed, commit and package versions give the same
-bytes, wherever the folders are, but for the release's number: it goes on from the release at RELEASE
-(`surrogate.packing`). That one is replaced once the new one is whole and has answered the test part as its models do.
+bytes, wherever the folders are, except for the release's number, which continues that of the old release at RELEASE
+(`surrogate.packing`). It is replaced once the new release is complete and answers the test part as its models do.
 """
 
 from __future__ import annotations
@@ -108,16 +108,16 @@ def make_release(
     """Write a release and return its quality; everything is checked before the first model is fitted.
 
     Args:
-        split: of its configs; see `read_with_split`.
+        split: the split of the measured configs; see `read_with_split`.
         out: the release; one that is there is replaced.
         params: settings that `surrogate.tune` found, its history beside it; None: the default ones.
         fewest: training configs that every fidelity group needs.
-        seed: of bootstraps, noise and reference points.
+        seed: seed of bootstraps, noise and reference points.
         curve_seeds: subsets of each size of the learning curve; 0: no curve.
         distilled: drawn configs that models of accuracies learn from a teacher (`surrogate.models.teacher`); None: as
             many as `params` says.
         n_refits: models of each accuracy that are fitted again to resampled configs; 0: none.
-        families: models of other families beside the own ones: "lightgbm", or none.
+        families: other model families to fit as well: "lightgbm", or none.
         rates: values of each rate in the exhaustive search for the best config at full size, where the search for the
             fronts starts, too; 0: no such search.
 
@@ -299,18 +299,18 @@ def _beside(out: Path) -> Iterator[Path]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
+    """Run the command; return 2 for a user's mistake."""
     parser = runs_parser(
         "release", __doc__, example="runs/ --split split.json --params tuned/params.json --out release/"
     )
     parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
     parser.add_argument("--out", type=Path, required=True, help="the release; one that is there is replaced")
-    parser.add_argument("--seed", type=int, default=0, help="of bootstraps and reference points (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of bootstraps and reference points (%(default)s)")
     parser.add_argument(
         "--curve-seeds", type=int, default=5, help="fits of each size of the learning curve (%(default)s)"
     )
     parser.add_argument(
-        "--refits", type=int, default=N_REFITS, dest="n_refits", help="of each accuracy; 0: none (%(default)s)"
+        "--refits", type=int, default=N_REFITS, dest="n_refits", help="refits of each accuracy; 0: none (%(default)s)"
     )
     add_release_flags(parser)
     add_fewest(parser)

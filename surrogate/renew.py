@@ -95,7 +95,7 @@ def renew(settings: RenewSettings) -> Facts:
 
 
 def _figures(settings: RenewSettings, release: Release) -> Facts | None:
-    """Return the figures beside the split, if they are of this release: of others, nothing is measured yet."""
+    """Return the figures beside the split if they belong to this release; otherwise None."""
     path = settings.split.with_name("figures.json")
     with suppress(MissingData, ProtocolMismatch):
         return figures_of(path, release)
@@ -142,17 +142,17 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
+    """Run the command; return 2 for a user's mistake."""
     example = "runs/ --split split.json --recorded found/ --searches build/ --out release/ --card card/"
     parser = runs_parser("renew", __doc__, example=example)
     parser.add_argument("--recorded", type=Path, required=True, help="a folder for the settings that were found")
     parser.add_argument("--searches", type=Path, required=True, help="a folder for searches to work in")
     parser.add_argument("--out", type=Path, required=True, help="the release; one that is there is replaced")
     parser.add_argument("--card", type=Path, required=True, help="a folder for quality.md and quality.html")
-    parser.add_argument("--evaluations", type=int, default=20, help="for each metric; 0: as recorded (%(default)s)")
-    parser.add_argument("--trees", type=int, default=500, help="in every forest that is searched (%(default)s)")
+    parser.add_argument("--evaluations", type=int, default=20, help="searched per metric; 0: as recorded (%(default)s)")
+    parser.add_argument("--trees", type=int, default=500, help="trees of every searched forest (%(default)s)")
     parser.add_argument("--fewest", type=int, default=0, help="configs that every group needs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of a new split and of the release (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of a new split and of the release (%(default)s)")
     add_release_flags(parser)
     add_workers(parser, 2)
     given = parser.parse_args(argv)

@@ -1,9 +1,9 @@
-"""Write the page of the rounds of proposals: what was predicted, what came, and how the figures moved.
+"""Write the page of the rounds of proposals: predictions, measurements, and how the figures changed.
 
 python -m surrogate.rounds RUNS --split SPLIT --releases RELEASE... [--figures FIGURES...] --out PAGE
 
-Name every release that proposed a round, the oldest first, and what surrogate.figures measured of each. The test part
-and the final test set are not read: a round must not be chosen by them.
+Name every release that proposed a round, the oldest first, and the result file of surrogate.figures for each. The test
+part and the final test set are not read, because they must not influence the choice of a round.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Came:
     """One source of one round.
 
     Attributes:
-        round, source: of the proposals.
-        release: that predicted it, "" if none is known.
-        n_configs, n_runs: trained, of train and valid.
-        n_new: configs that the release did not know, which the numbers are of.
-        predicted, measured: means over the new configs; None where there is none, or the release is not at hand.
+        round, source: round and source of the proposals.
+        release: the release that predicted them, "" if none is known.
+        n_configs, n_runs: numbers of trained configs and runs, in train and valid.
+        n_new: number of configs that the release was not fitted to; all other numbers are for these.
+        predicted, measured: means over the new configs; None if there are none, or the release is not given.
         scores: agreement of predictions and measurements, first seeds.
     """
 
@@ -84,7 +84,7 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
 
     Args:
         measured, split: see `surrogate.data.measurements.read_with_split`.
-        releases: those at hand, by every sha256 that they answer as.
+        releases: the given ones, by the sha256 of every release with the same answers.
     """
     if "source" not in measured.configs:
         return []
@@ -140,12 +140,12 @@ def rounds_page(
     if not sections:
         nothing = "No config of a round is trained yet; python -m surrogate.propose writes lists of them."
         sections = [Section(title="Rounds", blocks=(Text(nothing),))]
-    sections.append(Section(title="How the figures moved", blocks=tuple(_moved(figures))))
+    sections.append(Section(title="How the figures changed", blocks=tuple(_moved(figures))))
     return Document(
         title=f"Rounds of proposals of {measured.task.name}",
         subtitle=(
-            f"Predictions of {MAIN} at the last epoch are by the release that proposed the round, for configs that it "
-            "did not know; bias is predicted minus measured. Only train and validation configs are shown."
+            f"The release that proposed a round predicts {MAIN} at the last epoch for configs that it was not fitted "
+            "to; bias is predicted minus measured. Only train and validation configs are shown."
         ),
         sections=tuple(sections),
         facts=(("commit", commit() or "none"), ("protocol", measured.protocol)),
@@ -170,8 +170,8 @@ def _table(of_round: Sequence[Came]) -> Table:
 def _missing(of_round: Sequence[Came]) -> Iterator[Block]:
     if lacking := sorted({one.release[:8] for one in of_round if one.release and one.predicted is None}):
         yield Text(
-            f"Not measured yet where release {', '.join(lacking)} is not at hand, or knew every config: name it with "
-            "--releases."
+            f"Not measured yet if release {', '.join(lacking)} is not given (name it with --releases), or was fitted "
+            "to every config."
         )
 
 
@@ -189,7 +189,7 @@ def _moved(figures: Sequence[dict[str, Any]]) -> Iterator[Block]:  # Any: JSON
 def _known(release: Release, measured: Measurements) -> Known:
     if release.facts.get("protocol") != measured.protocol:
         raise ProtocolMismatch(
-            f"{release.path} is of protocol {release.facts.get('protocol')}, the runs are of {measured.protocol}"
+            f"{release.path} has protocol {release.facts.get('protocol')}, but the runs have {measured.protocol}"
         )
 
     def ask(X: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -199,11 +199,11 @@ def _known(release: Release, measured: Measurements) -> Known:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
+    """Run the command; return 2 for a user's mistake."""
     example = "runs/ --split split.json --releases r0/ r1/ --figures f0.json f1.json --out rounds.md"
     parser = runs_parser("rounds", __doc__, example=example)
-    parser.add_argument("--releases", type=Path, nargs="*", default=[], help="those that proposed, the oldest first")
-    parser.add_argument("--figures", type=Path, nargs="*", default=[], help="of the releases, the oldest first")
+    parser.add_argument("--releases", type=Path, nargs="*", default=[], help="releases that proposed, the oldest first")
+    parser.add_argument("--figures", type=Path, nargs="*", default=[], help="figures of the releases, oldest first")
     parser.add_argument("--out", type=Path, required=True, help="the page, a Markdown file")
     given = parser.parse_args(argv)
 

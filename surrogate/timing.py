@@ -1,10 +1,10 @@
-"""Fit linear models of the time of a network: the coefficients that the features of a task's release weigh terms by.
+"""Fit linear models of the time of a network; their coefficients weigh the terms in the features of a release.
 
 python -m surrogate.timing RUNS --split SPLIT
 
-The time of an evaluation is fitted to `latency`, and the time of a training step, as a share of that and a rest, to
-`step_time_s`: relative errors, non-negative coefficients. Prints the coefficients in milliseconds, and the scores on
-the validation part.
+The time of an evaluation is fitted to `latency`; the time of a training step, a share of that plus other terms, to
+`step_time_s`. Fits minimise relative errors with non-negative coefficients. Prints the coefficients in milliseconds,
+and the scores on the validation part.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def fit_times(measured: Measurements, split: Split) -> tuple[TimeCoefficients, d
 
 
 def times_of(measured: Measurements, split: Split) -> TimeCoefficients:
-    """Return the coefficients that the training part gives; the default ones where too few configs are profiled."""
+    """Return the coefficients fitted to the training part; the default ones if too few configs are profiled."""
     if not len(measured.profile["config_id"]) or len(train := _profiled(measured, split)["train"]) < _FEWEST:
         return DEFAULT_TIMES
     return _fitted(measured, train)
@@ -66,7 +66,7 @@ def times_of(measured: Measurements, split: Split) -> TimeCoefficients:
 
 def _profiled(measured: Measurements, split: Split) -> dict[str, Rows]:
     rows = assemble("latency", measured)
-    return by_part(rows.take(split.parts_of(rows.config_id) >= 0), split)  # the others may become test configs
+    return by_part(rows.take(split.parts_of(rows.config_id) >= 0), split)  # configs in no part may become test configs
 
 
 def _fitted(measured: Measurements, train: Rows) -> TimeCoefficients:
@@ -108,7 +108,7 @@ def _page(times: TimeCoefficients, scores: Mapping[str, tuple[float, float]]) ->
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
+    """Run the command; return 2 for a user's mistake."""
     given = runs_parser("timing", __doc__, example="runs/ --split split.json").parse_args(argv)
     return run_command("surrogate.timing", lambda: _page(*fit_times(*read_with_split(given.runs, given.split))))
 

@@ -2,11 +2,11 @@
 
 python -m surrogate.top_fits RUNS --split SPLIT [--params TUNED/params.json] [--out FITS]
 
-Only train and validation configs are read. The predictions of every fit are for configs that it was not fitted to, at
-the last epoch, and are compared with the first seed. The teacher (`surrogate.models.teacher`) is shown for comparison.
+Only train and validation configs are read. Every fit predicts held-out configs at the last epoch, and is compared with
+their first seed. The teacher (`surrogate.models.teacher`) is shown for comparison.
 A forest is eligible if it loses at most 0.005 of tau over the whole space. Of the eligible ones, the one with the
-highest tau in the measured top quarter is chosen, if the 90 % interval of its gain is above 0; the last line chooses
-on all other folds before it predicts a fold, so that it owes nothing to the choice.
+highest tau in the measured top quarter is chosen, if the 90 % interval of its gain is above 0; for the last
+line, the fit is chosen on all other folds before it predicts a fold, so that its scores are not biased by the choice.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _Floats = NDArray[np.float64]
 
 
 def fit_all(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> dict[str, _Floats]:
-    """Return what every fit to `train` predicts for `out`, the plain forest first."""
+    """Return the predictions of every fit to `train` for `out`, the plain forest first."""
     features, transform = default_features(MAIN), fit_transform(MAIN, train.y)
     build = FeatureBuilder(features, measured.task).build
     teacher = teach(train, build(train.X), transform.forward(train.y), measured.task, features)
@@ -86,7 +86,7 @@ def fit_all(train: Rows, out: Rows, measured: Measurements, settings: ForestSett
 def fit_forest(
     train: Rows, out: Rows, measured: Measurements, settings: ForestSettings, *, n_distilled: int = 0
 ) -> _Floats:
-    """Return what a forest that learns from the teacher for so many drawn configs predicts."""
+    """Return the predictions of a forest that learns from the teacher for `n_distilled` drawn configs."""
     own = replace(settings, n_distilled=n_distilled)
     return fit_surrogate(MAIN, train, measured.task, settings=own).predict(out.X)
 
@@ -136,7 +136,7 @@ def compare_fits(
 
 
 def read_fits(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Read what this command wrote.
+    """Read the result file of this command.
 
     Raises:
         MissingData, CorruptFile, UnknownFormat: the file is missing or unreadable.
@@ -169,7 +169,7 @@ def _top_tau(y: _Floats, p: _Floats) -> float:
 
 
 def _gain(score: Callable[[_Floats, _Floats], float], scored: Rows, p: _Floats, present: _Floats) -> Interval:
-    """Return by how much a score exceeds that of the present fit, with a paired 90 % bootstrap interval."""
+    """Return the gain in a score over the current fit, with a paired 90 % bootstrap interval."""
     y = scored.y
     (gain,) = bootstrap_estimates(
         lambda at: score(y[at], p[at]) - score(y[at], present[at]), len(y), level=0.9, n_resamples=_N_RESAMPLES
@@ -201,11 +201,11 @@ def _row(name: str, scored: Rows, p: _Floats, present: _Floats) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
+    """Run the command; return 2 for a user's mistake."""
     parser = runs_parser("top_fits", __doc__, example="runs/ --split split.json --params tuned/params.json")
     parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
     parser.add_argument("--out", type=Path, help="a file for surrogate.figures --fits")
-    parser.add_argument("--folds", type=int, default=5, help="of the cross-validation (%(default)s)")
+    parser.add_argument("--folds", type=int, default=5, help="folds of the cross-validation (%(default)s)")
     given = parser.parse_args(argv)
 
     def work() -> str:

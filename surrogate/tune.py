@@ -3,8 +3,8 @@
 python -m surrogate.tune RUNS --split SPLIT --out DIR [--metrics ...] [--evaluations 20] [--workers 4]
 
 DIR holds a folder for each metric (see `surrogate.models.search`), `history.json` with every evaluation, and
-`params.json` with the chosen settings, which `surrogate.release --params` reads. Metrics are searched beside one
-another. Stop it and give the same command again, and the searches go on. Metrics that were searched there before, in
+`params.json` with the chosen settings, which `surrogate.release --params` reads. Metrics are searched
+in parallel. Stop the command and give it again to continue the searches. Metrics that were searched there before, on
 the same measurements and split, stay in both files.
 """
 
@@ -44,7 +44,7 @@ FORESTS: Final[Searched] = {
     "max_depth": Range(1, 15, 6, is_integer=True),
     "min_child_weight": Range(1, 10, 1, is_integer=True),
     "colsample_bytree": Range(0.001, 1.0, 1.0),  # XGBoost refuses 0; one column is drawn at least
-    "learning_rate": Range(0.01, 0.5, 0.3, is_log=True),  # below it 500 trees do not reach the values
+    "learning_rate": Range(0.01, 0.5, 0.3, is_log=True),  # with less, 500 trees do not reach the targets
     "colsample_bylevel": Range(0.001, 1.0, 1.0),
     "sigmoid_k": Range(0.01, 2.0, 1.0, is_log=True),
 }
@@ -139,7 +139,7 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
     ]
     best = max(tried, key=_tau_of, default=None)
     default_tau = validation_tau(metric, of_task, parts, default)
-    # Nothing beats an undefined tau, as of two rows: then there is nothing to choose by.
+    # If tau is undefined, as for two rows, there is no score to choose by.
     is_better = best is not None and best["tau"] is not None and best["tau"] > default_tau
     settings = ForestSettings.from_dict(best["settings"]) if best is not None and is_better else default
     measured_sizes = sizes(metric, of_task, parts, settings)
@@ -181,10 +181,10 @@ def sizes(metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSet
 
 
 def smallest(found: Sequence[Size]) -> Size:
-    """Return the forest with the fewest nodes and practically the best scores; the largest if no tau is defined.
+    """Return the forest with the fewest nodes and practically the best scores; the largest if tau is undefined.
 
     Tau alone is not enough: a few trees with a small learning rate may rank well and still be far from the values. So
-    of those whose R2 is within 0.01 of the best, it is the smallest whose tau is within 0.002 of the best.
+    it is the smallest forest whose R2 is within 0.01 of the best, and whose tau is within 0.002 of the best of these.
     """
     known = [(size.tau, size.r2, size) for size in found if size.tau is not None and size.r2 is not None]
     if not known:
@@ -259,13 +259,13 @@ def _found_before(out: Path, of_data: Mapping[str, object]) -> dict[str, Any]:  
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
+    """Run the command; return 2 for a user's mistake."""
     parser = runs_parser("tune", __doc__, example="runs/ --split split.json --out tuned/ --workers 2")
     parser.add_argument("--out", type=Path, required=True, help="a folder, new or of a search to continue")
     parser.add_argument("--metrics", nargs="+", default=list(LEARNED), help="default: every learned metric")
-    parser.add_argument("--evaluations", type=int, default=20, help="for each metric (%(default)s)")
+    parser.add_argument("--evaluations", type=int, default=20, help="evaluations for each metric (%(default)s)")
     add_workers(parser, 4)
-    parser.add_argument("--trees", dest="n_trees", type=int, default=500, help="in every forest (%(default)s)")
+    parser.add_argument("--trees", dest="n_trees", type=int, default=500, help="trees in every forest (%(default)s)")
     add_distilled(parser, default=0)
     add_fewest(parser)
     given = vars(parser.parse_args(argv))

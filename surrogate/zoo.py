@@ -3,10 +3,10 @@
 python -m surrogate.zoo RUNS --split SPLIT --searches DIR --out zoo.json [--families xgboost gin] [--evaluations 20]
 
 Each family is tuned with NePS's random search by Kendall's tau on the validation part, at the last epoch. The best
-setting is fitted to the training part and answers for validation and test part; the test part chooses nothing. Of the
-three families with the highest tau, ensembles of ten folds of training and validation part answer for the test part,
-too. The result file holds every answer, so `experiments.zoo` makes its page from it. It is written after each family:
-start the command again to go on. Configs that were recorded after the split was made are left out.
+setting is fitted to the training part and predicts the validation and test parts; the test part influences no choice.
+The three families with the highest tau also predict the test part with ensembles over ten folds of training and
+validation part. `experiments.zoo` makes its page from the result file, which holds every prediction. It is written
+after each family: start the command again to go on. Configs that were recorded after the split was made are left out.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def score_families(
         measured, split: see `read_of_split`.
         out: the result file; families that it has for the same data and evaluations are kept.
         searches: a folder for searches to work in.
-        evaluations: of each family's search, beside the default setting.
+        evaluations: evaluations of each family's search, besides the default setting.
 
     Raises:
         UnknownName: a family does not exist.
@@ -165,7 +165,7 @@ def _search(
 
 
 def _scored(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], measured: Measurements) -> Facts:
-    """Return what a setting answers after a fit to the training part, and how long fit and answers take."""
+    """Return the predictions of a setting fitted to the training part, and how long fit and predictions take."""
     started = time.process_time()
     predict = fit_family(name, point, parts["train"], parts["valid"], measured.task)
     fit_s = time.process_time() - started
@@ -180,7 +180,7 @@ def _scored(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], meas
 
 
 def _ensemble(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], measured: Measurements) -> Facts:
-    """Return what the mean of ten models answers for the test part; each is fitted without one fold."""
+    """Return the mean prediction of ten models for the test part; each is fitted without one fold."""
     rows = join_rows([parts["train"], parts["valid"]])
     started = time.process_time()
     models = [
@@ -218,12 +218,12 @@ def _query_times(predict: Predict, X: NDArray[np.float32]) -> dict[str, float]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
+    """Run the command; return 2 for a user's mistake."""
     parser = runs_parser("zoo", __doc__, example="runs/ --split split.json --searches build/zoo --out zoo.json")
     parser.add_argument("--searches", type=Path, required=True, help="a folder for searches to work in")
     parser.add_argument("--out", type=Path, required=True, help="the result file; what it has of these data is kept")
     parser.add_argument("--families", nargs="+", default=list(FAMILIES), help="default: all")
-    parser.add_argument("--evaluations", type=int, default=20, help="of each family (%(default)s)")
+    parser.add_argument("--evaluations", type=int, default=20, help="per family (%(default)s)")
     given = vars(parser.parse_args(argv))
     runs, split, out = (given.pop(name) for name in ("runs", "split", "out"))
 

@@ -18,11 +18,11 @@ from workshop.pages.markdown import to_markdown
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
+    """Run the command; return 2 for a user's mistake."""
     parser = new_parser("surrogate.card", __doc__, example="jahs/releases/fashion_mnist_mini --out card/")
     parser.add_argument("release", type=Path, help="a release folder")
     parser.add_argument("--out", type=Path, help="a folder for quality.md and quality.html")
-    parser.add_argument("--figures", type=Path, help="what surrogate.figures wrote for this release")
+    parser.add_argument("--figures", type=Path, help="the result file of surrogate.figures for this release")
     given = parser.parse_args(argv)
 
     def work() -> str:

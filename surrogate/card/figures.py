@@ -1,4 +1,4 @@
-"""What `surrogate.figures` measured of a release: its file, and the section of a card beside what is required."""
+"""The figures that `surrogate.figures` measures: their file, and the section of a card that judges them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class _Line:
     """A figure of the table.
 
     Attributes:
-        place: its keys in the figures; of both test sets, without the first one.
-        is_met: whether a value is as required.
-        has_final: whether both test sets have it.
+        place: its keys in the figures; without the first one if it is measured on both test sets.
+        is_met: whether a value meets the requirement.
+        has_final: whether it is measured on both test sets.
     """
 
     title: str
@@ -96,7 +96,7 @@ def figures_of(path: Path, release: Release) -> Facts:
     """Read the figures of a release; raises as `read_figures`.
 
     Raises:
-        ProtocolMismatch: they are of another release.
+        ProtocolMismatch: they belong to another release.
     """
     found = read_figures(path)
     if not release.answers_as & set(found["answers_as"]):
@@ -108,7 +108,7 @@ def figures_of(path: Path, release: Release) -> Facts:
 
 
 def figures_blocks(found: Facts | None) -> Iterator[str | Block]:
-    """Yield the section; without figures, every one is not measured yet."""
+    """Yield the section; without figures, every line says that it is not measured yet."""
     yield "Where optimisers go"
     yield Table(
         caption="",
@@ -120,9 +120,9 @@ def figures_blocks(found: Facts | None) -> Iterator[str | Block]:
         "In brackets: the 90 % interval, and the number of configs (of refits, for the best 1 %). Errors are predicted "
         "minus measured, for one run of each config; the unit is the standard deviation between seeds of the same "
         "config there. The value of the first three lines is for the ordinary test configs; the verdict is for the "
-        "final test set, where there is one. The best 1 % are of 20,000 random configs at full size; their tau is over "
-        "the configs that are among the best of either refit. Between sizes, predictions are by models that know no "
-        "config of the same cell and hyperparameters."
+        "final test set if there is one. The best 1 % are those of 20,000 random configs at full size; their tau is "
+        "over the configs that either refit ranks among them. The correlations between sizes are predicted by models "
+        "that were fitted to no config with the same cell and hyperparameters."
     )
     yield Text(_about_final(found))
     if found is not None and (missing := [*_missing(found)]):
@@ -161,7 +161,7 @@ def _cells(line: _Line, found: Facts | None) -> tuple[str, ...]:
 
 
 def _both(line: _Line, found: Facts | None) -> tuple[Facts | None, Facts | None]:
-    """Return a figure without the final test set, and on it."""
+    """Return a figure on the ordinary test part, and on the final test set."""
     if found is None:
         return None, None
     if line.has_final:
@@ -213,8 +213,9 @@ def _fits(found: Facts | None) -> Iterator[Block]:
         return
     fits = found["fits"]
     yield Text(
-        f"Fits that were compared, by cross-validation over {fits['n_configs']} train and validation configs "
-        f"(`python -m surrogate.top_fits`): {fits['verdict']}. No gain at the top may cost the whole space more than "
-        f"{fits['most_lost']} of tau. In brackets: the 90 % interval of the difference from the present fit."
+        f"Comparison of fits by cross-validation over {fits['n_configs']} train and validation configs "
+        f"(`python -m surrogate.top_fits`): {fits['verdict']}. A gain at the top may cost at most "
+        f"{fits['most_lost']} of tau over the whole space. In brackets: the 90 % interval of the difference from the "
+        "current fit."
     )
     yield Table(caption="", columns=tuple(fits["columns"]), rows=tuple(tuple(row) for row in fits["rows"]))

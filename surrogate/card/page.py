@@ -61,7 +61,7 @@ def card(release: Release, figures: Facts | None = None) -> Document:
                 ),
             )
     except (KeyError, TypeError, AttributeError, IndexError) as err:
-        raise CorruptFile(f"{release.path / 'quality.json'} lacks what a card shows: {err!r}; release again") from err
+        raise CorruptFile(f"{release.path / 'quality.json'} lacks a value of the card: {err!r}; release again") from err
 
 
 def write_card(release: Release, out: Path, figures: Facts | None = None) -> tuple[Path, Path]:
@@ -86,9 +86,9 @@ def _subtitle(release: Release, quality: Facts) -> str:
         f"**{data['configs']} configs** ({parts}) of {release.task.title} were trained: {data['runs']} runs of up to "
         f"{data['max_epoch']} epochs. {data['repeated_configs']} configs have more than one seed. "
         f"Of the runs, {sum(data['diverged_runs'].values())} diverged. Runtime and "
-        "latency were measured on other numbers of configs, which the tables show. All scores are for test configs, "
-        "first seeds. The models that are scored were fitted to the training configs. The release ships models that "
-        "were fitted again, to training and validation configs."
+        "latency were measured on other numbers of configs, which the tables show. All scores are for the first "
+        "seed of each test config. The models that are scored were fitted to the training configs. The release ships "
+        "models that were fitted again, to training and validation configs."
     )
 
 
@@ -362,8 +362,8 @@ def noise_blocks(noise: Facts) -> Iterator[Block]:
     yield Text(
         f"The noise model was fitted to {n_repeated} configs with several seeds; for runtime, {n_timed}. Coverage is "
         "the share of held-out measurements inside the 90 % intervals. An interval around earlier trainings of a "
-        "config holds the noise that a query with a seed draws; one around the prediction holds the error of the "
-        "model, too."
+        "config covers the noise that a query with a seed draws; one around the prediction covers the error of the "
+        "model as well."
     )
     if "not_held_out" in noise:
         yield Text(f"**Warning:** there is no cross-validated coverage: {noise['not_held_out']}.")

@@ -138,7 +138,7 @@ def _search(metric: str, tried: Sequence[tuple[float, float]], default: float | 
     if default is not None:
         axes.axhline(default, label="default", **_FAINT)
     most, middle = max(*taus, default or taus[0]), sorted(taus)[len(taus) // 2]
-    axes.set_ylim(bottom=max(axes.get_ylim()[0], middle - 3 * (most - middle + 0.01)))  # one bad setting hides no other
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], middle - 3 * (most - middle + 0.01)))  # bad settings hide no others
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     return figure

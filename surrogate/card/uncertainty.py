@@ -19,9 +19,9 @@ def uncertainty_blocks(found: Facts) -> Iterator[Block]:
     """Yield the text and tables about refits."""
     yield Text(
         f"Each accuracy has {found['n_refits']} refits: models fitted again to configs resampled with replacement, "
-        f"with {100 * found['share']:.0f} % of the trees. `bench.predict` takes the error of the model from the "
-        "standard deviation between them, times a scale that the validation configs chose, and adds the noise. The "
-        "figures are for test configs, with models and refits fitted to the training configs."
+        f"with {100 * found['share']:.0f} % of the trees. In `bench.predict`, the error of the model "
+        "is the standard deviation between refits, times a scale chosen on the validation configs; the training noise "
+        "is added to it. The figures are for test configs, with models and refits fitted to the training configs."
     )
     if "reason" in found:
         yield Text(f"The intervals are not calibrated: {found['reason']}.")
@@ -32,7 +32,7 @@ def uncertainty_blocks(found: Facts) -> Iterator[Block]:
         yield _coverage(judged)
         yield Text(
             "Coverage is the share of test runs inside their interval, each config with equal weight, with its 90 % "
-            "interval. The best tenth is that by prediction."
+            "interval. The best tenth is selected by prediction."
         )
         yield _errors(judged)
         yield Text(_about_distance(judged))
@@ -84,7 +84,7 @@ def _about_distance(judged: Sequence[tuple[str, Facts]]) -> str:
         else "so `bench.predict` does not return it; the model sd is the score to use"
     )
     return (
-        "The distance is the mean to the five nearest training configs, in the ranks of the model's features. It "
+        "The distance is the mean over the five nearest training configs, in ranks of the model's features. It "
         f"{verdict} the absolute errors (tau between tenths of at least {_ORDERED} is required), {so}."
     )
 

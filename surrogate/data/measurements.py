@@ -43,12 +43,12 @@ _ID: Final = ("config_id",)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measurements:
-    """The tables of a folder of runs, and their task. What is wrong with them is raised here, and nowhere later.
+    """The tables of a folder of runs, and their task. All faults in them are raised here, and nowhere later.
 
     Attributes:
-        task, protocol: of the runs.
+        task, protocol: the task of the runs, and the digest of its protocol.
         configs, runs, profile: the tables, in any order.
-        visits: from which the profile was made; may be empty.
+        visits: the visits that the profile was made from; may be empty.
     """
 
     task: Task
@@ -77,22 +77,22 @@ class Measurements:
 
     @property
     def timing_machine(self) -> str | None:
-        """The processor whose seconds are the runtimes."""
+        """The processor that runtimes were measured on."""
         return timing_machine(self.runs, self.profile)
 
     @property
     def profile_machine(self) -> str | None:
-        """The processor whose seconds are the latencies."""
+        """The processor that latencies were measured on."""
         return str(self.profile["machine"][0]) if len(self.profile["machine"]) else None
 
     @property
     def valid_runs(self) -> Table:
-        """The rows of all runs, of diverged ones those before the divergence."""
+        """The rows of all runs; those of diverged runs end before the divergence."""
         return take(self.runs, self._is_valid)
 
     @property
     def timed_runs(self) -> Table:
-        """Those of the valid rows whose runtime counts."""
+        """The valid rows whose runtime was measured on `timing_machine`."""
         return take(self.runs, self._is_valid & is_timed(self.runs, self.timing_machine))
 
     def encode(self, config_ids: NDArray[np.uint64], epochs: NDArray[np.integer]) -> NDArray[np.float32]:
@@ -103,7 +103,7 @@ class Measurements:
 
 
 def read_measurements(folder: Path, *, final: FinalTest | None = None) -> Measurements:
-    """Read a folder of runs, without the final test set: its members, their kin, and what was trained as it.
+    """Read a folder of runs without the final test set: its members, their kin, and all configs of source `final`.
 
     Raises:
         UnknownName, InvalidArgument: its task does not exist, or is invalid.
@@ -113,21 +113,21 @@ def read_measurements(folder: Path, *, final: FinalTest | None = None) -> Measur
 
 
 def read_final_measurements(runs: Path, split_file: Path, *, what_for: Mapping[str, object]) -> Measurements:
-    """Read what was measured of the final test set beside a split, and of nothing else; this reading is counted.
+    """Read the measurements of the final test set beside a split, and no others; this reading is counted.
 
     Args:
-        split_file: the split that the final test set is beside.
+        split_file: the split; the final test set is in the same folder.
         what_for: facts that are recorded with the count.
 
     Raises:
-        MissingData: there is no final test set, or none of it is trained; then nothing was read.
-        ProtocolMismatch: it is of other runs.
+        MissingData: there is no final test set, or none of its configs is trained; then nothing was read.
+        ProtocolMismatch: it belongs to other runs.
     """
     final, configs, protocol = final_beside(split_file), read_configs(runs), read_protocol(runs).digest
     if final is None:
         raise MissingData(f"{final_path(split_file)} does not exist; python -m surrogate.freeze draws a final test set")
     if final.protocol != protocol:
-        raise ProtocolMismatch(f"the final test set is of protocol {final.protocol}, {runs} is of {protocol}")
+        raise ProtocolMismatch(f"the final test set has protocol {final.protocol}, but {runs} has {protocol}")
     members = np.intersect1d(configs["config_id"], final.config_ids)
     if not len(np.intersect1d(members, read_runs(runs)["config_id"])):
         raise MissingData(f"{runs} has no run of the final test set; train its list with pipeline.collect first")
@@ -162,12 +162,12 @@ def read_of_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
     """Read the measurements of the configs of a split; what was recorded since is left out.
 
     Raises:
-        ProtocolMismatch: the split is of other runs.
+        ProtocolMismatch: the split belongs to other runs.
     """
     split = read_split(split_file)
     measured = _of_configs(runs, read_configs(runs), split.config_ids, is_in=True)
     if split.protocol != measured.protocol:
-        raise ProtocolMismatch(f"{split_file} is of protocol {split.protocol}, {runs} is of {measured.protocol}")
+        raise ProtocolMismatch(f"{split_file} has protocol {split.protocol}, but {runs} has {measured.protocol}")
     return measured, split
 
 
@@ -180,7 +180,7 @@ def digest_measurements(measured: Measurements) -> str:
     """Return a digest of all measurements, 16 hex digits, however they are divided into files."""
     configs = trained_configs(measured)
     tables = (
-        {name: configs[name] for name in CONFIG_COLUMNS},  # not what they were trained for
+        {name: configs[name] for name in CONFIG_COLUMNS},  # without source and round
         measured.runs,
         sort_by(measured.profile, _ID),
         sort_by(measured.visits, VISIT_KEY),

@@ -31,10 +31,10 @@ Facts: TypeAlias = dict[str, Any]
 """JSON: facts for quality.json, figures and cards."""
 
 FEWEST: Final = 4
-"""Default of the training configs that every fidelity group needs."""
+"""Default of `fewest`: training configs that every fidelity group needs."""
 
 FEWEST_TO_FIT: Final = 2
-"""Training configs that a model needs."""
+"""Fewest training configs that a model is fitted to."""
 
 EXACT: Final = MappingProxyType({"n_params": n_params, "n_macs": n_macs})
 """The metrics that are computed exactly, with their functions."""
@@ -149,7 +149,7 @@ def development_rows(metric: str, measured: Measurements, split: Split) -> Rows:
 def training_rows(
     metrics: Sequence[str], measured: Measurements, split: Split, *, fewest: int
 ) -> dict[str, dict[str, Rows]]:
-    """Return the rows of several learned metrics by part; enough of them to fit every metric.
+    """Return the rows of several learned metrics by part; refuse too few rows to fit every metric.
 
     Raises:
         UnknownName: a metric is not learned.
@@ -167,7 +167,7 @@ def unmeasured(measured: Measurements, split: Split) -> dict[str, str]:
     """Return the learned metrics that were measured for too few training configs to fit a model, and why."""
     machine, missing = measured.timing_machine, {}
     n_profiled, n_timed = (
-        int((split.parts_of(ids) <= 0).sum())  # -1 is only profiled, 0 is train
+        int((split.parts_of(ids) <= 0).sum())  # -1: only profiled; 0: train
         for ids in (measured.profile["config_id"], np.unique(measured.timed_runs["config_id"]))
     )
     if not len(measured.profile["config_id"]):

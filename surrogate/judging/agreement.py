@@ -22,13 +22,13 @@ from workshop.ranks import kendall_tau, kendall_tau_within
 from workshop.resampling import bootstrap_interval
 
 Scores: TypeAlias = dict[str, float | int | None]
-"""Scores by name; None where a score is not defined, as Kendall's tau of constant values."""
+"""Scores by name; None where a score is not defined, such as Kendall's tau of constant values."""
 
 SPARSE: Final = 0.001
 """The sparse tau rounds predictions to this: 0.1 points of accuracy, or 0.1 % of a time."""
 
 MAIN_CUTS: Final = ("all", "last epoch", "best tenth")
-"""The cuts that models are compared by; metrics without epochs have no last one."""
+"""The cuts that models are compared by; metrics without epochs have no last epoch."""
 
 _FEWEST: Final = 3
 _N_BINS: Final = 10
@@ -60,8 +60,8 @@ def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int =
 def agreement(metric: str, measured: _Floats, predicted: _Floats) -> Scores:
     """Return R2, Kendall's tau, sparse tau, RMSE, MAE, bias and calibration slope of `predicted`.
 
-    The bias is the mean of predicted minus measured. The slope is that of the regression of measurements on
-    predictions; it is 1 if differences are predicted neither too large nor too small.
+    The bias is the mean of predicted minus measured. The calibration slope is from the
+    regression of measurements on predictions; it is 1 if differences are predicted neither too large nor too small.
     """
     error = predicted - measured
     total = float(((measured - measured.mean()) ** 2).sum()) if len(measured) else 0.0
@@ -90,12 +90,12 @@ def first_seed(rows: Rows) -> NDArray[np.bool_]:
 def ceiling(metric: str, rows: Rows, is_in: NDArray[np.bool_] | None = None) -> Scores:
     """Return the agreement between two seeds of the repeated configs among `rows`, averaged over the pairs of seeds.
 
-    A pair of seeds weighs as much as the rows that both have. `n` is the number of different (config, epoch) pairs
-    that count; scores are None where no two seeds share three.
+    A pair of seeds is weighted by the number of rows that both have. `n` is the number of different (config, epoch)
+    pairs used; scores are None if no two seeds share three of them.
 
     Args:
         rows: measurements of every seed.
-        is_in: mask of the rows that count as the earlier training of two, where a cut depends on the measurements. The
+        is_in: mask of the rows that may be the earlier of two trainings, for cuts that depend on the measurements. The
             later one is not restricted: that would hide regression to the mean.
     """
     key = np.column_stack([rows.config_id, rows.X[:, -1].astype(np.uint64)])
@@ -131,7 +131,7 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
             part of the split.
 
     Returns:
-        For each cut its "model" and its "ceiling".
+        The scores of the "model" and the "ceiling" of each cut.
     """
     of_repeats, nothing = dict(_cuts(metric, repeats)), np.zeros(len(repeats), np.bool_)
     return {
@@ -186,7 +186,7 @@ def tau_by_epoch(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> 
 def within_groups(rows: Rows, predicted: _Floats) -> float | None:
     """Kendall's tau within fidelity groups, averaged with the number of pairs as weight; first seeds at one epoch.
 
-    None where too few pairs share a group to say anything.
+    None if too few pairs share a group.
     """
     groups = group_numbers(rows.X)
     n_of_group = np.unique(groups, return_counts=True)[1]

@@ -24,13 +24,13 @@ from workshop.ranks import kendall_tau
 
 _FEWEST_SIZES: Final = 4
 _N_SIZES: Final = 6
-_LEAST: Final = 4  # configs
+_LEAST: Final = 4  # fewest configs of a point
 _LEVEL: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One fit: on how many configs, with which seed, and how well it does on the validation part.
+    """One fit: its number of configs, its seed, and its scores on the validation part.
 
     Attributes:
         tau: Kendall's tau at the last epoch, first seeds.
@@ -85,7 +85,7 @@ def _point(
 
 
 def sizes_for(n_configs: int) -> list[int]:
-    """Sizes up to `n_configs` in six equal steps of their logarithm, from a sixteenth of it or four; each once."""
+    """Return six sizes on a log scale, from a sixteenth of `n_configs` (at least 4) to all; equal ones once."""
     first = max(_LEAST, n_configs / 16)
     if n_configs < _LEAST:
         return []
@@ -93,9 +93,9 @@ def sizes_for(n_configs: int) -> list[int]:
 
 
 def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Facts], dict[str, str]]:
-    """Predict tau and R2 for a size, and check the law: tau of the largest size from the others.
+    """Extrapolate tau and R2 to a size by a power law, and check it: predict tau at the largest size from the others.
 
-    Sizes at which a score is not between 0 and 1 are left out of its law, and so are smaller ones.
+    Sizes at which a score is not between 0 and 1 are left out of its fit, and so are smaller ones.
 
     Returns:
         The predictions, and for scores that could not be predicted the reason.

@@ -44,7 +44,7 @@ from workshop.ranks import kendall_tau
 
 _FEWEST: Final = 5
 _MOST_FOLDS: Final = 10
-_N_FOLDS: Final = 5  # of the cross-validated coverage
+_N_FOLDS: Final = 5  # for the cross-validated coverage
 _LEVEL: Final = 0.9
 _Floats = NDArray[np.float64]
 
@@ -214,7 +214,7 @@ def held(model: NoiseModel, metric: str, predicted: Predicted) -> list[Held]:
 def summary(parts: Sequence[Held]) -> list[Facts]:
     """Return the coverage for each kind and metric, over all epochs and at the last one.
 
-    `share` is that of the rows inside their interval, each config with equal weight; `low` and `high` are its 90 %
+    `share` is the share of rows inside their interval, each config with equal weight; `low` and `high` are its 90 %
     interval. `width` is the median width of the intervals, in the metric's unit, or relative to the prediction for
     `runtime`.
     """

@@ -97,7 +97,7 @@ def join_predicted(parts: Sequence[Predicted]) -> Predicted:
 
 
 def seed_deviations(metric: str, predicted: Predicted) -> Deviations:
-    """Deviations of each repeat from the mean of the earlier ones, scaled to the deviation of one training."""
+    """Return each repeat's deviation from the mean of the earlier ones, scaled to the deviation of one training."""
     rows = predicted.rows
     values = _values(metric, rows.y)
     order = np.lexsort((rows.seed, rows.epoch if metric != "runtime" else rows.seed * 0, rows.config_id))
@@ -121,7 +121,7 @@ def seed_deviations(metric: str, predicted: Predicted) -> Deviations:
 
 
 def outcome_deviations(metric: str, predicted: Predicted) -> Deviations:
-    """Deviations of each training from its prediction."""
+    """Return each training's deviation from its prediction."""
     order = np.lexsort((predicted.rows.seed, predicted.rows.epoch, predicted.rows.config_id))
     predicted = predicted.take(order)
     rows = predicted.rows

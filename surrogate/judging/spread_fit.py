@@ -36,12 +36,12 @@ from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.metrics import ACCURACIES
 
 _N_FOLDS: Final = 5
-_TAIL_FREEDOM: Final = 4.0  # of the Student's t that the curves are fitted with, so that outliers do not bend them
-_WORTH: Final = 4.0  # independent deviations in one unit: its 12 epochs and 3 accuracies say much the same
+_TAIL_FREEDOM: Final = 4.0  # degrees of freedom of the Student's t of the fit, so that outliers do not bend the curves
+_WORTH: Final = 4.0  # effective number of deviations per unit: its 12 epochs and 3 accuracies are highly correlated
 _SHARES: Final = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 _OUTER: Final = (0.8, 0.9, 0.9, 0.95)
 _TAIL_PRIOR: Final = 0.05
-_TAIL_WORTH: Final = 10.0  # configs
+_TAIL_WORTH: Final = 10.0  # configs that the prior of the tail is worth
 _TIME_PRIOR: Final = 0.05
 _TIME_WORTH: Final = 3.0
 _SHARE_PRIOR: Final = 0.2
@@ -58,8 +58,8 @@ class Deviations:
     """Deviations of one metric, each distributed like the deviation of a training from its mean.
 
     Attributes:
-        metric: of the deviations.
-        size: the deviations, (n,), on the line of `jahs.models.noise.spread`; of times, of their logarithm.
+        metric: the metric that deviates.
+        size: the deviations, (n,), on the line of `jahs.models.noise.spread`; for times, deviations of the logarithm.
         predicted: answers of a query, (n,).
         unit: (n,), numbers of independent observations: a config and a position among its repeats.
     """
@@ -108,7 +108,7 @@ def fit_spreads(found: Mapping[str, Deviations], max_epoch: int) -> dict[str, Sp
 
 
 def fit_time_spread(deviations: Deviations) -> TimeSpread:
-    """Fit the spread of a factor of times: one number, with a prior of 5 % worth three configs."""
+    """Fit the spread of the factor of times: one number, with a prior of 5 % that counts as three configs."""
     n = len(deviations.size)
     if not n:
         return TimeSpread(spread=_TIME_PRIOR)
@@ -248,7 +248,7 @@ def _shape(u: _Floats, weights: _Floats, n_configs: int) -> tuple[float, float]:
 
 
 def _scale(u: _Floats, weights: _Floats, tail: float) -> float:
-    """Return the standard deviation that fits the outer quantiles of `u`, above all that of 90 %."""
+    """Return the standard deviation that fits the outer quantiles of `u`, above all the 90 % quantile."""
     logs = [
         math.log(_point(u, weights, share) / with_tail(g, tail))
         for share in _OUTER

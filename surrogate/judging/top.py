@@ -1,4 +1,4 @@
-"""Quality of the models where optimisers go: at full size, among the best; and of fits without each source.
+"""Quality of the models where optimisers search (full size, best configs), and of fits without one source.
 
 Errors are in units of the standard deviation between seeds there. Intervals are 90 % bootstrap intervals that resample
 configs; the ceiling and the unit stay as they are. A figure without enough data has no value, and says what is missing.
@@ -43,9 +43,9 @@ class ReleaseFigure:
     """A figure.
 
     Attributes:
-        value: None where there are not enough data.
-        n: configs that it is made of.
-        missing: the missing data where there is no value.
+        value: None without enough data.
+        n: number of configs that it is computed from.
+        missing: the data that are missing, if there is no value.
     """
 
     value: float | None
@@ -65,7 +65,7 @@ def full_rows(rows: Rows, *, epoch: int) -> Rows:
 
 
 def seed_sd(rows: Rows) -> tuple[float | None, int]:
-    """Return the pooled standard deviation between seeds of the same config at one epoch, and how many repeat."""
+    """Return the pooled standard deviation between seeds of a config at one epoch, and the number of such configs."""
     _, place, counts = np.unique(rows.config_id, return_inverse=True, return_counts=True)
     place = place.reshape(-1)
     means = np.bincount(place, weights=rows.y) / np.maximum(counts, 1)
@@ -76,13 +76,13 @@ def seed_sd(rows: Rows) -> tuple[float | None, int]:
 
 
 def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted: _Floats) -> dict[str, ReleaseFigure]:
-    """Return MAE and bias (predicted minus measured) of the predicted best tenth of the configs, by the unit.
+    """Return MAE and bias (predicted minus measured) of the predicted best tenth, in standard deviations between seeds.
 
     Args:
-        rows: measurements at full size and the last epoch, and their predictions; the first seed of a config counts.
-        predicted: of each row.
-        repeats: rows that the unit comes from: of their repeated configs that are predicted as well as the best tenth.
-        repeats_predicted: of each of them.
+        rows: measurements at full size and the last epoch; the first seed of a config counts.
+        predicted: the prediction for each row.
+        repeats: repeated measurements. The standard deviation is that of the configs predicted as good as the tenth.
+        repeats_predicted: the prediction for each of these.
     """
     names = ("mae", "bias")
     is_first = first_seed(rows)
@@ -108,7 +108,7 @@ def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted:
 def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> ReleaseFigure:
     """Return Kendall's tau in the measured top quarter as a share of its ceiling.
 
-    The ceiling is tau between two seeds of the `repeats` of which the earlier one is as good.
+    The ceiling is tau between two seeds of the `repeats` whose earlier training is in that quarter.
     """
     is_first = first_seed(rows)
     y, p = rows.y[is_first], predicted[is_first]
@@ -128,17 +128,17 @@ def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> ReleaseFigure:
 
 
 def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> ReleaseFigure:
-    """Return the mean of trained minus predicted of the ends of a search, by the unit.
+    """Return the mean of measured minus predicted over the final configs of a search, in sd between seeds.
 
     Args:
         trained: the accuracies of each config's seeds.
-        predicted: before they were trained.
+        predicted: predictions made before they were trained.
     """
     means = np.array([values.mean() for values in trained])
     squares = sum(float(((values - values.mean()) ** 2).sum()) for values in trained)
     freedom = sum(len(values) - 1 for values in trained)
     if len(trained) < FEWEST or not freedom or not squares:
-        return not_measured(f"{len(trained)} ends of a search are trained with two seeds; {FEWEST} are needed")
+        return not_measured(f"{len(trained)} final configs of a search are trained with two seeds; {FEWEST} are needed")
     gaps = (means - predicted) / math.sqrt(squares / freedom)
     return _figures(lambda at: gaps[at].mean(), len(gaps), len(gaps))[0]
 
@@ -146,11 +146,11 @@ def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> ReleaseFigure:
 def overlap(predicted: Sequence[_Floats]) -> dict[str, ReleaseFigure]:
     """Return the agreement of refits on the best configs of a sample, averaged over pairs of refits.
 
-    `overlap` is the share of one's best that are among the other's best. `tau` is Kendall's tau over the configs that
-    are among the best of either. Their intervals come from leaving out one refit at a time.
+    `overlap` is the share of one refit's best that are among the other's. `tau` is Kendall's tau over the configs that
+    are among the best of either. The intervals come from leaving out one refit at a time.
 
     Args:
-        predicted: of every refit, for the same configs; the best 1 % of them count.
+        predicted: the predictions of every refit for the same configs; the best 1 % of them count.
     """
     n_best = max(1, round(_BEST * len(predicted[0])))
     tops = [set(np.argsort(-values, kind="stable")[:n_best].tolist()) for values in predicted]
@@ -174,7 +174,7 @@ def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) 
     Args:
         bases: equal numbers for configs that differ in N, W and Resolution alone, (n_rows,).
         rows: one row of each config, at the last epoch.
-        predicted: by models that know no config of the same base.
+        predicted: predictions of models that were fitted to no config of the same base.
     """
     groups = group_numbers(rows.X)
     at = {(int(base), int(group)): i for i, (base, group) in enumerate(zip(bases, groups, strict=True))}
@@ -219,9 +219,9 @@ def leave_sources_out(
 ) -> list[dict[str, Any]]:  # Any: JSON
     """Return, for each source, R2 and tau on its test configs of models fitted to train with and without it.
 
-    This is what a source teaches about its own configs (NAS-Bench-301, tables 6 and 7).
-    Scores are for the last epoch and first seeds; None where the source has fewer than eight test configs, or is all
-    that there is to fit. With one source, there is nothing to leave out.
+    The difference is what a source contributes to predictions of its own configs (NAS-Bench-301, tables 6 and 7).
+    Scores are for the last epoch and first seeds; None if the source has fewer than eight test configs, or if no
+    training config is left without it. With one source, there is nothing to leave out.
     """
     if "source" not in measured.configs or len(np.unique(measured.configs["source"])) < 2:
         return []

@@ -1,7 +1,8 @@
-"""Calibration of what `bench.predict` answers: coverage of its intervals on held-out configs, and the refits' scores.
+"""Calibration of `bench.predict`: coverage of its intervals on held-out configs, and the refits' scores.
 
-The models and refits that are judged were fitted to the training part. Validation configs choose, for each accuracy,
-by what the spread between refits is multiplied; test configs report. A config counts once, however many rows it has.
+The models and refits that are judged were fitted to the training part. For each accuracy, the factor that scales the
+spread between refits is chosen on validation configs; coverage is reported on test configs. Every config has the same
+weight, however many rows it has.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def distance_to_data(fitted: Surrogate, rows: Rows, training: Rows) -> NDArray[n
 
 
 def _cuts(rows: Rows, found: Uncertain) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield the rows that coverage is reported for; the best tenth by prediction, as measurements regress."""
+    """Yield the rows that coverage is reported for; predictions choose the best tenth, since measurements regress."""
     is_last = rows.epoch == rows.epoch.max()
     columns = [COLUMNS.index(key) for key in SIZES]
     is_full = is_last & (rows.X[:, columns] == list(SIZES.values())).all(axis=1)
@@ -117,7 +118,7 @@ def _cuts(rows: Rows, found: Uncertain) -> Iterator[tuple[str, NDArray[np.bool_]
 
 
 def _scores(found: Uncertain, rows: Rows) -> Facts:
-    """Return tau and MAE at the last epoch, first seeds: of the model, of single refits on average, of their mean."""
+    """Return tau and MAE at the last epoch, first seeds: of the model, of single refits (average), of their mean."""
     is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
     y = rows.y[is_last]
 
@@ -130,7 +131,7 @@ def _scores(found: Uncertain, rows: Rows) -> Facts:
 
 
 def _errors_by(score: NDArray[np.float64], error: NDArray[np.float64]) -> Facts:
-    """Return the mean absolute error by decile of a score, Kendall's tau of the deciles, and that of the rows."""
+    """Return the mean absolute error by decile of a score, Kendall's tau over the deciles, and over the rows."""
     bins = [at for at in np.array_split(np.argsort(score, kind="stable"), _N_BINS) if len(at)]
     means = [float(error[at].mean()) for at in bins]
     return {

@@ -19,8 +19,8 @@ class ForestSettings:
     Attributes:
         n_trees, max_depth: size of the forest.
         min_child_weight, colsample_bytree, colsample_bylevel, learning_rate: as XGBoost names them.
-        slope: of the target's inverse sigmoid (`sigmoid_k` in JAHS-Bench-201).
-        seed: of the columns that are drawn, where a colsample is below 1.
+        slope: slope of the target's inverse sigmoid (`sigmoid_k` in JAHS-Bench-201).
+        seed: seed of the column sampling, used if a colsample is below 1.
         n_distilled: drawn configs that the forest learns from a teacher, besides the measurements; 0: none. See
             `surrogate.models.teacher`.
     """
@@ -83,8 +83,8 @@ def train_forest(
     """Return XGBoost's `Booster` for rows of features, with one thread: the same rows and settings give the same bytes.
 
     Args:
-        weights: of the rows, (n_rows,); None: 1. Whatever they are, splits have the same thresholds.
-        n_bins: thresholds of a column, about.
+        weights: weights of the rows, (n_rows,); None: 1. The candidate thresholds do not depend on them.
+        n_bins: approximate number of candidate thresholds per column.
     """
     import xgboost
 

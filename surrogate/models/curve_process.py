@@ -20,13 +20,13 @@ N_COMPONENTS: Final = 3
 MOST_TO_TUNE: Final = 600
 """Configs that length scales are fitted to; more take time and hardly change them."""
 
-_FARTHEST: Final = 5.0  # of an input from the mean of the configs, in standard deviations
+_FARTHEST: Final = 5.0  # most standard deviations between an input and the mean of the configs
 _JITTER: Final = 1e-6
 _N_STEPS: Final = 30
 _NOISE: Final = 0.05  # where the fit starts; a share of the variance
 _SCALES: Final = (math.log(0.1), math.log(1e3))
 _NOISES: Final = (math.log(1e-4), 0.0)
-_DECIMALS: Final = 2  # of the logarithms that are fitted, so that they do not depend on the last bit of a sum
+_DECIMALS: Final = 2  # decimals of fitted logarithms, so that they do not depend on the last bit of a sum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,9 +35,9 @@ class CurveProcess:
 
     Attributes:
         inputs: scikit-learn's transformer of the features.
-        mean: of the curves, (n_epochs,).
+        mean: mean of the curves, (n_epochs,).
         components: (n_components, n_epochs).
-        processes: of the coefficients.
+        processes: one for each coefficient.
     """
 
     inputs: Any  # scikit-learn has no types
@@ -58,7 +58,7 @@ def fit_curves(F: NDArray[np.float32], curves: _Floats, n_trainings: _Floats) ->
     """Fit curves, (n, n_epochs), to the features at the last epoch, (n, n_features).
 
     Args:
-        n_trainings: whose mean each curve is, (n,): the more, the smaller its noise.
+        n_trainings: number of trainings that each curve averages, (n,); more of them mean less noise.
     """
     from sklearn.feature_selection import VarianceThreshold  # type: ignore[import-untyped]  # ships no types
     from sklearn.pipeline import make_pipeline, make_union  # type: ignore[import-untyped]  # ships no types
@@ -121,7 +121,7 @@ def _fit(Z: _Floats, y: _Floats, variance: _Floats) -> _Process:
 
 
 def _minus_log_likelihood(theta: _Floats, Z: _Floats, y: _Floats, variance: _Floats) -> tuple[float, _Floats]:
-    """Return the negative log marginal likelihood, and its gradient by the logarithms of length scales and noise."""
+    """Return the negative log marginal likelihood, and its gradient for the logs of length scales and noise."""
     from scipy.linalg import cho_factor, cho_solve
 
     A, noise = Z / np.exp(theta[:-1]), np.exp(theta[-1])
@@ -142,7 +142,7 @@ def _squares(A: _Floats, B: _Floats) -> _Floats:
 
 
 def _matern(squares: _Floats) -> tuple[_Floats, _Floats]:
-    """Return the Matérn 5/2 kernel of squared distances, and its derivative by them."""
+    """Return the Matérn 5/2 kernel of squared distances, and its derivative with respect to them."""
     r = np.sqrt(5 * squares)
     decay = np.exp(-r)
     return (1 + r + r**2 / 3) * decay, -5 / 6 * (1 + r) * decay

@@ -101,5 +101,5 @@ def held_out_rows(
 
 
 def without_sizes(configs: ConfigColumns) -> dict[str, NDArray[np.generic]]:
-    """Return the columns with one N, W and Resolution for all, so that configs that differ in them alone are kin."""
+    """Return the columns with one N, W and Resolution for all, so that configs that differ only there are kin."""
     return {**configs, **{key: np.full_like(configs[key], configs[key][0]) for key in FIDELITY_KEYS}}

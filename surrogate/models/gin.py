@@ -31,7 +31,7 @@ _Floats = NDArray[np.float64]
 
 
 def adjacency(*, undirected: bool, self_loops: bool) -> _Floats:
-    """Return which node, by row, reads which, by column: the input, the six operations, the output; (8, 8)."""
+    """Return the adjacency matrix, (8, 8), of input, six operations and output: a row's node reads a column's."""
     reads = np.zeros((_N_NODES, _N_NODES))
     for i, (source, target) in enumerate(EDGES, start=1):
         reads[i, 0] = source == 1
@@ -44,7 +44,7 @@ def adjacency(*, undirected: bool, self_loops: bool) -> _Floats:
 
 
 def hinge(predicted: Tensor, measured: Tensor) -> Tensor:
-    """Return the pairwise hinge loss: the mean over ordered pairs of what their difference lacks of the margin."""
+    """Return the pairwise hinge loss: the mean over ordered pairs of how far they fall short of the margin."""
     is_above = measured[:, None] > measured[None, :]
     lacks = torch.relu(MARGIN - (predicted[:, None] - predicted[None, :]))
     return (lacks * is_above).sum() / is_above.sum().clamp(min=1)
@@ -81,7 +81,7 @@ def fit_gin(
     *,
     seed: int,
 ) -> Callable[[NDArray[np.float32]], _Floats]:
-    """Train a network on encoded configs, (n, 15), and standardised values; return what predicts."""
+    """Train a network on encoded configs, (n, 15), and standardised values; return its prediction function."""
     others = _others(X)
     centre, scale = others.mean(axis=0), others.std(axis=0)
     scale[scale == 0] = 1.0

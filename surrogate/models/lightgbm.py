@@ -1,7 +1,7 @@
 """A second family of models for the accuracies: LightGBM's trees in the flat format that answers queries.
 
-Conclusions on one surrogate may be the surrogate's own; those that hold on another family of models are more likely to
-hold on trainings. Features and transform are those of the release's own models, and so are the rows.
+Conclusions from one surrogate may be artefacts of its model; those that hold for another family of models are more
+likely to hold for trainings. Rows, features and transform are the same as for the release's first family.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _as_xgboost(dump: _Json) -> _Json:
 def _tree(root: _Json) -> _Json:
     nodes = [root]
     left, right, features, conditions = [], [], [], []
-    for node in nodes:  # which grows: children are behind their parent
+    for node in nodes:  # the list grows: children come after their parent
         if "leaf_value" in node:
             left.append(-1)
             right.append(-1)

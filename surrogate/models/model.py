@@ -43,10 +43,10 @@ class Surrogate:
     """A fitted model.
 
     Attributes:
-        metric, task: of the predictions.
+        metric, task: what is predicted, and for which task.
         target: "value", or "per_epoch" where the forest's answer is multiplied by the epoch.
         transform: from the forest's answers to the target.
-        counts: rows and configs that it was fitted to.
+        counts: numbers of rows and configs that it was fitted to.
         booster: the forest, XGBoost's `Booster`.
     """
 
@@ -60,14 +60,14 @@ class Surrogate:
     booster: Any  # XGBoost's types are partial
 
     def predict(self, X: NDArray[np.float32], *, n_trees: int = 0) -> NDArray[np.float64]:
-        """Return the metric for encoded configs and epochs, (n,), by the first `n_trees` alone; 0: by all trees."""
+        """Return the metric for encoded configs and epochs, (n,), predicted by the first `n_trees`; 0: by all."""
         F = FeatureBuilder(self.features, self.task).build(X)
         answers = self.booster.inplace_predict(F, iteration_range=(0, n_trees))
         values = self.transform.inverse(answers)
         return values * X[:, -1].astype(np.float64) if self.target == "per_epoch" else values
 
     def measured(self, rows: Rows) -> NDArray[np.float64]:
-        """Return the values that predictions are compared with, of rows like those that it was fitted to."""
+        """Return the measured values of rows in the unit of `predict`."""
         return rows.y * rows.epoch if self.target == "per_epoch" else rows.y
 
 
@@ -78,7 +78,7 @@ def default_features(metric: str, times: TimeCoefficients = DEFAULT_TIMES) -> Fe
 
 
 def fit_transform(metric: str, y: NDArray[np.float64], *, slope: float = 1.0) -> BoundedTransform:
-    """Return the transform of a metric's training values: within an accuracy's bounds, or the values' with headroom."""
+    """Return the transform of a metric: to an accuracy's bounds, or to the range of the values with headroom."""
     if metric in ACCURACIES:
         return BoundedTransform.fit(y, lower=METRICS[metric].lower, upper=METRICS[metric].upper, slope=slope)
     return BoundedTransform.fit(y, lower=y.min() / _HEADROOM, upper=y.max() * _HEADROOM, slope=slope)
@@ -99,9 +99,9 @@ def fit_surrogate(
     Args:
         metric: a learned or exact metric; the rows of `runtime` are seconds per epoch.
         rows: see `surrogate.data.rows.assemble`.
-        times: of the metric's own features.
-        weights: of the rows, (n_rows,); None: 1. Whatever they are, splits have the same thresholds.
-        n_bins: thresholds of a column, about.
+        times: coefficients of the features of a model of time.
+        weights: weights of the rows, (n_rows,); None: 1. The candidate thresholds do not depend on them.
+        n_bins: approximate number of candidate thresholds per column.
     """
     features = default_features(metric, times)
     transform = fit_transform(metric, rows.y, slope=settings.slope)

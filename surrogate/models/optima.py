@@ -30,19 +30,19 @@ from jahs.tasks.metrics import METRICS, Metric
 from surrogate.models.model import Surrogate
 
 MAIN: Final = "valid_acc"
-"""The metric that is searched for, and proposed by."""
+"""The metric that searches maximise, and that proposals are ranked by."""
 
 Ask: TypeAlias = Callable[[Configs], NDArray[np.float64]]
-"""The model's `MAIN` of configs at the last epoch, (n,)."""
+"""Returns the model's prediction of `MAIN` for configs at the last epoch, (n,)."""
 
 IsKnown: TypeAlias = Callable[[Columns], NDArray[np.bool_]]
-"""A mask of the configs that are not proposed: recorded ones, and those of the final test set."""
+"""Returns a mask of the configs that must not be proposed: recorded ones, and those of the final test set."""
 
-_AT_ONCE: Final = 16  # proposals of ours that are answered together
-_START: Final = 50  # random trials of TPE; optuna's ten are for short runs
+_AT_ONCE: Final = 16  # proposals of our optimisers that are answered as one batch
+_START: Final = 50  # random trials of TPE; optuna's default of ten is for short runs
 _N_RANDOM: Final = 20_000
 _TOP: Final = 0.05
-_OUTER: Final = 0.1  # of the range of a rate, on a log scale, at each end
+_OUTER: Final = 0.1  # share of a rate's range at each end, on a log scale
 
 
 class _View:
@@ -72,11 +72,11 @@ def visit(ask: Ask, searched: Space, optimizer: str, *, n: int, seed: int) -> tu
 
 
 def _ours(ask: Ask, searched: Space, optimizer: str, *, n: int, seed: int) -> tuple[list[Config], list[float]]:
-    view = cast("Visible", _View(searched))  # of which optimisers without fidelities read no more
+    view = cast("Visible", _View(searched))  # optimisers without fidelities read nothing else of a view
     made: dict[str, Callable[[], Baseline[Any]]] = {  # Any: their settings
         "random_search": lambda: RandomSearch(view, seed=seed, settings=RandomSearchSettings()),
         "local_search": lambda: LocalSearch(view, seed=seed, settings=LocalSearchSettings()),
-        # As NAS-Bench-101 has it for thousands of evaluations.
+        # The settings of NAS-Bench-101 for thousands of evaluations.
         "regularized_evolution": lambda: Evolution(
             view, seed=seed, settings=EvolutionSettings(population_size=100, tournament_size=10)
         ),
@@ -151,7 +151,7 @@ def best_found(
 ) -> Columns:
     """Return the best configs that several optimisers find at full size, the best first.
 
-    Each has a cell that computes something else. TPE, which is slow, gets a tenth of the evaluations.
+    No two cells compute the same function. TPE, which is slow, gets a tenth of the evaluations.
 
     Raises:
         InvalidArgument: fewer than `n` different cells were found.
@@ -172,7 +172,7 @@ def best_found(
 def disagreed_on(ask: Ask, refitted: Sequence[Ask], *, n: int, seed: int, is_known: IsKnown) -> Columns:
     """Return the configs about which refits differ most, among the predicted best 5 % of 20,000 at full size.
 
-    They are sorted by the standard deviation of the refits' predictions; each has a cell of its own.
+    They are sorted by the standard deviation of the refits' predictions; no two have the same cell.
     """
     columns = full_size().sample_columns(_N_RANDOM, seed=seed)
     top = _descending(columns, ask(columns))[: round(_TOP * _N_RANDOM)]
@@ -185,10 +185,10 @@ def disagreed_on(ask: Ask, refitted: Sequence[Ask], *, n: int, seed: int, is_kno
 
 
 def poor(*, n: int, seed: int, is_known: IsKnown) -> Columns:
-    """Return configs that are likely to be poor, of any size, in turn: with few paths, and with extreme rates.
+    """Return configs of any size that are likely to be poor: with few paths and with extreme rates, alternating.
 
-    A cell with few paths has one that is alive, or none. A rate is extreme in the outer tenth of its range, on a log
-    scale; both learning rate and weight decay are. What else varies is uniform.
+    A cell with few paths has at most one live path. Extreme rates are in the outer tenths of their ranges, on a log
+    scale: learning rate and weight decay both are. All other keys are uniform.
     """
     columns = space().sample_columns(_N_RANDOM, seed=seed)
     is_free = ~is_known(columns)
@@ -213,7 +213,7 @@ def _descending(columns: Columns, values: NDArray[np.float64]) -> NDArray[np.int
 
 
 def _first_cells(columns: Columns, order: NDArray[np.intp], *, n: int, is_known: IsKnown) -> NDArray[np.intp]:
-    """Return the first `n` rows in an order, of those that are not known, with a cell of their own each."""
+    """Return the first `n` rows in an order that are not known, one for each cell."""
     order = order[~is_known(take(columns, order))]
     cells = canonical_keys(np.column_stack([columns[op][order].astype(np.int64) for op in OPS]))
     _, first = np.unique(cells, return_index=True)

@@ -1,9 +1,10 @@
 """Refits: the models of the accuracies, fitted again to resampled configs. Their spread shows the error of the model.
 
-Refit k draws as many configs as there are, with replacement, and counts each with all its epochs and seeds as often as
-it was drawn; all accuracies of refit k count the same configs. Settings are those of the tuned model, but for the size,
-since a release ships all refits in `MOST_BYTES`: leaves of at least 20 rows, 64 thresholds a column, the same for every
-refit, leaves of 7 significant bits, and, where that is still too large, fewer trees with larger steps.
+Refit k draws as many configs as there are, with replacement. A config, with all its epochs and seeds, is weighted by
+the number of times it was drawn; the draw is the same for all accuracies. Settings are those of the tuned model, except
+that all refits of a release must fit into `MOST_BYTES`: leaves have at least 20 rows and values of 7 significant bits,
+a column has 64 thresholds, the same for every refit, and if that is still too large, there are fewer trees with larger
+steps.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MOST_BYTES: Final = 1_200_000
 
 _FEWEST_IN_LEAF: Final = 20
 _N_BINS: Final = 64
-_BITS: Final = 6  # of the mantissa, besides its first
+_BITS: Final = 6  # bits of the mantissa that are kept, besides the first
 _SHARES: Final = tuple(round(share / 20, 2) for share in range(20, 0, -1))
 _ROOM: Final = 0.98
 
@@ -69,8 +70,8 @@ def fit_refits(
     """Return the refits of each metric; the number of workers does not change a byte.
 
     Args:
-        training: the rows of the accuracies; configs that one of them lacks are resampled as those of the others.
-        settings: of the tuned models; default ones where a metric has none.
+        training: the rows of the accuracies; all accuracies share the resampled configs, also if some lack a config.
+        settings: settings of the tuned models; the defaults for a metric without any.
     """
     calls = [
         {
@@ -96,7 +97,7 @@ def refit_share(
     n_refits: int = N_REFITS,
     most_bytes: int = MOST_BYTES,
 ) -> float:
-    """Return the largest share of the trees with which all refits are small enough, as refit 0 has it.
+    """Return the largest share of the trees with which all refits are small enough, estimated from refit 0.
 
     Raises:
         InvalidArgument: no share is small enough.
@@ -106,7 +107,7 @@ def refit_share(
     for share in _SHARES:
         if share * size <= _ROOM * most_bytes:
             return share
-    raise InvalidArgument(f"{n_refits} refits have {size:,} bytes, of which {most_bytes:,} are allowed; make fewer")
+    raise InvalidArgument(f"{n_refits} refits have {size:,} bytes, more than the {most_bytes:,} allowed; make fewer")
 
 
 def pack_refits(

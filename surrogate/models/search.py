@@ -1,6 +1,6 @@
-"""Searches for settings with NePS: what may be set, and a folder that survives a kill at any moment.
+"""Search for settings with NePS: search spaces, and a folder that survives a kill at any moment.
 
-    FOLDER/search.json   what is searched; a folder is never continued with anything else
+    FOLDER/search.json   the facts of the search; a folder is never continued with another one
     FOLDER/evaluations/  a file for each evaluation that has ended, whole or absent
     FOLDER/neps/         NePS's own records, made anew from the evaluations at each start
 
@@ -78,7 +78,7 @@ def search(
 
     Args:
         score: the higher, the better; NaN is worse than any number.
-        facts: what identifies the search, besides its rows.
+        facts: facts that identify the search, besides its rows.
         parts: the training and validation rows.
         optimizer: as NePS names it.
 
@@ -117,7 +117,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def _begin(folder: Path, facts: Mapping[str, object], parts: Mapping[str, Rows]) -> None:
-    """Record what is searched, or check that the folder's search is this one."""
+    """Record the facts of the search, or check that the folder has the same ones."""
     arrays = [np.ascontiguousarray(getattr(parts[part], name)) for part in ("train", "valid") for name in _ARRAYS]
     rows = digest_bytes(b"".join(values.tobytes() for values in arrays))
     wanted = {**facts, "format": SEARCH_FORMAT, "rows": rows}

@@ -1,9 +1,9 @@
 """The teacher of a forest: a Gaussian process and another forest, whose predictions the forest that ships learns, too.
 
-Accuracy is smooth in the rates and in the size of a network. Trees are steps, and need more configs than a Gaussian
-process to follow it; but a process answers slowly, the more configs, the slower. Therefore configs are drawn, the
-teacher predicts their accuracies, and the forest is fitted to the measurements and to these predictions (distillation).
-Decision 17 has the figures.
+Accuracy is a smooth function of the rates and of the size of a network. Trees are step functions, which need more
+configs than a Gaussian process to approximate it; but a process predicts slowly, and more slowly with more configs.
+Therefore configs are drawn, the teacher predicts their accuracies, and the forest is fitted to the measurements and to
+these predictions (distillation). Decision 17 has the figures.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FEWEST_CURVES: Final = 8
 """Configs with all epochs that a teacher needs."""
 
 _FULL_SHARE: Final = 0.2
-_N_EPOCHS: Final = 3  # of a drawn config: the last one, and others at random
+_N_EPOCHS: Final = 3  # per drawn config: the last one, and others at random
 _FOREST: Final = ForestSettings(
     n_trees=1000, max_depth=4, min_child_weight=8, colsample_bylevel=0.25, learning_rate=0.04
 )
@@ -43,7 +43,7 @@ class Drawn:
 
     Attributes:
         F_last: features of the configs at the last epoch, (n_configs, n_features).
-        epochs: of each config, (n_configs, n_each).
+        epochs: the epochs of each config, (n_configs, n_each).
         F: features at these epochs, (n_configs * n_each, n_features).
     """
 
@@ -76,9 +76,9 @@ def draw_configs(of_task: Task, features: FeatureSet, n: int, epochs: tuple[int,
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Teacher:
-    """What was fitted to the measurements, on the transformed scale: a process of the curves, and XGBoost's forest."""
+    """The models fitted to the measurements, on the transformed scale: a process of the curves, and a forest."""
 
-    epochs: tuple[int, ...]  # of the curves
+    epochs: tuple[int, ...]  # epochs of the curves
     curves: CurveProcess
     forest: Any  # XGBoost's types are partial
 
@@ -106,7 +106,7 @@ def teach(
     Args:
         F: features of the rows.
         y: their values on the transformed scale.
-        weights: of the rows, the same for all rows of a config; None: 1. Rows of weight 0 are left out.
+        weights: weights of the rows, the same for all rows of a config; None: 1. Rows of weight 0 are left out.
 
     Raises:
         InvalidArgument: fewer than 8 configs have all epochs.

@@ -1,8 +1,8 @@
-"""Model families beside the one that ships: what a search may set of each, and how it is fitted.
+"""Model families beside the one that ships: their search spaces and their fits.
 
-Spaces are those of NAS-Bench-301 (table 5; NGBoost: the authors' code), whose defaults are the priors here. What
-differs is marked. Every family sees the same rows, the same features and the same target: accuracies through the
-bounded transform of the release's models, standardised. The graph network reads the encoded config itself.
+Spaces are those of NAS-Bench-301 (table 5; NGBoost: the authors' code), whose defaults are the priors here. Differences
+are marked. Every family sees the same rows, the same features and the same target: accuracies through the bounded
+transform of the release's models, standardised. The graph network reads the encoded config itself.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """A family of models: its title, what a search may set, and its fit to training rows beside held-out ones."""
+    """A family of models: its title, its search space, and its fit to training rows beside held-out ones."""
 
     title: str
     space: Searched
@@ -60,11 +60,11 @@ class Family:
 
 
 def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, *, seed: int = 0) -> Predict:
-    """Fit a model of a family to rows of `METRIC`, and return what predicts.
+    """Fit a model of a family to rows of `METRIC`, and return its prediction function.
 
     Args:
         point: a value for every setting of the family.
-        held: by which boosting stops; other families ignore them.
+        held: held-out rows for early stopping of boosting; other families ignore them.
     """
     builder = FeatureBuilder(default_features(METRIC), of_task)
     transform = fit_transform(METRIC, rows.y)
@@ -74,7 +74,7 @@ def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, 
         Inputs(X=of.X, F=builder.build(of.X), y=(transform.forward(of.y) - centre) / scale) for of in (rows, held)
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of convergence, and of old names among the libraries
+        warnings.simplefilter("ignore")  # about convergence, and about old names in the libraries
         model = FAMILIES[name].fit(point, fitted, stopping, seed)
 
     def predict(X: NDArray[np.float32]) -> _Floats:
@@ -249,9 +249,9 @@ FAMILIES: Final[Mapping[str, Family]] = {
             "learning_rate": Range(0.001, 0.01, 0.005, is_log=True),
             "undirected": Choice((False, True)),
             "self_loops": Choice((False, True)),
-            "hinge_weight": Range(0.1, 10.0, 1.0, is_log=True),  # the paper has either loss alone
+            "hinge_weight": Range(0.1, 10.0, 1.0, is_log=True),  # the paper uses one of the losses alone
         },
         fit=_graph,
     ),
 }
-"""In the order of the pages. nu-SVR is the paper's mu-SVR."""
+"""Families in the order of the pages. nu-SVR is the paper's mu-SVR."""

@@ -127,5 +127,5 @@ def test_configs_that_the_release_proposed_are_judged_by_it(runs: Path, release:
     write_table(runs / "configs.parquet", {**configs, **columns}, CONFIG_TABLE_COLUMNS)
     assert call(runs, release, tmp_path / "out.json") == 0
     found = read_figures(tmp_path / "out.json")
-    assert "ends of a search are trained with two seeds; 6 are needed" in found["search"]["missing"]
+    assert "final configs of a search are trained with two seeds; 6 are needed" in found["search"]["missing"]
     assert [facts["source"] for facts in found["sources"]] == ["uniform", "best"]

@@ -75,7 +75,7 @@ def test_the_share_of_trees_is_the_largest_that_fits() -> None:
     whole = 8 * _size(_forest([first]))
     shares = [refit_share(training, TASK, settings, most_bytes=int(part * whole)) for part in (0.8, 0.5, 0.06)]
     assert shares == [0.75, 0.45, 0.05]
-    with pytest.raises(InvalidArgument, match=r"8 refits have .* bytes, of which 100 are allowed"):
+    with pytest.raises(InvalidArgument, match=r"8 refits have .* bytes, more than the 100 allowed"):
         refit_share(training, TASK, settings, n_refits=8, most_bytes=100)
 
 

@@ -75,7 +75,7 @@ def test_the_page_shows_what_came_and_how_the_figures_moved(release: Path, tmp_p
     text = (tmp_path / "rounds.md").read_text()
     assert "## Round 1" in text
     assert f"| best | {sha256[:8]} |" in text
-    assert "Not measured yet where release ffffffff is not at hand" in text
+    assert "Not measured yet if release ffffffff is not given" in text
     assert f"release {sha256[:8]}" in text
     assert "| 0.940 (0.92 to 0.96; 305) |" in text
     assert "1.100" not in text, "which is of the final test set"
@@ -86,5 +86,5 @@ def test_a_release_of_another_protocol_is_refused(tmp_path: Path, capsys: pytest
     runs = write_folder(tmp_path / "runs", MEASURED)
     arguments = [str(runs), "--split", str(runs / "split.json"), "--out", str(tmp_path / "rounds.md")]
     assert command.main([*arguments, "--releases", str(other)]) == 2
-    assert f"is of protocol {'f' * 16}, the runs are of {PROTOCOL}" in capsys.readouterr().err
+    assert f"has protocol {'f' * 16}, but the runs have {PROTOCOL}" in capsys.readouterr().err
     assert not (tmp_path / "rounds.md").exists()

@@ -137,5 +137,5 @@ def test_what_was_recorded_after_the_split_is_left_out(tmp_path: Path) -> None:
     measured, _ = read_of_split(runs, tmp_path / "some.json")
     assert set(measured.runs["config_id"].tolist()) == set(some.config_ids.tolist())
     write_split(tmp_path / "other.json", replace(some, protocol="fedcba9876543210"))
-    with pytest.raises(ProtocolMismatch, match=r"other\.json is of protocol fedcba9876543210"):
+    with pytest.raises(ProtocolMismatch, match=r"other\.json has protocol fedcba9876543210"):
         read_of_split(runs, tmp_path / "other.json")
