@@ -1,1 +1,1 @@
-"""Train configs and write what was measured: images in, runs out."""
+"""Train configs and record the measurements: images in, runs out."""

@@ -1,10 +1,10 @@
 """Augment batches of images: flip and crop, and TrivialAugment, on uint8 tensors of any device.
 
-Every operation gives the same bytes as the Pillow call that JAHS-Bench-201 makes on single images. Draws never look
-at the contents: one generator state means one sequence of choices, whatever the images hold. A CPU generator gives
+Every operation gives the same bytes as the Pillow call that JAHS-Bench-201 makes on single images. Draws do not
+depend on the contents: one generator state means one sequence of choices, whatever the images. A CPU generator gives
 the same images on every device and spares a GPU the synchronisation.
 
-The order in training is TrivialAugment, where the config asks for it, then flip and crop.
+The order in training is TrivialAugment, if the config has it, then flip and crop.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def apply_operations(
 
 
 def _draw(n_images: int, n_choices: tuple[int, ...], generator: torch.Generator) -> list[Tensor]:
-    """One uniform draw per image from each range, range after range, on the generator's device."""
+    """Draw uniformly from each range for every image, range after range, on the generator's device."""
     return [torch.randint(n, (n_images,), generator=generator, device=generator.device) for n in n_choices]
 
 
@@ -150,7 +150,7 @@ def _move_sources(side: int, max_translation: float, device: torch.device) -> Te
 
 
 def _affine(name: str, level: int, sign: int, side: int, max_translation: float) -> tuple[float, ...]:
-    """Coefficients (a, b, c, d, e, f): pixel (x, y) comes from (a x + b y + c, d x + e y + f)."""
+    """Return coefficients (a, b, c, d, e, f): pixel (x, y) comes from (a x + b y + c, d x + e y + f)."""
     shear = sign * level * 0.3 / _TOP_LEVEL
     translation = sign * int(level * max_translation / _TOP_LEVEL)
     angle = -math.radians(sign * level % 360)  # Levels are degrees. Pillow turns about the centre of the image.
@@ -202,7 +202,7 @@ def _blend(degenerate: Tensor, images: Tensor, factor: Tensor) -> Tensor:
 
 
 def _gray(images: Tensor) -> Tensor:
-    """ITU-R 601 luma in 16 fractional bits, (batch, 1, side, side)."""
+    """Return the ITU-R 601 luma in 16 fractional bits, (batch, 1, side, side)."""
     if images.shape[1] == 1:
         return images
     red, green, blue = images.int().unbind(1)

@@ -1,4 +1,4 @@
-"""CIFAR-10 as it is published: the binary version, as an archive or unpacked.
+"""Read CIFAR-10 as it is published: the binary version, as an archive or unpacked.
 
 The whole data set has six batches; a laptop task reads the first two, whose contents are checked by their MD5. Batches
 are rows of bytes, a label and then 3 x 32 x 32 pixels.

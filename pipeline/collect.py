@@ -1,4 +1,4 @@
-"""Collect runs: train numbered configs, or those of a list, one after another into a folder that survives anything.
+"""Collect runs: train numbered configs, or those of a list, into a folder that survives a kill at any moment.
 
     python -m pipeline.collect --task fashion_mnist_mini --out FOLDER --minutes 60
     python -m pipeline.collect --task fashion_mnist_mini --out FOLDER --configs FILE --source best
@@ -39,7 +39,7 @@ from workshop.jobs import Where, add_where, run_jobs
 from workshop.progress import Progress
 
 _log = logging.getLogger(__name__)
-_AHEAD: Final = 270  # configs are entered into the table so many at a time
+_AHEAD: Final = 270  # configs that are added to the table at a time
 _PAIR: Final = (0, 1)
 
 _Wanted: TypeAlias = tuple[Named, int, Sequence[int]]  # a config, its config_id, and the seeds to train it with
@@ -77,7 +77,7 @@ class CollectSettings:
         if self.runs is not None and self.runs < 1:
             faults.append(f"runs={self.runs} must be at least 1")
         if self.start < 0 or (self.stop is not None and self.stop <= self.start):
-            faults.append(f"start={self.start} and stop={self.stop} name no configs; give 0 <= start < stop")
+            faults.append(f"start={self.start} and stop={self.stop} select no configs; give 0 <= start < stop")
         faults += self.where.faults()
         faults += device_faults(self.device)
         if (self.configs is None) != (self.source is None):
@@ -125,7 +125,7 @@ def collect(settings: CollectSettings) -> int:
             if done.result is None:
                 given.remove(done.job)
                 others.add(done.job)
-                is_done = False  # another one may take its place
+                is_done = False  # another process may train it
             else:
                 n_added += 1
                 progress.update(n_added, done.result, spent_s=done.spent_s)
@@ -146,7 +146,7 @@ def _jobs(
 
     Args:
         given: runs yielded so far, which count against the limit; the yielded ones are added.
-        others: runs that other collectors have.
+        others: runs that other collectors are training.
     """
     done = folder.recorded()
     for named, identity, seeds in wanted:
@@ -160,7 +160,7 @@ def _jobs(
 
 
 def _numbered(settings: CollectSettings, folder: RunsFolder) -> Iterator[_Wanted]:
-    """Yield the configs of the stream, and enter them into the table."""
+    """Yield the configs of the stream, and add them to the table."""
     start, stop = settings.start, settings.stop
     for number in itertools.count(start) if stop is None else range(start, stop):
         if (number - start) % _AHEAD == 0:
@@ -171,7 +171,7 @@ def _numbered(settings: CollectSettings, folder: RunsFolder) -> Iterator[_Wanted
 
 
 def _listed(listed: Proposals, folder: RunsFolder) -> Iterator[_Wanted]:
-    """Yield the configs of a list, all of which enter the table first."""
+    """Yield the configs of a list, after adding all of them to the table."""
     folder.add_configs(listed.configs)
     identities = listed.configs["config_id"].tolist()
     yield from zip(folder.names(identities), identities, listed.seeds, strict=True)
@@ -189,26 +189,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     def work() -> object:
         return {"task": settings.task, "out": str(settings.out), "runs_added": collect(settings)}
 
-    return run_command("pipeline.collect", work, stopped="every finished run is recorded, start again to go on")
+    return run_command("pipeline.collect", work, stopped="every finished run is recorded, start again to continue")
 
 
 def _parse(arguments: Sequence[str]) -> CollectSettings:
     parser = new_parser(
         "pipeline.collect",
-        "Train configs and record what was measured: numbered ones, or those of a list.",
+        "Train configs and record the measurements: numbered configs, or the configs of a list.",
         example="--task digits --out out/digits --minutes 5 --workers 2",
         more="Also: status FOLDER, verify FOLDER [--retrain K], merge FOLDER OTHER...",
     )
     parser.add_argument("--task", required=True, help="name of a task, or a task file (.json)")
     parser.add_argument("--out", type=Path, required=True, help="folder of runs, made if it does not exist")
-    parser.add_argument("--minutes", type=float, help="start no run after so many (default: no limit)")
-    parser.add_argument("--runs", type=int, help="end after so many runs (default: no limit)")
+    parser.add_argument("--minutes", type=float, help="start no run after so many minutes (default: no limit)")
+    parser.add_argument("--runs", type=int, help="stop after so many runs (default: no limit)")
     add_where(parser)
     add_device(parser)
     parser.add_argument("--data-dir", type=Path, help="folder of the original images")
-    parser.add_argument("--pairs", type=int, default=0, help="train the first so many configs with two seeds at least")
+    parser.add_argument("--pairs", type=int, default=0, help="train this many first configs with at least two seeds")
     parser.add_argument("--start", type=int, default=0, help="number of the first config (default: %(default)s)")
-    parser.add_argument("--stop", type=int, help="number after that of the last config (default: no last)")
+    parser.add_argument("--stop", type=int, help="end of the range of numbers, exclusive (default: none)")
     parser.add_argument("--configs", type=Path, help="train the configs of this list, one JSON object a line, instead")
     parser.add_argument("--source", help=f"who proposes them: {', '.join(SOURCES[1:])}")
     return CollectSettings(**vars(parser.parse_args(arguments)))

@@ -1,4 +1,4 @@
-"""Arguments that several commands share: those of a folder of runs, and the device that trains."""
+"""Arguments that several commands share: a folder of runs, and the device of trainings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def runs_parser(name: str, about: str, *, seed_of: str | None) -> argparse.Argum
     parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="folder of runs")
     parser.add_argument("--data-dir", type=Path, metavar="FOLDER", help="folder of the original images")
     if seed_of is not None:
-        parser.add_argument("--seed", type=int, default=0, help=f"of {seed_of} (default: %(default)s)")
+        parser.add_argument("--seed", type=int, default=0, help=f"seed of {seed_of} (default: %(default)s)")
     return parser
 
 

@@ -62,12 +62,12 @@ class ImageSet:
     """The three parts of a task for one Resolution.
 
     Attributes:
-        train: at `side`; but of a task with `crop="large"` at the task's full side, to be cropped there and then
-            resized to `side` with `resize_batch`.
+        train: at `side`; for a task with `crop="large"` at the task's full side, to be cropped and then resized to
+            `side` with `resize_batch`.
         valid, test: always at `side`.
-        side: in pixels, of the images that the network sees.
-        mean, std: of the original training images, per channel, of pixels in [0, 1].
-        index_digest: of the split that the parts were taken by.
+        side: side in pixels of the images that the network sees.
+        mean, std: mean and standard deviation of the original training images, per channel, for pixels in [0, 1].
+        index_digest: digest of the split that the parts were taken by.
     """
 
     train: Part
@@ -97,10 +97,10 @@ def load_images(
             own images, the folder or the file that holds them.
 
     Raises:
-        MissingData: the images are nowhere; says where was looked and what to do.
-        MissingDependency: reading them takes a package that is not installed.
-        CorruptFile: a file is not what it should be, or the images are not those of the task.
-        UnsafeFile: a file asks for more than data.
+        MissingData: the images were not found; names the searched folders and what to do.
+        MissingDependency: reading them requires a package that is not installed.
+        CorruptFile: a file is damaged, or the images are not those of the task.
+        UnsafeFile: a file contains more than data, such as code.
         ProtocolMismatch: the images or their split are not those that the task was frozen with.
     """
     read = read_own_pool if is_own(task.data_set) else read_pool
@@ -133,7 +133,7 @@ def load_images(
 def draw_split(pool: Pool, task: Task) -> ImageSplit:
     """Draw a task's parts from a pool: stratified by class, disjoint, the same on every platform.
 
-    Training and validation images of CIFAR-10 are drawn, too, so they are not those of NAS-Bench-201.
+    Training and validation images of CIFAR-10 are drawn, too, so they differ from the split of NAS-Bench-201.
 
     Raises:
         CorruptFile: the pool has too few images for the task.
@@ -177,7 +177,7 @@ def _check_pool(pool: Pool, task: Task) -> None:
 
 
 def _frozen_split(pool: Pool, task: Task) -> ImageSplit:
-    """Return the parts of a task, if they are those that it was frozen with."""
+    """Return the parts of a task; raise unless they are those that it was frozen with."""
     split = draw_split(pool, task)
     if task.index_digest is not None and split.digest != task.index_digest:
         raise ProtocolMismatch(
@@ -188,7 +188,7 @@ def _frozen_split(pool: Pool, task: Task) -> ImageSplit:
 
 
 def _take(pool: Pool, index: NDArray[np.int64], side: int, pad: int) -> Part:
-    """Return some images at `side`, `pad` black pixels added around them first."""
+    """Return some images at `side`, after adding `pad` black pixels around them."""
     pieces = [
         resize_batch(functional.pad(torch.from_numpy(pool.images[piece]), [pad] * 4), side)
         for piece in np.split(index, range(_IMAGES_AT_ONCE, len(index), _IMAGES_AT_ONCE))
@@ -200,7 +200,7 @@ def _stratified(shuffled: NDArray[np.int64], labels: NDArray[np.int64], n: int) 
     """Take the first `n` of `shuffled`, every class by its share to within one, ties to the smaller label; sorted."""
     n_all = len(shuffled)
     if n > n_all:
-        raise CorruptFile(f"{n} images are wanted of a pool that has {n_all} left; the data set is incomplete")
+        raise CorruptFile(f"{n} images are needed, but the pool has only {n_all} left; the data set is incomplete")
     classes, counts = np.unique(labels[shuffled], return_counts=True)
     quotas, remainders = np.divmod(n * counts, n_all)
     quotas[np.argsort(-remainders, kind="stable")[: n - quotas.sum()]] += 1

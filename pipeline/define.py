@@ -27,7 +27,7 @@ from pipeline.own_images import data_set_of, read_own_images
 from pipeline.sources import Pool
 from workshop.command import new_parser, run_command
 
-_SHARE: Final = 0.15  # of the images, for each of validation and test
+_SHARE: Final = 0.15  # share of the images for each of validation and test
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def define(settings: TaskChoice) -> Task:
                 f"more images of it, or a larger --{part}"
             )
     chosen = dataclasses.replace(chosen, index_digest=split.digest)
-    load_images(chosen, data_dir=settings.images, resolutions=(0.25,))  # whatever else collecting would refuse
+    load_images(chosen, data_dir=settings.images, resolutions=(0.25,))  # raises whatever else collecting would refuse
     chosen = register(chosen)
     write_task_file(settings.out, chosen)
     return chosen
@@ -109,15 +109,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "images", type=Path, help="a folder of class folders, an npz file with images and labels, or MNIST's idx files"
     )
-    parser.add_argument("--name", required=True, help="of the task: small letters, digits and _")
+    parser.add_argument("--name", required=True, help="name of the task: lowercase letters, digits and _")
     parser.add_argument("--out", type=Path, required=True, help="the task file to write (.json)")
-    parser.add_argument("--title", help="name for people (default: the name)")
+    parser.add_argument("--title", help="title of the task in texts (default: the name)")
     parser.add_argument("--citation", default="Own images.", help="where the images come from")
-    parser.add_argument("--side", type=int, default=16, help="of the images at Resolution 1 (default: %(default)s px)")
+    parser.add_argument("--side", type=int, default=16, help="image side at Resolution 1 (default: %(default)s px)")
     for part in SPLIT_PARTS:
         share = "the rest" if part == "train" else "15 %% of the images, or the data set's own"
         parser.add_argument(f"--{part}", type=int, help=f"{part} images (default: {share})")
-    parser.add_argument("--epochs", type=int, default=12, help="of a full training (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=12, help="epochs of a full training (default: %(default)s)")
     parser.add_argument("--batch-size", type=int, default=64, help="images in a step (default: %(default)s)")
     given = parser.parse_args(argv)
 

@@ -1,10 +1,10 @@
-"""Fetch Fashion-MNIST or CIFAR-10 from its own address, every file checked against the digest of what was published.
+"""Fetch Fashion-MNIST or CIFAR-10 from the original address, and check every file against its published digest.
 
     python -m pipeline.download fashion_mnist
     python -m pipeline.download cifar10
 
-A file is whole and right, or absent: `jahs.files.download` fetches it. Files that are already there and right are kept.
-Exit codes: 0 done, 1 it failed, 2 the user's mistake.
+A file is complete and correct, or absent (`jahs.files.download`). Correct files that are already there are kept.
+Exit codes: 0 done, 1 failed, 2 the user's mistake.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def download(
 
     Args:
         url: folder of the files on a server that has them byte for byte.
-        files: to fetch, with their lengths and digests.
-        report: is called repeatedly with a file's name and its number of bytes so far.
+        files: the files to fetch, with their lengths and digests.
+        report: called repeatedly with a file's name and its number of bytes so far.
 
     Raises:
         InvalidArgument: the URL is not one of http or https.
@@ -107,10 +107,10 @@ def download(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or with the process's own."""
-    about = "Fetch a data set from its own address and check every file."
+    about = "Fetch a data set from its original address and check every file."
     parser = new_parser("pipeline.download", about, example="fashion_mnist")
     parser.add_argument("data_set", choices=_ADDRESSES, help="which data set")
-    parser.add_argument("--url", help="folder of the files on another server (default: the data set's own address)")
+    parser.add_argument("--url", help="folder of the files on another server (default: the original address)")
     parser.add_argument("--dir", type=Path, help="where to put them (default: the folder in which tasks look)")
     args = parser.parse_args(argv)
     folder = cache_folder(args.data_set) if args.dir is None else args.dir
@@ -134,7 +134,7 @@ def _report(report: Callable[[str, int], None], name: str, n_bytes: int, _: int)
 
 
 def _check(address: str, file: DataFile, path: Path) -> None:
-    """Refuse another file than the published one."""
+    """Refuse a file that is not the published one."""
     if (found := _digest(path, file.algorithm)) != file.digest:
         raise DownloadFailed(f"{address}: {file.algorithm} is {found}, not {file.digest} as published; {ELSEWHERE}")
 

@@ -1,6 +1,6 @@
 """The commands `status`, `verify` and `merge` of `python -m pipeline.collect`; they print JSON.
 
-The status is counts of configs and runs, rate, cost, and an estimate of what is left.
+The status has counts of configs and runs, the rate, the cost, and an estimate of the remaining work.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jahs.schema import SOURCES
 from pipeline.merge import merge
 from pipeline.sampling import group_positions, run_seeds
 from pipeline.verify import retrain, verify
-from workshop.command import Failed, run_command
+from workshop.command import Failed, new_parser, run_command
 from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 
 _WANTED_CONFIGS: Final = 2000
@@ -35,12 +35,13 @@ _WANTED_CONFIGS: Final = 2000
 
 def main(argv: Sequence[str]) -> int:
     """Run `status`, `verify` or `merge`; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline.collect")
+    about = "Show the status of a folder of runs, check it, or merge other folders into it."
+    parser = new_parser("pipeline.collect", about, example="status out/digits")
     commands = parser.add_subparsers(dest="command", required=True)
-    show = commands.add_parser("status", help="counts per fidelity group, rate, cost, estimate of what is left")
+    show = commands.add_parser("status", help="counts per fidelity group, rate, cost, estimate of the remaining work")
     check = commands.add_parser("verify", help="check every row; exit status 1 if anything is wrong")
     check.add_argument("--retrain", type=int, default=0, metavar="K", help="train K random runs again and compare")
-    check.add_argument("--seed", type=int, default=0, help="which runs are trained again (default: %(default)s)")
+    check.add_argument("--seed", type=int, default=0, help="seed that selects these runs (default: %(default)s)")
     check.add_argument("--data-dir", type=Path, help="folder of the original images")
     join = commands.add_parser("merge", help="add the runs of other folders and compact them")
     for command in (show, check, join):
@@ -69,9 +70,9 @@ def _verify(given: argparse.Namespace) -> object:
 
 
 def status(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Return counts per fidelity group, cost so far, and an estimate of what is left.
+    """Return counts per fidelity group, cost so far, and an estimate of the remaining work.
 
-    Both means and estimate refer to the processor of most runs; the estimate to its fastest device.
+    Means and estimate are for the processor with the most runs; the estimate, for its fastest device.
     """
     runs, configs = read_runs(path), read_configs(path)
     last = last_rows(runs)

@@ -39,11 +39,11 @@ class _Trained:
 
 
 class LiveOracle:
-    """Trains a config when it is asked about, on one core of the CPU.
+    """Trains a config when it is queried, on one core of the CPU.
 
-    What was trained is kept in memory by config and seed, with a checkpoint in a temporary folder: a later epoch goes
-    on from there, and an earlier one is answered at once. A query without a seed is answered by seed 0, since one
-    training is not a mean. Memory and folder live as long as the object.
+    Trainings are kept in memory by config and seed, with a checkpoint in a temporary folder: a query of a later epoch
+    continues from there, and one of an earlier epoch is answered at once. A query without a seed is answered with seed
+    0, since one training is not a mean. Memory and folder live as long as the object.
     """
 
     kind: Kind = "live"
@@ -71,7 +71,7 @@ class LiveOracle:
 
         Raises:
             NotRecorded: the training diverged before.
-            MissingData: the task's images are nowhere.
+            MissingData: the task's images were not found.
         """
         found = self.trajectory(codes, np.array([epoch]), seed=seed, metrics=metrics)
         return {name: values.item() for name, values in found.items()}
@@ -115,7 +115,7 @@ class LiveOracle:
             images = self._images_at(config["Resolution"])
             run = train(config, self.task, images, seed=seed, epochs=last, checkpoint=checkpoint)
             is_diverged = run.status == "diverged"
-            # The last row of a diverged run is the epoch in which it diverged: no measurement of a trained network.
+            # The last row of a diverged run is the epoch in which it diverged, so it measures no trained network.
             known = _Trained(epochs=run.epochs[: len(run.epochs) - is_diverged], is_diverged=is_diverged)
             self._runs[key] = known
         return known

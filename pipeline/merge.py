@@ -1,4 +1,4 @@
-"""Put folders of runs together: their runs, configs, visits and proxies."""
+"""Merge folders of runs: their runs, configs, visits and proxies."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _MOST_LISTED: Final = 20
 def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
     """Put the runs, the visits and the proxies of other folders into `path` and compact it.
 
-    A run that several folders trained is kept once, from the folder that is named first. The profile is then that of
-    the processor which visited the most configs; that it is another one than before is said by a warning.
+    A run that several folders have is kept once, from the folder that is named first. The profile becomes that of the
+    processor that visited the most configs; a warning says if this changes the processor.
 
     Returns:
         The number of runs in `path` now, and of runs that were left out because they were there already.
@@ -53,7 +53,7 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
     for other in others:
         if (found := read_protocol(other).digest) != folder.protocol:
             raise ProtocolMismatch(
-                f"{other} is of protocol {found}, {path} of {folder.protocol}; they cannot be merged"
+                f"{other} has protocol {found}, but {path} has {folder.protocol}; they cannot be merged"
             )
     read = [(read_configs(other), each_run(read_runs(other)), read_visits(other)) for other in others]
     proxies = [read_proxies(other) for other in others]
@@ -66,12 +66,12 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
     merge_proxies(path, proxies)
     after = profiled_by(read_profile(path))
     if before and before != after:
-        _log.warning("the profile was of %s, and is of %s now: so are runtimes", ", ".join(before), ", ".join(after))
+        _log.warning("the profile and runtimes are now from %s, not from %s", ", ".join(after), ", ".join(before))
     return len(folder.recorded()), n_left_out
 
 
 def _refuse_contradictions(folders: Mapping[Path, Sequence[Table]]) -> None:
-    """Refuse runs of which one must be wrong, for a processor and a torch measure the same bits again."""
+    """Refuse different runs by the same processor and torch build: they must have the same bits, so one is wrong."""
     first: dict[tuple[object, ...], tuple[Path, Table]] = {}
     faults = []
     for folder, runs in folders.items():

@@ -38,7 +38,7 @@ class ConvBN(nn.Module):
 
 
 class CellBlock(nn.Module):
-    """One cell of `n_channels`; every edge is computed, also one that leads nowhere; Zero adds nothing."""
+    """One cell of `n_channels`; every edge is computed, even one without a path to the output; Zero adds nothing."""
 
     def __init__(
         self, ops: tuple[int, ...], n_channels: int, activation: Callable[[Tensor], Tensor], operators: Operators

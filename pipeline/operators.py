@@ -82,7 +82,7 @@ class _Mish(Function):
     def backward(ctx: Any, *grads: Tensor) -> Tensor:  # Any: torch's context
         """Return grad * (1 - rest + x * (e + e^2) * rest^2)."""
         x, e, rest = ctx.saved_tensors
-        if torch.is_grad_enabled():  # a second derivative is wanted, and what was saved does not know that it is of x
+        if torch.is_grad_enabled():  # for a second derivative: the saved tensors are not connected to x
             rest, e = _mish_rest(x)
         slope = torch.addcmul(e, e, e).mul_(rest).mul_(x).sub_(1).mul_(rest).add_(1)
         return slope.mul_(grads[0])
@@ -111,8 +111,8 @@ def _sum_around(x: Tensor) -> Tensor:
 
 @functools.lru_cache(maxsize=16)
 def _shares(side: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """One over the number of pixels around each pixel, (side, side)."""
-    with torch.inference_mode(mode=False):  # whoever asks first, a gradient may need it later
+    """Return one over the number of pixels around each pixel, (side, side)."""
+    with torch.inference_mode(mode=False):  # it is cached, and a gradient may need it later
         return _sum_around(torch.ones(side, side, dtype=dtype)).reciprocal().to(device)
 
 

@@ -1,4 +1,4 @@
-"""A user's own images: a folder of class folders, an npz file, or a folder of idx files as MNIST has them.
+"""Read a user's own images: a folder of class folders, an npz file, or a folder of idx files as in MNIST.
 
 Their task names them by a digest of every pixel and label, so that other images are never taken for them.
 """
@@ -20,7 +20,7 @@ from pipeline.sources import FASHION_FILES, Pool, cache_folder, class_folders, r
 _OWN: Final = "own_"
 _ENDINGS: Final = (".png", ".tif", ".tiff", ".jpg", ".jpeg")
 _MODES: Final = ("RGB", "L")
-_MOST_BYTES: Final = 4 << 30  # of pixels, once decompressed: all of them are held in memory
+_MOST_BYTES: Final = 4 << 30  # of decompressed pixels, which are all held in memory
 _SIDES: Final = (4, 1024)
 _FORMS: Final = (
     "a folder with a folder of PNG, TIFF or JPEG images for each class, an npz file with the arrays images and labels, "
@@ -49,7 +49,7 @@ def read_own_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
         data_dir: the folder or file that holds them; None: the user's cache.
 
     Raises:
-        ProtocolMismatch: the images there are others.
+        ProtocolMismatch: the images are not those of the task.
     """
     path = cache_folder(data_set) if data_dir is None else data_dir
     if not path.exists():
@@ -68,7 +68,7 @@ def read_own_images(path: Path) -> Pool:
 
     Raises:
         MissingData: there is nothing that can be read.
-        MissingDependency: class folders take Pillow, which is not installed.
+        MissingDependency: class folders require Pillow, which is not installed.
         CorruptFile: a file is damaged, or images and labels do not make a data set; names it.
         UnsafeFile: a file would take more than 4 GB of memory.
     """

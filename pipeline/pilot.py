@@ -1,12 +1,12 @@
-"""Compare recorded runs of a laptop task with the real landscape: do they rank configs as the real task does?
+"""Compare recorded runs of a laptop task with the real landscape: do they rank configs in the same order?
 
     python -m pipeline.pilot --runs data/TASK/runs --landscape releases/cifar10 --save
     python -m pipeline.pilot --runs data/TASK/runs --landscape releases/cifar10 --cells CSV --write-cells cells.jsonl
 
-It reports on the uniform configs of a folder, on those from number `--start` on if that is given, and saves the report
-beside it for `pipeline.describe`. To try a protocol before anything is collected, write it into a task file and collect
-some uniform configs: `python -m pipeline.collect --task FILE.json --start 1107000 --stop 1107081 --pairs 30`. What is
-not known or not defined is null.
+It reports on the uniform configs of a folder (from number `--start` on, if given), and with --save writes the report
+beside the folder for `pipeline.describe`. To try a protocol before collecting, write it into a task file and collect
+some uniform configs: `python -m pipeline.collect --task FILE.json --start 1107000 --stop 1107081 --pairs 30`. Unknown
+and undefined values are null.
 
 `--cells` compares runs of the source `cells` with NAS-Bench-201's accuracies, CSV. `--write-cells` writes the list that
 `python -m pipeline.collect --configs cells.jsonl --source cells` trains: full size, default hyperparameters.
@@ -50,14 +50,14 @@ _SEEDS: Final = (0, 1)
 _N_RESAMPLES: Final = 2000
 _CELLS: Final = "cells"  # the source of NAS-Bench-201 cells
 _CELL_KEY: Final = 201
-_N_CELLS: Final = 60  # of a list
+_N_CELLS: Final = 60  # cells of a list
 
 GATE: Final = MappingProxyType({"rho": 0.85, "resolution": 0.5, "seed_tau": 0.82, "core_seconds": 60.0})
 """Requirements of a protocol: rho at epoch 200, share of the real Resolution effect, tau of seeds, mean cost."""
 
 
 def read_measured(path: Path) -> Table:
-    """Read the last epoch of every run beside its config; `runtime` is NaN but on one processor."""
+    """Read the last epoch of every run with its config; `runtime` is NaN except on one processor."""
     runs, configs = read_runs(path), read_configs(path)
     runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(path))), runs["runtime"], np.nan)
     last = last_rows(runs)
@@ -93,7 +93,7 @@ def report(measured: Table, landscape: Benchmark) -> dict[str, Any]:  # Any: JSO
 def seed_agreement(measured: Table) -> dict[str, float | None]:
     """Return tau between the first two seeds with its 95 % bootstrap interval, and the mean difference in points.
 
-    All but the number of configs is null where fewer than two configs finished with both seeds.
+    All values but the number of configs are null if fewer than two configs finished with both seeds.
     """
     finished = take(measured, measured["status"] == "finished")
     one, other = (take(finished, finished["seed"] == seed) for seed in _SEEDS)
@@ -150,7 +150,7 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
 
 
 def _starts_at(measured: Table, start: int) -> NDArray[np.bool_]:
-    """Return which runs are of the stream from a number on, or of none of it."""
+    """Return a mask of the runs with a number from `start` on, or without a number."""
     number = measured["config_index"]
     if not (number >= start).any():
         raise InvalidArgument(f"no config has a number from {start} on; lower --start")

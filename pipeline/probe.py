@@ -1,7 +1,7 @@
-"""An untrained network with one batch, and the passes that several proxies need of it, each computed once.
+"""An untrained network with one batch, and the passes through it that several proxies share, each computed once.
 
 No proxy changes the network that it is given: passes run on copies. Activations of our networks are functions, held in
-the attribute `activation` of their blocks, so listening means wrapping that attribute in a copy.
+the attribute `activation` of their blocks, so their inputs are recorded by wrapping that attribute in a copy.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Probe:
     """An untrained network and one batch.
 
     Args:
-        network: stays as it is.
-        images: as the network reads them, (n, channels, side, side).
-        labels: (n,).
-        seed: of the random draws of proxies.
+        network: the network; it is not changed.
+        images: images as the network reads them, (n, channels, side, side).
+        labels: labels of the images, (n,).
+        seed: seed of the random draws of proxies.
     """
 
     def __init__(self, network: nn.Module, images: Tensor, labels: Tensor, *, seed: int = 0) -> None:
@@ -68,7 +68,7 @@ class Probe:
         return torch.Generator().manual_seed(self.seed)
 
     def timed(self, score: Callable[[Probe], float]) -> tuple[float | Undefined, float]:
-        """Return a score, or why there is none, and the CPU seconds that it takes alone, shared passes included."""
+        """Return a score, or why it is missing, and the CPU seconds that it takes alone, including shared passes."""
         self._used, self._inner_s = set(), 0.0
         started = time.thread_time()
         found: float | Undefined
@@ -106,7 +106,7 @@ class Probe:
         """The gradient of the summed logits with respect to the images.
 
         Raises:
-            Undefined: there is none.
+            Undefined: the output does not depend on the images.
         """
         forward = self._forward
         (found,) = torch.autograd.grad(forward.logits.sum(), [forward.images], retain_graph=True, allow_unused=True)
@@ -172,7 +172,7 @@ class Probe:
 
 
 def fresh(network: nn.Module, *, is_training: bool = True) -> nn.Module:
-    """Return a copy without gradients, in training mode unless told otherwise."""
+    """Return a copy without gradients, in training mode by default."""
     found = copy.deepcopy(network)
     found.zero_grad(set_to_none=True)
     return found.train(is_training)

@@ -2,14 +2,14 @@
 
     python -m pipeline.profile --task fashion_mnist_mini --runs out/mini
 
-One thread, CPU seconds, the least of all repeats after a warm-up: whatever else happens on a machine only ever adds. A
+Times are CPU seconds of one thread, the minimum over all repeats after a warm-up, since interference only adds time. A
 quiet machine still has slow minutes (another tenant of the processor, a lower clock), so a config is visited several
-times, far apart: each visit goes through all configs in a random order of its own. Every repeat is kept in
-`profile_visits.parquet`; `profile.parquet` is made of them when every config has had its visits.
+times, far apart: each round of visits goes through all configs in a new random order. Every repeat is kept in
+`profile_visits.parquet`; `profile.parquet` is made from them when every config has had its visits.
 
-A profile belongs to one processor and one torch, whatever trained the runs: of several that visited a folder's configs,
-the one with most visits. What is measured is saved every few configs, and the pass resumes from there. It refuses a
-busy machine, and throws away what it measured while it became busy.
+A profile belongs to one processor and one version of torch, whatever trained the runs: if several visited a folder's
+configs, to the pair with the most visits. Measurements are saved every few configs, and the pass resumes from there. It
+refuses a busy machine, and discards the measurements that were taken while it became busy.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from workshop.machine import processor_model
 from workshop.progress import Progress
 
 _SAVE_EVERY: Final = 50
-_QUIET_LOAD: Final = 0.75  # before the pass itself runs
+_QUIET_LOAD: Final = 0.75  # load average before the pass itself runs
 _OWN_LOAD: Final = 1.0
 _MOST: Final = 127  # visits and repeats are numbered in int8
-_LOCK: Final = "profile"  # of the folder: held from reading its visits to writing them, so that no others are lost
+_LOCK: Final = "profile"  # lock of the folder, held from reading its visits to writing them, so that no others are lost
 _KEY: Final = ("config_id", "visit", "machine", "torch_version")
 
 
@@ -98,7 +98,7 @@ def profile_folder(
     Args:
         visits: measurements of each config, far apart.
         repeats: measurements at each visit.
-        seed: of the random order and the weights.
+        seed: seed of the random order and the weights.
         allow_busy: measure although the machine does other work.
         load: the load average over the last minute.
 
@@ -156,12 +156,12 @@ def _visits_left(visited: Table, ids: np.ndarray[Any, Any], *, visits: int, seed
 
 
 def _visits_here(visited: Table, facts: Mapping[str, str]) -> Table:
-    """Those of the processor and the torch of this call."""
+    """Return the visits by the processor and the torch of this process."""
     return take(visited, np.logical_and.reduce([visited[name] == here for name, here in facts.items()]))
 
 
 def _add_visits(folder: Path, added: Table) -> None:
-    """Add visits to those that are there now, which a merge may have added to since they were read."""
+    """Add visits to the current ones, since a merge may have added others in the meantime."""
     with RunsFolder(folder).lock(_LOCK):
         write_visits(folder, add_new(read_visits(folder), added))
 
@@ -188,22 +188,22 @@ def write_visits(folder: Path, visits: Table) -> None:
 
 
 def write_profile(folder: Path, visits: Table) -> None:
-    """Write the profile that is made of these visits, or of those of one processor and torch among them.
+    """Write the profile from the visits of one processor and torch.
 
-    It is the one that visited the most configs; of equals the one with more repeats, then the first by name.
+    These are the ones that visited the most configs; ties go to more repeats, then to the first name.
     """
     RunsFolder(folder).commit("profile.parquet", profile_of_visits(_of_most_configs(visits)), PROFILE_COLUMNS)
 
 
 def add_new(visits: Table, more: Table) -> Table:
-    """Return the visits and those of `more` that are not among them."""
+    """Return the visits, and those of `more` that they do not contain."""
     known = {*_keys(visits)}
     is_new = np.array([key not in known for key in _keys(more)], dtype=np.bool_)
     return concatenate([visits, take(more, is_new)], VISIT_COLUMNS)
 
 
 def merge_visits(folder: Path, others: Sequence[Table]) -> None:
-    """Add other folders' visits, and make the profile of all; of a visit that several hold, the first counts."""
+    """Add other folders' visits, and make the profile of all; the first folder that has a visit counts."""
     with RunsFolder(folder).lock(_LOCK):
         visits = read_visits(folder)
         n_before = len(visits["visit"])
@@ -230,7 +230,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Measure latency and step time of every config of a folder of runs, on a machine that does nothing else."
     parser = runs_parser("profile", about, seed_of="order and weights")
-    parser.add_argument("--visits", type=int, default=5, help="to each config, far apart (default: %(default)s)")
+    parser.add_argument("--visits", type=int, default=5, help="visits to each config, far apart (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2, help="measurements at each visit (default: %(default)s)")
     parser.add_argument("--allow-busy", action="store_true", help="measure although other work is going on")
     given = parser.parse_args(argv)
@@ -245,7 +245,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             seed=given.seed,
             allow_busy=given.allow_busy,
         )
-        [*machines] = {*read_profile(given.runs)["machine"].tolist()}  # one, or none where there is no config
+        [*machines] = {*read_profile(given.runs)["machine"].tolist()}  # at most one
         return {
             "task": given.task,
             "runs": str(given.runs),

@@ -1,12 +1,12 @@
-"""Lists of configs that somebody wants trained beside the numbered stream, as JSON lines.
+"""Lists of configs to train besides the numbered stream, as JSON lines.
 
 A line is a config, or {"config": {...}} with any of
 
-    "seeds"     which to train it with, [0] if not given
+    "seeds"     seeds of its trainings, [0] if not given
     "round"     number of the round of proposals, from 0
     "release"   digest of the release that proposed it
-    "protocol"  what it was proposed for
-    "source"    who proposes it
+    "protocol"  digest of the protocol that it was proposed for
+    "source"    name of the proposer
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Proposals:
 
     Attributes:
         configs: their rows of the config table.
-        seeds: of the trainings of each.
+        seeds: seeds of each config's trainings.
     """
 
     configs: Table
@@ -50,7 +50,7 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
     """Read a list of configs.
 
     Args:
-        source: who proposes them, one of `jahs.schema.SOURCES`.
+        source: name of the proposer, one of `jahs.schema.SOURCES`.
         protocol: digest of the protocol that they will be trained under.
 
     Raises:
@@ -60,7 +60,7 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
         InvalidArgument: nothing is listed, a config is listed twice, lines name several releases, or a line is
             invalid; every fault with the number of its line.
     """
-    if source not in (proposed := [name for name in SOURCES if name != "uniform"]):  # which is the numbered stream
+    if source not in (proposed := [name for name in SOURCES if name != "uniform"]):  # "uniform" is the numbered stream
         raise UnknownName.of("source", source, proposed)
     try:
         lines = path.read_bytes().splitlines()
@@ -156,7 +156,7 @@ def table_of(
     """Return the rows of the config table of proposed configs.
 
     Args:
-        number: of the round of proposals; one for all, or one for each.
+        number: number of the round of proposals; one for all, or one for each.
         release: digest of the release that proposed them; one for all, or one for each.
     """
     columns: Table = {

@@ -1,4 +1,4 @@
-"""Tasks by name or file, and their protocol: everything that decides what a training measures, as facts and a digest.
+"""Tasks by name or file, and their protocol: everything that determines the measurements, as facts and a digest.
 
 Device, processor and library build are not part of it: they are columns of the runs.
 """
@@ -41,11 +41,11 @@ NASBENCH201: Final = dataclasses.replace(
     keeps_decay=False,
     index_digest="dd37178412a46fa6",
 )
-"""The task that untrained cells of NAS-Bench-201 are scored on; frozen, because its digest is that of their scores."""
+"""The task that untrained cells of NAS-Bench-201 are scored on; frozen, because their scores carry its digest."""
 
 
 def protocol_facts(task: Task) -> dict[str, object]:
-    """Return the facts of a task's protocol; those of a user's own task are complete, so that reading registers it."""
+    """Return the facts of a task's protocol; for a user's own task, they suffice to register it when they are read."""
     facts = _decisive(task)
     is_own = task.name in TASKS and task.name not in BUILT_IN
     return facts | ({"task": task_facts(task)} if is_own else {})
@@ -55,13 +55,13 @@ def protocol_digest(task: Task) -> str:
     """Return the digest that every row of a run carries.
 
     Raises:
-        ProtocolMismatch: the task has no index digest, so its measurements could not be told from others.
+        ProtocolMismatch: the task has no index digest, so its measurements could not be distinguished from others.
     """
     return digest_facts(_decisive(task))
 
 
 def _decisive(task: Task) -> dict[str, object]:
-    """Return the facts that decide on measurements."""
+    """Return the facts that determine measurements."""
     if task.index_digest is None:
         raise ProtocolMismatch(
             f"task {task.name!r} has no index digest, so its images are not fixed; set it before recording runs"
@@ -84,7 +84,7 @@ def shared_protocol(folder: Path, task: Task) -> str:
     """
     recorded, wanted = read_protocol(folder).digest, protocol_digest(task)
     if recorded != wanted:
-        raise ProtocolMismatch(f"{folder} holds runs of protocol {recorded}, not of {task.name}'s, {wanted}")
+        raise ProtocolMismatch(f"{folder} holds runs of protocol {recorded}, but {task.name} has {wanted}")
     return wanted
 
 

@@ -1,10 +1,10 @@
-"""Score untrained networks: what zero-cost proxies say of every config of a folder of runs before training.
+"""Score the untrained network of every config of a folder of runs with zero-cost proxies.
 
     python -m pipeline.proxies --task fashion_mnist_mini --runs out/mini
 
-Each config that has a run is scored with every proxy of `pipeline.zero_cost` and with several seeds. A seed is that of
-the weights, which are those that training with the same seed starts from, and of the batch: 64 training images without
-augmentation, the same for every config. What cannot be computed is NaN, and the row says why.
+Each config that has a run is scored with every proxy of `pipeline.zero_cost` and with several seeds. A seed determines
+the weights, which are the initial weights of a training with this seed, and the batch: 64 training images without
+augmentation, the same for every config. A score that cannot be computed is NaN, and the row gives the reason.
 
 Every scored config is made durable in `proxies.parquet`, so the command resumes after any interruption.
 """
@@ -47,9 +47,9 @@ from workshop.progress import Progress
 
 _N_IMAGES: Final = 64
 _BATCH_KEY: Final = 642_014_377
-_RESOLUTION: Final = 1e-4  # seconds that are kept, so that columns of times compress
+_RESOLUTION: Final = 1e-4  # seconds that times are rounded to, so that their columns compress
 
-_Job: TypeAlias = tuple[Config, tuple[int, ...]]  # and the seeds that it is not scored with yet
+_Job: TypeAlias = tuple[Config, tuple[int, ...]]  # a config, and the seeds that it is not scored with yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +57,8 @@ class ProxySettings:
     """Settings of a scoring.
 
     Attributes:
-        n_seeds: seeds of each config, 0, 1, 2 and so on.
-        minutes: begin no config after so many; None: no limit.
+        n_seeds: number of seeds of each config: 0, 1, 2 and so on.
+        minutes: minutes after which no config is begun; None: no limit.
     """
 
     n_seeds: int = 3
@@ -132,7 +132,7 @@ def proxy_folder(
 
 
 def merge_proxies(folder: Path, others: Sequence[Table]) -> None:
-    """Add other folders' scores; of a config and seed that several hold, the first counts."""
+    """Add other folders' scores; a config and seed in several folders counts once, as in the first."""
     for other in others:
         if len(other["config_id"]):
             _add_scores(folder, other)
@@ -192,7 +192,7 @@ def _table_of(job: _Job, found: Sequence[ProxyScores], *, protocol: str) -> Tabl
 
 
 def _add_scores(folder: Path, added: Table) -> None:
-    """Add scores to those that are there now, which another process may have added to since they were read."""
+    """Add scores to the current ones, since another process may have added others in the meantime."""
     runs = RunsFolder(folder)
     with runs.lock("proxies"):
         together = sort_by(concatenate([read_proxies(folder), added], PROXY_COLUMNS), PROXY_KEY)
@@ -205,7 +205,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     parser = runs_parser("proxies", "Score the untrained network of every config of a folder of runs.", seed_of=None)
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each config (default: %(default)s)")
-    parser.add_argument("--minutes", type=float, help="begin no config after so many (default: no limit)")
+    parser.add_argument("--minutes", type=float, help="begin no config after so many minutes (default: no limit)")
     add_where(parser)
     given = parser.parse_args(argv)
 
@@ -219,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         n_scored = proxy_folder(given.runs, trained_task(given.task), settings)
         return {"task": given.task, "runs": str(given.runs), "configs_scored": n_scored}
 
-    return run_command("pipeline.proxies", work, stopped="every scored config is recorded, start again to go on")
+    return run_command("pipeline.proxies", work, stopped="every scored config is recorded, start again to continue")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Writing a folder of runs (laid out in `jahs.files.runs`): claimed, made durable one by one, recovered, compacted.
+"""Write a folder of runs (see `jahs.files.runs` for its layout): claim, record, recover and compact runs.
 
-Over 300 lines: what survives a crash depends on the order of every write, so all writes are in one file.
+Over 300 lines: crash safety depends on the order of every write, so all writes are in one file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KEYS: Final = {name: RUN_COLUMNS[name] for name in ("config_id", "seed")}
 
 
 Named: TypeAlias = int | str
-"""A config as shards are named after it: its number in the stream, or its config_id as 16 hex digits."""
+"""A config in the names of shards: its number in the stream, or its config_id as 16 hex digits."""
 
 
 class RunsFolder:
@@ -88,11 +88,11 @@ class RunsFolder:
         return folder
 
     def shard(self, config: Named, seed: int) -> Path:
-        """Path of the shard of one run."""
+        """Return the path of the shard of one run."""
         return self.new / f"{_run_name(config, seed)}.parquet"
 
     def config(self, named: Named) -> Config:
-        """Return a config: of its number from the stream, of its id from the config table.
+        """Return a config: by its number from the stream, or by its id from the config table.
 
         Raises:
             InvalidTable: the table does not have it.
@@ -105,16 +105,16 @@ class RunsFolder:
         return rows(take(configs, is_it))[0]
 
     def names(self, identities: Sequence[int]) -> list[Named]:
-        """Return the names of configs of the table in the names of shards: the number, or the id of those without."""
+        """Return configs of the table as shards name them: the number, or the id if there is no number."""
         configs = read_configs(self.path)
         numbers = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
         return [n if (n := numbers[identity]) >= 0 else f"{identity:016x}" for identity in identities]
 
     def write_run(self, config: Named, seed: int, run: Table, *, by: str = "") -> bool:
-        """Make one finished run durable; False if it was recorded meanwhile, and then it stays as it is.
+        """Record one finished run; return False, and change nothing, if it was recorded meanwhile.
 
         Args:
-            by: who records it, for `is_recorded_by`.
+            by: name of the process that records it, for `is_recorded_by`.
         """
         with self.lock("compact"):
             if self._is_recorded(config, seed, int(run["config_id"][0])):
@@ -122,12 +122,12 @@ class RunsFolder:
             shard = self.shard(config, seed)
             with out_of_space(shard), self._lock_file(_run_name(config, seed)) as file:
                 file.truncate(0)
-                file.write(by.encode())  # before it is recorded, so that who is named here did it
+                file.write(by.encode())  # written first, so that the process named here recorded the run
             write_table(shard, run, RUN_COLUMNS)
         return True
 
     def is_recorded_by(self, by: str, config: Named, seed: int) -> bool:
-        """Return whether it was this one who recorded a run that is recorded."""
+        """Return whether a recorded run was recorded by this process."""
         with self._lock_file(_run_name(config, seed)) as file:
             file.seek(0)
             return file.read() == by.encode()
@@ -157,7 +157,7 @@ class RunsFolder:
     def add_configs(self, configs: Table) -> None:
         """Add to the config table the configs that it does not have yet; a listed one of the stream gets its number.
 
-        What a config was first trained for stays.
+        The source and round of known configs do not change.
         """
         path = self.path / "configs.parquet"
         with self.lock("configs"):
@@ -173,9 +173,9 @@ class RunsFolder:
                 self.commit(path.name, take(table, order), CONFIG_TABLE_COLUMNS)
 
     def commit(self, name: str, table: Table, columns: Mapping[str, str], *, replaces: Sequence[Path] = ()) -> None:
-        """Write a table of the folder, with its sha256 in the index, in place of the one of its name and of others.
+        """Write a table of the folder, with its sha256 in the index; it replaces its old version and `replaces`.
 
-        A crash at any moment leaves a folder that can be read, with what it held before or what it holds now.
+        After a crash at any moment, the folder can be read, with its old or its new content.
         """
         path = self.path / name
         content = table_bytes(table, columns, where=str(path))
@@ -193,7 +193,7 @@ class RunsFolder:
             write_index(self.path, {**kept, name: (after,)})
 
     def settle_index(self) -> None:
-        """Make the index of a folder that has none, and end in it what a crash cut off."""
+        """Make the index of a folder without one, and complete changes that a crash interrupted."""
         with self.lock("index"):
             files = self._settled()
             if files != read_index(self.path):
@@ -237,9 +237,9 @@ class RunsFolder:
             yield file
 
     def recover(self) -> list[Path]:
-        """Put in order what a crash left behind; return the damaged shards, which are set aside, not deleted.
+        """Clean up after a crash; return the damaged shards, which are set aside, not deleted.
 
-        It waits until nobody writes, for the writers of a cluster are processes of other machines.
+        It waits until no process writes, since the writers of a cluster run on other machines.
         """
         damaged = []
         with ExitStack() as locks:
@@ -270,10 +270,10 @@ class RunsFolder:
         """Rewrite every run, and those of `extra` that are not recorded, as one shard.
 
         Args:
-            extra: a table for each run; of several with the same config and seed the first counts.
+            extra: a table for each run; if several have the same config and seed, the first counts.
 
         Returns:
-            How many of `extra` were left out.
+            The number of runs of `extra` that were left out.
 
         Raises:
             InvalidTable: one run has two different outcomes; nothing was changed.
@@ -303,7 +303,7 @@ def _run_name(config: Named, seed: int) -> str:
 
 
 def check_free_space(path: Path) -> None:
-    """Refuse to start what would soon run out of disk.
+    """Refuse to start with too little free disk space.
 
     Raises:
         OutOfSpace: less than 64 MB are free.

@@ -1,4 +1,4 @@
-"""Choice of the configs of the numbered stream, and of their seeds.
+"""Choose the configs of the numbered stream, and their seeds.
 
 Number i belongs to fidelity group i mod 27, so that every prefix is balanced; every tenth number is trained with three
 seeds, and as 10 and 27 have no common factor the repeats are balanced too. `workshop.numbered` draws the configs.

@@ -1,7 +1,7 @@
-"""Sources of the original images: idx files, CIFAR-10's archive, a folder of class folders, scikit-learn's digits.
+"""Read the original images: idx files, CIFAR-10's archive, a folder of class folders, scikit-learn's digits.
 
-Nothing is downloaded here (`pipeline.download` does that when asked). Reading looks in the folders of `search_folders`
-and says where it looked if it finds nothing.
+Nothing is downloaded here (`pipeline.download` does that). Images are searched in the folders of `search_folders`; the
+error names these if no images are found.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HOW_TO_GET: Final = {
     "fashion_mnist": "install the Debian package dataset-fashion-mnist, or run "
     "`python -m pipeline.download fashion_mnist`, or name a folder with --data-dir",
     "cifar10": "run `python -m pipeline.download cifar10`, or name with --data-dir a folder that holds "
-    "cifar-10-binary.tar.gz or what is in it",
+    "cifar-10-binary.tar.gz or its content",
     "cifar10_first": "run `python -m pipeline.download cifar10`, or name with --data-dir a folder that holds "
     "data_batch_1.bin and data_batch_2.bin of CIFAR-10, or cifar-10-binary.tar.gz",
     "colorectal_histology": "name with --data-dir the folder Kather_texture_2016_image_tiles_5000, "
@@ -53,7 +53,7 @@ _HOW_TO_GET: Final = {
 class Pool:
     """All original images (n, channels, side, side) of uint8 with labels (n,) of int64.
 
-    The first `n_development` are for training and validation where the data set has test images of its own.
+    If the data set has its own test images, the first `n_development` are for training and validation.
     """
 
     images: NDArray[np.uint8]
@@ -79,10 +79,10 @@ def read_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
 
     Raises:
         UnknownName: no such data set.
-        MissingData: its files are nowhere, or must not be read; says where was looked and what to do.
-        MissingDependency: reading it takes a package that is not installed.
-        CorruptFile: a file is not what its name says.
-        UnsafeFile: a file asks for more than data.
+        MissingData: its files were not found or cannot be read; names the searched folders and what to do.
+        MissingDependency: reading it requires a package that is not installed.
+        CorruptFile: a file does not have the content that its name promises.
+        UnsafeFile: a file contains more than data, such as code.
     """
     if data_set not in DATA_SETS:
         raise UnknownName.of("data_set", data_set, DATA_SETS)
@@ -129,10 +129,10 @@ def _read_fashion(folder: Path) -> Pool | None:
 def read_idx_files(
     folder: Path, *, most: int = _LARGEST_IDX
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], int] | None:
-    """Read the four files that MNIST has, gzipped or not, of at most so many bytes each; None if some are not there.
+    """Read the four files that MNIST has, gzipped or not, of at most `most` bytes each; None if some are missing.
 
     Returns:
-        All images and labels, and how many of the first are for training and validation.
+        All images and labels, and the number of first ones that are for training and validation.
     """
     paths = []
     for name in FASHION_FILES:
@@ -149,7 +149,7 @@ def read_idx_files(
 
 
 def read_idx(path: Path, *, most: int) -> NDArray[np.uint8]:
-    """Read one idx file of at most so many unsigned bytes, gzipped if its name says so.
+    """Read one idx file of at most `most` unsigned bytes, gzipped if its name says so.
 
     Raises:
         CorruptFile: it is not such a file.
@@ -214,7 +214,7 @@ def read_tiles(paths: Sequence[Path], *, modes: Sequence[str] = ("RGB",)) -> NDA
 
     Raises:
         MissingDependency: Pillow is not installed.
-        CorruptFile: an image cannot be read, or is another one.
+        CorruptFile: an image cannot be read, or has another size or mode.
     """
     first = _read_tile(paths[0], modes)
     images = np.empty((len(paths), *first.shape), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Check a folder of runs: every file, config and row; train runs again, which must give the same bits."""
+"""Check a folder of runs: every file, config and row; optionally train runs again, which must give the same bits."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")
 
 
 def folder_task(path: Path) -> Task:
-    """Return the task of a folder, after checking that its protocol is the one that this code has.
+    """Return the task of a folder, after checking that this code has the same protocol.
 
     Raises:
-        ProtocolMismatch: it is not; lists what differs.
+        ProtocolMismatch: the protocols differ; lists the differences.
     """
     protocol = read_protocol(path)
     chosen = recorded_task(protocol.facts)
@@ -65,20 +65,20 @@ def folder_task(path: Path) -> Task:
 
 
 def verify(path: Path) -> list[str]:
-    """Return every fault of a folder of runs; none means that it is sound.
+    """Return every fault of a folder of runs; an empty list means that it is sound.
 
-    A folder of an earlier version has no index, which is a warning: nobody would notice if its measurements changed.
+    A folder of an earlier version has no index. This is only a warning, but damage to its measurements is not detected.
     """
     chosen = folder_task(path)
     faults = [f"{shard.relative_to(path)}: a damaged shard was set aside" for shard in path.glob("damaged/*.parquet")]
     if damaged := [*committed_faults(path), *_single_faults(path)]:
-        return [*faults, *damaged[:_MOST_LISTED]]  # what they hold counts for nothing
+        return [*faults, *damaged[:_MOST_LISTED]]  # damaged shards are not checked further
     shards, configs = read_shards(path), read_configs(path)
     runs = each_run_once(shards)
     if n_twice := sum(len(shard["epoch"]) for shard in shards) - len(runs["epoch"]):
         faults.append(f"{n_twice} rows are stored twice; `pipeline.collect merge {path}` stores them once")
     if others := sorted(set(runs["protocol"].tolist()) - {read_protocol(path).digest}):
-        faults.append(f"there are rows of another protocol: {', '.join(others)}")
+        faults.append(f"some rows have another protocol: {', '.join(others)}")
     faults += _config_faults(configs)
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         faults.append(f"{len(strange)} configs have runs but are not in configs.parquet, e.g. {min(strange)}")
@@ -102,7 +102,7 @@ def _single_faults(path: Path) -> list[str]:
             if files is None or name in files or has_digests(shard):
                 read_table(shard, RUN_COLUMNS)
             else:
-                faults.append(f"{name} carries no digest: it was put there or edited by other means")
+                faults.append(f"{name} has no digest: it was put there or edited by another program")
         except (CorruptFile, InvalidTable) as err:
             faults.append(str(err))
     return faults
@@ -117,7 +117,7 @@ def _profile_faults(profile: Table, visits: Table) -> list[str]:
     made = profile_of_visits(visits_of_profile(visits, profile))
     _, here, there = np.intersect1d(profile["config_id"], made["config_id"], return_indices=True)
     n_repeats, n_visited = profile["n_repeats"][here], made["n_repeats"][there]
-    is_wrong = n_repeats > n_visited  # a pass under way has more
+    is_wrong = n_repeats > n_visited  # a running pass has more visits
     for name in TIMES:
         least, told = made[name][there], profile[name][here]
         is_wrong |= (told < least) | ((told > least) & (n_repeats == n_visited))
@@ -125,7 +125,7 @@ def _profile_faults(profile: Table, visits: Table) -> list[str]:
     return [
         f"profile.parquet: {n} {what}"
         for n, what in (
-            (int(is_wrong.sum()), "configs do not have the least of their repeats"),
+            (int(is_wrong.sum()), "configs do not have the minimum of their repeats"),
             (n_unvisited, "configs were not visited"),
         )
         if n
@@ -144,7 +144,7 @@ def _config_faults(configs: Table) -> list[str]:
     faults = []
     wrong = np.flatnonzero(config_ids(columns) != configs["config_id"])
     if len(wrong):
-        faults.append(f"configs.parquet: {len(wrong)} ids do not belong to their configs, first in row {wrong[0]}")
+        faults.append(f"configs.parquet: {len(wrong)} configs do not match their config_id, first in row {wrong[0]}")
     numbers = configs["config_index"]
     drawn = numbers >= 0
     if drawn.any():
@@ -152,7 +152,7 @@ def _config_faults(configs: Table) -> list[str]:
         wrong = np.flatnonzero(drawn & (again["config_id"][np.maximum(numbers, 0)] != configs["config_id"]))
         if len(wrong):
             faults.append(
-                f"configs.parquet: {len(wrong)} configs are not those of their numbers, first in row {wrong[0]}"
+                f"configs.parquet: {len(wrong)} configs do not match their config_index, first in row {wrong[0]}"
             )
     if unknown := sorted({*configs["source"].tolist()} - {*SOURCES}):
         faults.append(f"configs.parquet: source {', '.join(unknown)} is not one of {', '.join(SOURCES)}")
@@ -182,12 +182,12 @@ def _run_faults(run: Table, chosen: Task) -> list[str]:
         if not (np.diff(runtime, prepend=np.float32(0)) > 0).all():
             faults.append(f"{name}: runtime does not increase with every epoch")
     elif not np.isnan(runtime).all():
-        faults.append(f"{name}: runtime of a run on {run['device'][0]} must be absent")
+        faults.append(f"{name}: runtime of a run on {run['device'][0]} must be NaN")
     return faults
 
 
 def _ending_faults(run: Table, chosen: Task) -> list[str]:
-    """Return faults of how a run ended."""
+    """Return faults of a run's status and its losses."""
     losses = np.stack([run[field] for field in _LOSSES])
     n_rows = len(run["epoch"])
     faults = []

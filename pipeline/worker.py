@@ -1,4 +1,4 @@
-"""The work of one worker: train one config with one seed and record it."""
+"""The work of one worker: train one config with one seed, and record the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.machine import device_name, processor_model
 
 NamedRun: TypeAlias = tuple[Named, int]
-"""A config as shards are named after it, and a seed."""
+"""A config in the names of shards (`pipeline.runs.Named`), and a seed."""
 
 
 def collect_run(
@@ -34,12 +34,12 @@ def collect_run(
     data_dir: Path | None = None,
     checkpoint: Path | None = None,
 ) -> str | None:
-    """Train a config with a seed and make the run durable; return a line about it, None if another process has it.
+    """Train a config with a seed and record the run; return a line about it, or None if another process trains it.
 
     Args:
-        chosen: the task itself, since another process need not know its name.
-        by: the collector that this is done for.
-        checkpoint: file to resume the training from, saved after every epoch; None: it begins at the first.
+        chosen: the task itself, since another process may not know its name.
+        by: name of the collector that gave the job.
+        checkpoint: file to resume the training from, saved after every epoch; None: start at the first epoch.
 
     Raises:
         OutOfSpace: the disk is full; nothing of the run was left behind.

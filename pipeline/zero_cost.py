@@ -24,7 +24,7 @@ Score: TypeAlias = Callable[[Probe], float]
 """Returns the score of an untrained network on a batch, or raises `Undefined`."""
 
 _JITTER: Final = 1e-5
-_MOST_IMAGES: Final = 32  # of the neural tangent kernel
+_MOST_IMAGES: Final = 32  # images of the neural tangent kernel
 _MIXED: Final = 1e-2
 
 
@@ -53,7 +53,7 @@ def fisher(probe: Probe) -> float:
 
 
 def jacov(probe: Probe) -> float:
-    """Return how unlike the gradients at different images are: Jacobian covariance (Mellor et al., 2020, version 1).
+    """Return how dissimilar the gradients of images are: Jacobian covariance (Mellor et al., 2020, version 1).
 
     The eigenvalues v of the correlation matrix of the per-image gradients of the summed logits are scored by
     -sum(log(v + k) + 1 / (v + k)), k = 1e-5. BatchNorm in training mode mixes the images, as in the original.
@@ -71,7 +71,7 @@ def snip(probe: Probe) -> float:
 
 
 def grasp(probe: Probe) -> float:
-    """Return how much removing weights would reduce the gradient's flow (Wang, Zhang and Grosse, ICLR 2020).
+    """Return how much removing weights would reduce the gradient flow (Wang, Zhang and Grosse, ICLR 2020).
 
     As in the benchmark: the sum of -weight * (H g), with g the gradient of the loss and H its Hessian, at temperature 1
     and with one batch for both. Terms keep their signs, so scores of both signs occur, and single outliers are large.
@@ -107,7 +107,7 @@ def synflow(probe: Probe) -> float:
 
 
 def ntk(probe: Probe) -> float:
-    """Return the condition number of the neural tangent kernel of at most 32 images; less is better.
+    """Return the condition number of the neural tangent kernel of at most 32 images; lower is better.
 
     (Chen, Gong and Wang, TE-NAS, ICLR 2021.)
     """
@@ -140,12 +140,12 @@ def condition_number(network: nn.Module, images: Tensor) -> float:
 
 
 def zen(probe: Probe) -> float:
-    """Return how far the features move when a Gaussian image does: the Zen-score of one draw (Lin et al., ICCV 2021).
+    """Return the sensitivity of the features to a Gaussian image: the Zen-score of one draw (Lin et al., ICCV 2021).
 
     All weights are drawn from N(0, 1), and BatchNorm is in training mode. With f the features before global pooling and
     x, e standard normal: the log of the mean over images of sum|f(x) - f(x + 0.01 e)|, plus the sum over BatchNorms of
-    log sqrt(mean of the batch variances), which undoes what BatchNorm rescales. A BatchNorm that no path leads to has
-    no variance to rescale, and is left out. The batch is only read for its shape.
+    log sqrt(mean of the batch variances), which undoes the rescaling by BatchNorm. A BatchNorm that no path leads to is
+    left out, since it has no variance to rescale. The batch is only read for its shape.
     """
     network, chance = fresh(probe.network), probe.chance()
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
@@ -176,7 +176,7 @@ def _scale(x: Tensor) -> float:
 
 
 def _keep_features(network: nn.Module, norms: list[nn.BatchNorm2d], features: list[Tensor]) -> None:
-    """Keep what enters global pooling: the output of the last BatchNorm before the classifier, activated or not."""
+    """Record the input of global pooling: the output of the last BatchNorm before the classifier, activated or not."""
     if norms:
         norms[-1].register_forward_hook(lambda _module, _inputs, output: features.append(output))
     else:
@@ -185,7 +185,7 @@ def _keep_features(network: nn.Module, norms: list[nn.BatchNorm2d], features: li
 
 
 def zico(probe: Probe) -> float:
-    """Return whether gradients are large and agree between batches (Li et al., ICLR 2023).
+    """Return how large gradients are and how well batches agree on them (Li et al., ICLR 2023).
 
     The sum over layers of the log of the sum over weights of mean|gradient| / deviation of the gradient, over batches:
     here the two halves of the batch. Weights whose gradient does not vary, and layers without any, do not count.
@@ -274,9 +274,9 @@ class ProxyScores:
     """The scores of one network by every proxy.
 
     Attributes:
-        values: by proxy; NaN where there is none.
+        values: scores by proxy; NaN for a missing score.
         reasons: why each missing score is missing.
-        cpu_s: CPU seconds that each would take alone, with the passes that it shares.
+        cpu_s: CPU seconds that each would take alone, including shared passes.
     """
 
     values: dict[str, float]
@@ -285,7 +285,7 @@ class ProxyScores:
 
 
 def score_all(probe: Probe) -> ProxyScores:
-    """Return every proxy of a network on a batch; what several need is computed once."""
+    """Return every proxy of a network on a batch; shared passes are computed once."""
     found = {name: probe.timed(score) for name, score in PROXIES.items()}
     return ProxyScores(
         values={name: math.nan if isinstance(value, Undefined) else value for name, (value, _) in found.items()},

@@ -1,1 +1,1 @@
-"""A page that says what a folder of runs holds: protocol, counts, cost, plots and the noise between trainings."""
+"""A page that describes a folder of runs: protocol, counts, cost, plots and the noise between trainings."""

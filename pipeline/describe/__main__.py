@@ -31,8 +31,8 @@ def write_page(runs: Path, out: Path) -> list[Path]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
-    about = "Write a page that says what a folder of runs holds: protocol, counts, cost, plots, noise."
+    """Run the command; return 2 for a user's mistake."""
+    about = "Write a page that describes a folder of runs: protocol, counts, cost, plots, noise."
     parser = new_parser("pipeline.describe", about, example="data/fashion_mnist_mini/runs --out docs/data")
     parser.add_argument("runs", type=Path, metavar="RUNS", help="a folder of runs")
     parser.add_argument("--out", type=Path, required=True, help="folder of pages, such as docs/data")

@@ -21,7 +21,7 @@ from workshop.pages.style import LIGHT, dash, series
 FEWEST_CELLS: Final = 30
 """Of a map."""
 
-_FEWEST: Final = 5  # of a violin
+_FEWEST: Final = 5  # values of a violin
 _N_COLOURS: Final = 8  # a colour bar of more than 50 would be a picture of pixels
 _GRID: Final = 16
 _N_BINS: Final = 8
@@ -29,7 +29,7 @@ _Floats = NDArray[np.float64]
 
 
 def embedding(measured: Measured) -> _Floats:
-    """Return a place for the cell of each config, (n_configs, 2): t-SNE of the operations, one-hot; cells once."""
+    """Return the position of each config's cell, (n_configs, 2): t-SNE of the different cells, operations one-hot."""
     from sklearn.manifold import TSNE  # type: ignore[import-untyped]  # ships no types
 
     cells, place = np.unique(_ops(measured), axis=0, return_inverse=True)

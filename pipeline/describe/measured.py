@@ -1,4 +1,4 @@
-"""What a folder of runs holds, for tables and plots, and whether cheap trainings rank as expensive ones do.
+"""The content of a folder of runs, for tables and plots, and whether cheap trainings rank configs as expensive ones do.
 
 A config is trained in one fidelity group, so no config has two values of N. Models are compared instead: an additive
 model of validation accuracy (cell operations, powers of the rates' logarithms up to 3, activation, augmentation and
@@ -53,7 +53,7 @@ FEWEST: Final = 60
 
 _N_ASKED: Final = 2000
 _N_HALVINGS: Final = 10
-_SEED: Final = 0  # of the random configs and the halves
+_SEED: Final = 0  # seed of the random configs and the halves
 _RIDGE: Final = 3.0
 _FEWEST_OF_GROUP: Final = 4
 
@@ -63,16 +63,16 @@ class Measured:
     """A folder of runs.
 
     Attributes:
-        task, protocol: of the trainings.
+        task, protocol: task and protocol of the trainings.
         runs: every row, sorted by config, seed and epoch.
         last: the last row of every run.
-        machine: the processor whose seconds are the runtimes; None if no run was on a CPU.
+        machine: the processor that runtimes were measured on; None if no run was on a CPU.
         profile: the quiet profile; no rows if there is none yet.
-        visits: every repeat that the profile is made of; no rows where only the profile is known.
-        configs: of every config with a run that finished, its row of the config table, sorted by id.
-        group: of each, the position of its fidelity group in `FIDELITY_GROUPS`.
-        macs: of each, the multiply-adds.
-        curves: of each, every metric of `NOISY` by epoch, (n_configs, max_epoch), of the first seed that finished.
+        visits: every repeat that the profile is made of; no rows if only the profile is known.
+        configs: rows of the config table, by id, for every config with a finished run.
+        group: the position of each config's fidelity group in `FIDELITY_GROUPS`.
+        macs: multiply-adds of each config.
+        curves: every metric of `NOISY` by epoch, (n_configs, max_epoch), for the first finished seed of each config.
         group_of_any: the group of every config with a run, finished or not, by its id.
         landscape: the saved comparison with the real landscape (`pipeline.pilot --save`), or None.
     """
@@ -103,12 +103,12 @@ class Measured:
 
     @property
     def seconds(self) -> NDArray[np.float64]:
-        """Core-seconds of each run of `last`, finished or not; NaN away from a CPU."""
+        """Core-seconds of each run of `last`, finished or not; NaN for runs that were not on a CPU."""
         return self.last["runtime"].astype(np.float64)
 
     @property
     def is_timed(self) -> NDArray[np.bool_]:
-        """A mask of the runs of `last` on the processor whose seconds are the runtimes."""
+        """A mask of the runs of `last` on the processor `machine`."""
         return is_timed(self.last, self.machine)
 
 
@@ -117,13 +117,13 @@ class SeedNoise:
     """Difference of two trainings of a config at the last epoch; for runtime, two on the same processor."""
 
     metric: str
-    n_configs: int  # with two finished runs
-    tau: float  # Kendall's, between two seeds; the mean over pairs of seeds, weighted by shared configs
-    mean_difference: float  # absolute; of runtime in percent
+    n_configs: int  # configs with two finished runs
+    tau: float  # Kendall's tau between two seeds; the mean over pairs of seeds, weighted by shared configs
+    mean_difference: float  # mean absolute difference; for runtime in percent
 
 
 def read_measured(path: Path) -> Measured:
-    """Read a folder of runs, without those of the final test set: a reader of the page must not choose by them.
+    """Read a folder of runs without the final test set: it must not influence choices of the page's readers.
 
     Raises:
         InvalidTable: no run has finished, or a config with runs is not in the config table.
@@ -202,7 +202,7 @@ def epoch_agreement(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np
     """Return Kendall's tau of validation accuracy between every epoch and the last one.
 
     Returns:
-        Over all configs, and within fidelity groups, averaged by numbers of pairs; NaN where no group has four configs.
+        Tau over all configs, and within fidelity groups, weighted by pairs; NaN if no group has four configs.
     """
     curves, last = measured.curves["valid_acc"], measured.final
     within = [kendall_tau_within(values, last, measured.group, fewest=_FEWEST_OF_GROUP) for values in curves.T]
@@ -232,7 +232,7 @@ def value_agreement(measured: Measured, key: str) -> NDArray[np.float64] | None:
 
 
 def _fit(measured: Measured, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Coefficients of the features in a ridge regression that also knows the group of each config."""
+    """Return the coefficients of the features in a ridge regression with an intercept for each fidelity group."""
     F = _features(dict(take(measured.configs, rows)))
     of_group = (measured.group[rows][:, None] == np.arange(27)).astype(np.float64)
     X, y = np.hstack([F, of_group]), measured.final[rows]

@@ -91,8 +91,8 @@ def describe(measured: Measured) -> Document:
             caveats=caveats_of([measured.task]),
             subtitle=f"{n_configs} of the joint space, {n_runs}. After every epoch, a run records its CPU time and the "
             "accuracy and loss on the training, validation and test sets. Config number i is a pure function of i and "
-            f"belongs to fidelity group i mod {N_GROUPS}, so the groups grow alike. A release is fitted to what was "
-            "recorded when it was made, which may be less; its quality card says how much.",
+            f"belongs to fidelity group i mod {N_GROUPS}, so the groups grow equally. A release was fitted to the "
+            "runs recorded when it was made, which may be fewer; its quality card has their number.",
             sections=sections_of(chain.from_iterable(part(measured) for part in parts)),
             facts=(
                 ("command", "`python -m pipeline.describe RUNS --out docs/data`"),

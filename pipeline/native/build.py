@@ -43,7 +43,7 @@ def software(device: str, batch: int) -> str:
 
 
 @functools.cache
-def load_library(batch: int) -> Any:  # Any: what ctypes finds in a library
+def load_library(batch: int) -> Any:  # Any: ctypes has no types of a library
     """Return the engine for this batch size; compile it if the cache does not hold it.
 
     Where the cache cannot be written, or others may write there, each process compiles for itself.

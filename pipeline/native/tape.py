@@ -23,7 +23,7 @@ SCRATCH: Final = 0
 IMAGES: Final = 1
 LANES: Final = 16
 """Images in one vector, and floats that lie unused between two channels."""
-_POINTS: Final = 36  # of a tile in Winograd's domain
+_POINTS: Final = 36  # points of a tile in Winograd's domain
 _MOST_TILES: Final = 2  # transformed at the same time
 _BLOCK: Final = 4  # channels that a kernel reads and writes at once; images get channels of zeros
 _MOST_CHANNELS: Final = 1024
@@ -50,9 +50,9 @@ class Op:
         source, target: the tensor that is read, and the one that is assigned or added to.
         n_in, n_out: channels of source and target.
         side, side_out: image sides of source and target, in pixels.
-        kernel, stride: of a convolution.
+        kernel, stride: kernel size and stride of a convolution.
         weight: offset of the weights of a convolution or the classifier in the array of all parameters.
-        norm, running: offsets of a BatchNorm's parameters and of its running statistics, in the arrays of all.
+        norm, running: offsets of a BatchNorm's parameters and running statistics in the arrays of all of them.
         raw: the tensor that holds a convolution's output before BatchNorm.
         is_first_value: whether the target is assigned rather than added to.
         is_first_grad: whether the source's gradient is assigned rather than added to.
@@ -245,7 +245,7 @@ def _share_memory(sizes: list[int], blocks: list[int]) -> tuple[NDArray[np.int64
     """Return the offset of each gradient, and the floats of all of them.
 
     Blocks 0, 2, 4, ... share one region and blocks 1, 3, 5, ... another: backpropagation through a block writes
-    gradients of that block and of the one before it, and needs those of later blocks no more.
+    gradients of that block and of the one before it, and no longer needs those of later blocks.
     """
     ends = [0, 0]
     within = np.zeros(len(sizes), dtype=np.int64)

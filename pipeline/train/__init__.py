@@ -32,7 +32,7 @@ from workshop.machine import NATIVE, device_name, processor_model
 LATENCY_BATCH: Final = 256
 """Images in one batch whose evaluation is timed as `latency`."""
 
-_AT_ONCE: Final = 256  # images that are augmented or evaluated, or one training batch where that is larger
+_AT_ONCE: Final = 256  # images that are augmented or evaluated; one training batch if that is larger
 
 EPOCH_FIELDS: Final = ("train_acc", "valid_acc", "test_acc", "train_loss", "valid_loss", "test_loss", "runtime")
 
@@ -75,13 +75,13 @@ def train(
 
     Args:
         images: the task's images at the config's Resolution.
-        seed: the draw of weights, order and augmentation.
+        seed: seed of weights, order and augmentation.
         epochs: stop after this many; the schedule stays the task's. None: all.
         device: "cpu" for torch on one core, "native" for our own C code on one core (`pipeline.native`), or a CUDA
             device, where `runtime` is NaN.
         checkpoint: file to resume from if it exists, saved after every epoch; it must come from the same device,
             processor, torch and C engine, since seconds on others do not add up and bits differ.
-        on_epoch: called with the epoch and its measurements, also for those that a checkpoint brings.
+        on_epoch: called with the epoch and its measurements, also for epochs that a checkpoint restores.
 
     Raises:
         InvalidConfig, InvalidArgument: bad input; nothing was trained.
@@ -118,12 +118,12 @@ def train(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """A training between two steps: what it reads, and what its steps change.
+    """A training between two steps: its inputs, and the state that its steps change.
 
     Attributes:
-        images: on `device`.
+        images: images on `device`.
         chance: draws order and augmentation, on the CPU whatever the device.
-        engine: trains and evaluates the network, whose parameters it updates in place; None: torch does.
+        engine: the C engine, which updates the network's parameters in place; None: torch trains and evaluates.
     """
 
     config: Config
@@ -174,7 +174,7 @@ class Training:
         )  # fmt: skip
 
     def train_epoch(self, epoch: int) -> tuple[float, float]:
-        """Train on the images of an epoch in random order; return accuracy (percent) and loss as met on the way."""
+        """Train on the images of an epoch in random order; return their accuracy (percent) and loss."""
         initial = self.task.trained_rate(self.config["LearningRate"])
         self.optimizer.param_groups[0]["lr"] = learning_rate(initial, epoch, self.task.max_epoch)
         self.network.train()

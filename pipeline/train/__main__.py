@@ -36,8 +36,8 @@ def _parser() -> argparse.ArgumentParser:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--config", metavar="JSON", help="all 14 keys of a config as JSON")
     which.add_argument("--sample", metavar="SEED", type=int, help="draw a config with this seed")
-    parser.add_argument("--epochs", type=int, help="stop after so many; the schedule stays the task's (default: all)")
-    parser.add_argument("--seed", type=int, default=0, help="draw of weights and chance (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, help="stop after this epoch of the task's schedule (default: the last)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the training (default: %(default)s)")
     add_device(parser)
     parser.add_argument("--data-dir", metavar="FOLDER", type=Path, help="folder of the original images")
     parser.add_argument("--checkpoint", metavar="FILE", type=Path, help="resume from it; saved after every epoch")
@@ -57,7 +57,7 @@ def _train(given: argparse.Namespace) -> str:
 
     def show(epoch: int, measured: Mapping[str, float]) -> None:
         runtime = measured["runtime"]
-        spent_s = runtime if math.isfinite(runtime) else None  # there is none on an accelerator
+        spent_s = runtime if math.isfinite(runtime) else None  # CPU time is not measured on an accelerator
         progress.update(epoch, f"valid_acc={measured['valid_acc']:.1f} {runtime:.1f}s", spent_s=spent_s)
 
     try:

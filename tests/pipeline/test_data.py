@@ -128,7 +128,7 @@ def test_the_splits_of_fashion_mnist_are_the_golden_ones():
 
 def test_too_small_a_pool_is_refused():
     with pytest.raises(
-        CorruptFile, match="20 images are wanted of a pool that has 10 left; the data set is incomplete"
+        CorruptFile, match="20 images are needed, but the pool has only 10 left; the data set is incomplete"
     ):
         draw_split(_pool([0, 1] * 10), _sized("digits", 20, 5, 5))
 

@@ -75,9 +75,9 @@ def test_a_time_of_the_profile_that_no_visit_measured_is_found(folder):
     assert verify(folder) == []
     profile = folder / "profile.parquet"
     for name, value, fault in (
-        ("latency", 0.5, "1 configs do not have the least of their repeats"),
-        ("step_time_s", 101 + len(ids), "1 configs do not have the least of their repeats"),  # of the second visit
-        ("n_repeats", 3, "1 configs do not have the least of their repeats"),
+        ("latency", 0.5, "1 configs do not have the minimum of their repeats"),
+        ("step_time_s", 101 + len(ids), "1 configs do not have the minimum of their repeats"),  # of the second visit
+        ("n_repeats", 3, "1 configs do not have the minimum of their repeats"),
         ("config_id", 0, "1 configs were not visited"),
     ):
         change(profile, PROFILE_COLUMNS, name, lambda v, value=value: v.__setitem__(0, value))
@@ -109,7 +109,7 @@ def test_another_processor_for_the_runtimes_is_announced(folder, tmp_path, caplo
     merge(other, [folder])
     assert "profile" not in caplog.text
     merge(folder, [other])
-    assert "was of Abacus 9 with torch 9.9, and is of Abacus 8 with torch 9.9 now" in caplog.text
+    assert "are now from Abacus 8 with torch 9.9, not from Abacus 9 with torch 9.9" in caplog.text
 
 
 def test_a_merge_of_what_cannot_be_read_changes_nothing(folder, tmp_path):
@@ -155,7 +155,7 @@ def test_every_planted_fault_is_found(folder, column, edit, fault):
 
 def test_a_config_that_is_not_its_number_is_found(folder):
     change(folder / "configs.parquet", CONFIG_COLUMNS, "LearningRate", lambda v: v.__setitem__(4, 0.5))
-    assert any("1 ids do not belong to their configs, first in row 4" in line for line in verify(folder))
+    assert any("1 configs do not match their config_id, first in row 4" in line for line in verify(folder))
 
 
 def test_retraining_on_the_same_machine_gives_the_same_bits(folder):
@@ -322,7 +322,7 @@ def test_a_run_that_was_put_there_without_a_digest_is_not_sound(folder):
 
     shard = run_shards(folder)[0]
     pq.write_table(pq.read_table(shard).replace_schema_metadata({}), shard)
-    assert verify(folder) == [f"new/{shard.name} carries no digest: it was put there or edited by other means"]
+    assert verify(folder) == [f"new/{shard.name} has no digest: it was put there or edited by another program"]
 
 
 def test_another_protocol_is_not_merged(folder, recorded, tmp_path, caplog):

@@ -224,7 +224,7 @@ def test_other_images_are_never_taken_for_a_tasks_own(tmp_path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"train": 100}, "100 images are wanted of a pool that has 42 left.*choose smaller --train"),
+        ({"train": 100}, "100 images are needed, but the pool has only 42 left.*choose smaller --train"),
         ({"valid": 2}, r"no image of class \d in valid \(n=2\); give more images of it, or a larger --valid"),
         ({"test": 0}, "n_test=0: must be at least 1"),
         ({"side": 20}, "side=20: .*must be a multiple of 16"),

@@ -181,7 +181,9 @@ def test_a_folder_is_reported_on_and_the_report_saved(tmp_path, capsys, monkeypa
     saved = json.loads(capsys.readouterr().out)
     assert saved["n_configs"] == 3
     assert read_check(runs, protocol="d").items() >= saved.items()
-    with pytest.raises(ProtocolMismatch, match=r"landscape\.json is about protocol d, the runs have 00; save it anew"):
+    with pytest.raises(
+        ProtocolMismatch, match=r"landscape\.json was saved for protocol d, but the runs have 00; save it again"
+    ):
         read_check(runs, protocol="00")
     assert pilot.main([*asked, "--start", "90"]) == 2
     assert "no config has a number from 90 on" in capsys.readouterr().err
@@ -194,7 +196,7 @@ def test_the_collector_knows_tasks_by_name():
 
 
 def test_a_range_of_numbers_is_collected_and_an_empty_one_refused(tmp_path):
-    with pytest.raises(InvalidArgument, match="start=5 and stop=5 name no configs"):
+    with pytest.raises(InvalidArgument, match="start=5 and stop=5 select no configs"):
         collect(CollectSettings(task="digits", out=tmp_path / "runs", start=5, stop=5))
     assert not (tmp_path / "runs").exists()
 
