@@ -1,4 +1,4 @@
-"""Check a split against its runs: nothing leaks, nobody is missing or unknown; then show how each marginal is divided.
+"""Check a split against its runs (no leaks, no missing or unknown configs), and show how it divides each marginal.
 
 python -m splits.check RUNS split.json
 """
@@ -34,17 +34,17 @@ def check_split(recorded: Recorded, split: Split, final: FinalTest | None = None
 
     Args:
         recorded: the configs, without the final test set.
-        final: the final test set, which must not be in it.
+        final: the final test set, which must not be in the split.
 
     Raises:
         Leakage: the same network is in several parts.
         InvalidTable: recorded configs are missing in the split, or it has configs that were not recorded.
-        ProtocolMismatch: it is a split of other runs.
+        ProtocolMismatch: the split belongs to other runs.
     """
     if split.protocol != recorded.protocol:
         raise ProtocolMismatch(
-            f"the split is of protocol {split.protocol} ({split.task}), "
-            f"the runs are of {recorded.protocol} ({recorded.task})"
+            f"the split has protocol {split.protocol} ({split.task}), "
+            f"but the runs have {recorded.protocol} ({recorded.task})"
         )
     ids = recorded.config_ids
     parts = split.parts_of(ids)
@@ -64,7 +64,7 @@ def check_split(recorded: Recorded, split: Split, final: FinalTest | None = None
     if (unknown := split.config_ids[~np.isin(split.config_ids, ids)]).size:
         faults.append(
             f"{len(unknown)} of {len(split.config_ids)} configs of the split were not recorded: {examples(unknown)}; "
-            "is it a split of other runs?"
+            "does the split belong to other runs?"
         )
     if faults:
         raise (Leakage if leaks else InvalidTable)("\n".join(faults))
@@ -97,7 +97,7 @@ class Marginal:
 
 
 def balance(recorded: Recorded, parts: NDArray[np.int8]) -> list[Marginal]:
-    """Return every marginal, given the part of every config; what is promised comes first."""
+    """Return every marginal, given the part of every config; the promised ones come first."""
     return [
         Marginal(
             name=name,

@@ -1,4 +1,4 @@
-"""The final test set: configs at full size that choose nothing. They are in no part of a split.
+"""The final test set: configs at full size that influence no choice. They are in no part of a split.
 
     final_test.json        beside the split: every config of it, sealed; written once
     final_test_reads.json  beside it: what each reading of their measurements was for, sealed
@@ -42,10 +42,10 @@ class FinalTest:
     """The members of a final test set.
 
     Attributes:
-        task, protocol: of the trainings.
-        groups: `UNIFORM`, or the optimiser that proposed it, for each.
-        seeds: of the trainings of each.
-        facts: about the draw, as JSON.
+        task, protocol: task and protocol of the trainings.
+        groups: for each config `UNIFORM`, or the optimiser that proposed it.
+        seeds: seeds that each config is trained with.
+        facts: facts about the draw, as JSON.
     """
 
     task: str
@@ -57,7 +57,7 @@ class FinalTest:
 
     @property
     def config_ids(self) -> NDArray[np.uint64]:
-        """Their ids, in the order of `configs`."""
+        """The ids of the members, in the order of `configs`."""
         return config_ids(list(self.configs))
 
     @property
@@ -117,7 +117,7 @@ def write_final(split: Path, final: FinalTest) -> Path:
 
 
 def is_final(configs: Table, final: FinalTest | None) -> NDArray[np.bool_]:
-    """Return which rows of a config table are held out: members, their kin, and what was trained as source `final`."""
+    """Return which rows of a config table are held out: members, their kin, and configs of source `final`."""
     n_rows = len(configs["config_id"])
     held = np.zeros(n_rows, dtype=np.bool_) if "source" not in configs else configs["source"] == FINAL_SOURCE
     if final is not None and final.configs and n_rows:
@@ -134,7 +134,7 @@ def n_reads(split: Path) -> int:
 
 
 def count_read(split: Path, what_for: Mapping[str, object]) -> int:
-    """Record that the measurements of the final test set are read now; return how often they were, this time included.
+    """Record a reading of the measurements of the final test set; return the number of readings so far.
 
     Raises:
         CorruptFile: the record was damaged or edited.
@@ -158,7 +158,7 @@ def _reads(path: Path) -> Sequence[object]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the folder of a file, so that of two processes one waits."""
+    """Lock the folder of a file, so that a second process waits."""
     with writing(path):
         handle = os.open(path.parent, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
 """Other ways to divide rows: into k folds, and nested subsets.
 
 Each takes a table of rows with the 14 keys and `config_id` (`ConfigColumns`; a config may have many rows) and yields
-row numbers only. All rows of a config, and of its kin, are in one part. Row order decides nothing but the numbers.
+row numbers only. All rows of a config, and of its kin, are in one part. The order of rows does not matter.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ def k_folds(table: ConfigColumns, n_folds: int, *, seed: int) -> Iterator[tuple[
     n_families = len(np.unique(family))
     if not 2 <= n_folds <= n_families:
         raise InvalidArgument(
-            f"n_folds={n_folds!r} must be an integer in 2..{n_families}: there are {n_families} configs that are not "
-            "kin"
+            f"n_folds={n_folds!r} must be an integer in 2..{n_families}, the number of configs that are not kin"
         )
     first, label = _by_rank(table, family, seed=seed, purpose="folds")
     place = np.empty(len(first), dtype=np.int64)
@@ -54,7 +53,7 @@ def learning_curve_subsets(table: ConfigColumns, sizes: Sequence[int], *, seed: 
     for number in np.unique(group[first]).tolist():
         members = np.flatnonzero(group[first] == number)
         turn[members] = np.arange(len(members))
-    # By rank within a turn, too: were it by group, the first groups would be the larger ones in every subset.
+    # Within a turn, too, the order is by rank: by group, the first groups would be the larger ones in every subset.
     place = np.empty(len(first), dtype=np.int64)
     place[np.lexsort((np.arange(len(first)), turn))] = np.arange(len(first))
     return (np.flatnonzero(place[label] < size) for size in sizes)
@@ -66,7 +65,7 @@ def _by_rank(
     """Order units (equal numbers in `unit`) by the rank of their smallest config_id.
 
     Returns:
-        One row of each, (n_units,), and each row's unit as a position there, (n_rows,).
+        One row of each unit, (n_units,), and each row's unit as a position there, (n_rows,).
     """
     order = np.argsort(table["config_id"], kind="stable")
     _, first, label = np.unique(unit[order], return_index=True, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Kin, which must be in the same part, leaks, and fidelity groups; for columns of configs.
+"""Kin, which must be in the same part; leaks; and fidelity groups. All are computed from columns of configs.
 
 Kin are configs whose networks compute and train the same: equal canonical cells, and the other eight keys equal bit by
 bit. They are in one fidelity group, since N, W and Resolution are among those keys.
@@ -36,7 +36,7 @@ def find_leaks(table: ConfigColumns, parts: NDArray[np.integer]) -> list[str]:
     """Return, as text, each family of kin that is in several parts: its config ids, and their parts.
 
     Args:
-        parts: of the rows, as positions in `SPLIT_PARTS`, (n_rows,); a negative one is no part.
+        parts: parts of the rows, as positions in `SPLIT_PARTS`, (n_rows,); negative for rows in no part.
     """
     is_placed = parts >= 0
     ids, family, parts = table["config_id"][is_placed], kin(table)[is_placed], parts[is_placed]

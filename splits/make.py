@@ -30,7 +30,7 @@ def make_split(
     """Split the configs of a folder of runs, and write the split; a final test set beside it is left out.
 
     Args:
-        seed: decides which configs go where; None: the seed of `extend`, or 0.
+        seed: seed that assigns configs to parts; None: the seed of `extend`, or 0.
         extend: a split whose configs stay in their parts.
         fewest: configs that every fidelity group needs; with fewer than the default, parts may lack groups.
 
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser("splits.make", about, example="RUNS --out split.json --seed 1")
     parser.add_argument("runs", type=Path, metavar="RUNS", help="folder of runs")
     parser.add_argument("--out", type=Path, required=True, help="the split to write")
-    parser.add_argument("--seed", type=int, help="which configs go where (default: the old split's, or 0)")
+    parser.add_argument("--seed", type=int, help="seed of the assignment (default: the old split's, or 0)")
     parser.add_argument("--extend", type=Path, metavar="OLD", help="a split whose configs stay in their parts")
     parser.add_argument(
         "--fewest", type=int, default=LEAST_PER_GROUP, help="configs that every group needs (%(default)s)"

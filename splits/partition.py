@@ -30,7 +30,7 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
     """Return a split of every recorded config.
 
     Args:
-        seed: decides which configs go where, and not how many.
+        seed: seed that decides which configs a part gets, not how many.
         old: a split whose configs stay in their parts; new configs fill the quotas.
         fewest: configs that every recorded group needs. With fewer than `LEAST_PER_GROUP` the promises still hold, but
             a group may have no config in a part; the totals are balanced as well as the promises allow.
@@ -38,7 +38,7 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
     Raises:
         InvalidArgument: the seed is not an integer in 0..2**64-1.
         InvalidTable: a fidelity group has too few configs, or a config of `old` is gone.
-        ProtocolMismatch: `old` is of another protocol.
+        ProtocolMismatch: `old` has another protocol.
         Leakage: `old` has kin in several parts.
     """
     seed = read_seed(seed, bits=SEED_BITS)
@@ -75,8 +75,8 @@ def _keep_old(parts: NDArray[np.int8], recorded: Recorded, family: NDArray[np.in
     """Put old configs where they were, and new kin of an old config beside it."""
     if old.protocol != recorded.protocol:
         raise ProtocolMismatch(
-            f"the old split is of protocol {old.protocol} ({old.task}), "
-            f"the runs are of {recorded.protocol} ({recorded.task})"
+            f"the old split has protocol {old.protocol} ({old.task}), "
+            f"but the runs have {recorded.protocol} ({recorded.task})"
         )
     gone = old.config_ids[~np.isin(old.config_ids, recorded.config_ids)]
     if len(gone):
@@ -99,11 +99,10 @@ def _place_kin(
 ) -> None:
     """Place the families of several configs that are in no part yet, the largest first.
 
-    Each goes to a part where all of it fits, drawn in proportion to what the parts still lack; to the part that lacks
-    most if it fits nowhere. Families are rare, and what they take is made up for by the configs placed after them.
+    A family goes to a part that has room for all of it, drawn in proportion to the remaining quotas; if no part has, to
+    the one with the largest remaining quota. Families are rare, and the configs placed later restore the balance.
 
-    A family is drawn by the rank of its smallest config_id, of which one is as likely as another; the least of several
-    ranks is small more often than not.
+    The draw uses the rank of the family's smallest config_id, which is uniform; the smallest of its ranks is not.
     """
     _, first, label, size = np.unique(family, return_index=True, return_inverse=True, return_counts=True)
     rank = ranks[first]  # rows are in order of config_id
@@ -136,7 +135,7 @@ def _fill(
     ranks: NDArray[np.uint64],
     seed: int,
 ) -> None:
-    """Give every config without a part the one that its stratum's quota gives, in order of their ranks."""
+    """Fill the quotas of each stratum with the configs that have no part yet, in order of their ranks."""
     n_parts = len(SPLIT_PARTS)
     pair, of_group, _ = source_groups(recorded.configs)
     stratum = 2 * pair + recorded.is_repeated  # a pair's configs with one seed, then those with several

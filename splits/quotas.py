@@ -3,7 +3,7 @@
 A stratum is a set of configs that count alike. A margin is a set of strata whose counts should be 70/15/15; it deviates
 by `count - share * size` in each part, kept exact here as whole twentieths of a config. The counts are found by moving
 single configs, or swapping two of different strata, as long as the weighted sum of squared deviations falls: first for
-the groups above all, then for the thirds, then for the totals. What was reached before may not leave +-1 config again.
+the groups, then for the thirds, then for the totals. A margin that is within +-1 config already must stay there.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Margins:
 
 
 def deviations(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By how much counts of (train, valid, test) in the last axis differ from 70/15/15, in twentieths of a config."""
+    """Return the deviations of counts (train, valid, test; last axis) from 70/15/15, in twentieths of a config."""
     off: NDArray[np.int64] = WHOLE * counts - np.array(SHARES) * counts.sum(axis=-1, keepdims=True)
     return off
 
@@ -62,8 +62,8 @@ def fill_quotas(
     """Return the final number of configs of each stratum in each part, (n_strata, 3).
 
     Args:
-        kept: numbers that are already there and stay, (n_strata, 3).
-        n_free: numbers of each stratum still to be placed, (n_strata,).
+        kept: numbers of configs that are already placed and stay, (n_strata, 3).
+        n_free: numbers of configs of each stratum still to be placed, (n_strata,).
         order: the strata in the order in which they are tried; it decides between moves that are equally good.
     """
     placed = [_largest_remainders(row, n) for row, n in zip(kept.tolist(), n_free.tolist(), strict=True)]
@@ -108,7 +108,7 @@ def _weights(of_levels: Sequence[int], margins: Margins) -> NDArray[np.int64]:
 
 
 def _largest_remainders(kept: Sequence[int], n_free: int) -> list[int]:
-    """Place the free configs of one stratum, each where most is lacking in the end."""
+    """Place the free configs of one stratum, each in the part with the largest final deficit."""
     counts = list(kept)
     size = sum(counts) + n_free
     for _ in range(n_free):

@@ -1,4 +1,4 @@
-"""The trained configs of a folder of runs: what is split."""
+"""The trained configs of a folder of runs, which a split divides."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MOST_EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recorded:
-    """Every config with at least one run, in order of config_id; a diverged run counts as any other.
+    """Every config with at least one run, in order of config_id; a diverged run counts like any other.
 
     Attributes:
         configs: rows of the config table.
-        n_seeds: with how many seeds each config was trained; a repeated config has more than one.
+        n_seeds: number of seeds that each config was trained with; a repeated config has more than one.
         is_diverged: whether every run of the config diverged.
         protocol: digest of the runs' protocol.
     """
@@ -39,7 +39,7 @@ class Recorded:
 
     @property
     def config_ids(self) -> NDArray[np.uint64]:
-        """Their ids, in order."""
+        """The ids of the configs, in order."""
         return self.configs["config_id"].astype(np.uint64)
 
     @property
@@ -49,7 +49,7 @@ class Recorded:
 
 
 def read_recorded(path: Path, *, final: FinalTest | None = None) -> Recorded:
-    """Read a folder of runs; configs that are not trained yet, and those of the final test set, are left out.
+    """Read a folder of runs, without configs that are not trained yet and without the final test set.
 
     Raises:
         MissingData, CorruptFile, UnknownFormat: the folder or one of its files cannot be read.
@@ -67,15 +67,15 @@ def recorded_of(
     """Return the trained configs of tables that were read from the folder `of`, without those held out (`is_final`).
 
     Raises:
-        ProtocolMismatch: the final test set is of another protocol.
+        ProtocolMismatch: the final test set has another protocol.
         InvalidTable: there are no runs, an id occurs twice in the config table, or configs of runs are not in it.
-        InvalidConfig: a config has values that the space does not have.
+        InvalidConfig: a config has values outside the space.
     """
     configs = sort_by(configs, ("config_id",))
     _check_configs(of, configs)
     if final is not None and final.protocol != protocol:
         raise ProtocolMismatch(
-            f"the final test set is of protocol {final.protocol} ({final.task}), {of} is of {protocol} ({task})"
+            f"the final test set has protocol {final.protocol} ({final.task}), but {of} has {protocol} ({task})"
         )
     held = is_final(configs, final)
     runs = take(runs, ~np.isin(runs["config_id"], configs["config_id"][held]))

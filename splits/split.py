@@ -34,7 +34,7 @@ class Split:
         config_ids: ids in increasing order, each once, uint64.
         parts: the part of each, as a position in `jahs.schema.SPLIT_PARTS`, int8.
         protocol: digest of the runs' protocol.
-        extends: digest of the split whose parts it kept; None if it was made from nothing.
+        extends: digest of the split that it extends; None if it extends none.
     """
 
     config_ids: NDArray[np.uint64]

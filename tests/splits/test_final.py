@@ -127,9 +127,9 @@ def test_every_reading_is_counted_before_anything_is_read(runs, split):
 
 def test_a_final_test_set_of_another_protocol_is_refused(runs, split):
     write_final(split, final_of(runs, protocol="f" * 16))
-    with pytest.raises(ProtocolMismatch, match=r"final test set is of protocol f{16}"):
+    with pytest.raises(ProtocolMismatch, match=r"final test set has protocol f{16}"):
         read_recorded(runs, final=final_beside(split))
-    with pytest.raises(ProtocolMismatch, match=r"final test set is of protocol f{16}"):
+    with pytest.raises(ProtocolMismatch, match=r"final test set has protocol f{16}"):
         read_final_measurements(runs, split, what_for={})
     assert n_reads(split) == 0
 
