@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster. They may come late, go, and lose their scheduler; no job is done here."""
+"""The workers of a Dask cluster, which may join late, leave, and lose their scheduler; no job is done here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cluster:
     """The workers of a scheduler.
 
     Raises:
-        JahsError: there is no scheduler at this address.
+        JahsError: no scheduler answers at this address.
     """
 
     ahead = 2
@@ -36,7 +36,7 @@ class Cluster:
 
     def __init__(self, address: str) -> None:
         for noisy in ("distributed.client", "distributed.core", "distributed.comm"):
-            logging.getLogger(noisy).setLevel(logging.CRITICAL)  # what they say is said here, in a line
+            logging.getLogger(noisy).setLevel(logging.CRITICAL)  # this class logs one line instead
         self._address = address
         self._n_workers, self._counted, self._said = -1, -_COUNT_EVERY_S, -_SAY_EVERY_S
         try:
@@ -71,7 +71,7 @@ class Cluster:
         """Wait for a scheduler that has gone.
 
         Raises:
-            JahsError: it has not come back.
+            JahsError: the scheduler has not come back in time.
         """
         deadline = time.monotonic() + _PATIENCE_S
         if self._client.status != "running":
@@ -79,7 +79,7 @@ class Cluster:
         while self._client.status != "running":  # it tries by itself for a while, then closes
             if time.monotonic() > deadline:
                 raise JahsError(
-                    f"the scheduler at {self._address} has gone and did not come back; what is done is kept: start a "
+                    f"the scheduler at {self._address} has gone and did not come back; finished jobs are kept: start a "
                     "scheduler, its workers and this command again"
                 )
             if self._client.status == "closed":
@@ -90,7 +90,7 @@ class Cluster:
             time.sleep(0.1)
 
     def close(self) -> None:
-        """Forget what is not begun; workers end what they are at."""
+        """Drop the jobs that have not begun; workers finish their current ones."""
         self._client.close(timeout=2)  # type: ignore[no-untyped-call]
 
     def _connect(self) -> Client:

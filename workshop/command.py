@@ -28,9 +28,9 @@ def new_parser(command: str, about: str | None, *, example: str = "", more: str 
     """Return the parser of `python -m <command>`.
 
     Args:
-        command: such as `pipeline.collect`.
+        command: name of the command, such as `pipeline.collect`.
         example: arguments of a call that works.
-        more: text behind the example.
+        more: text after the example.
     """
     return argparse.ArgumentParser(
         prog=f"python -m {command}",
@@ -40,14 +40,14 @@ def new_parser(command: str, about: str | None, *, example: str = "", more: str 
     )
 
 
-def run_command(command: str, work: Callable[[], object], *, stopped: str = "start again to go on") -> int:
+def run_command(command: str, work: Callable[[], object], *, stopped: str = "start again to continue") -> int:
     """Do the work, print its result on stdout and return the exit status; log on stderr in the meantime.
 
-    A text is printed as it is, anything else as JSON. The status is 0; 1 where the result is `Failed`; 2 for a
+    A text is printed as it is, anything else as JSON. The status is 0; 1 if the result is `Failed`; 2 for a
     `JahsError` or a file that cannot be read or written, whose message is logged; 130 for Ctrl-C.
 
     Args:
-        command: such as `pipeline.collect`; messages begin with it.
+        command: name of the command, such as `pipeline.collect`; messages begin with it.
         work: returns the result.
         stopped: message after Ctrl-C.
     """

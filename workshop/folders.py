@@ -1,4 +1,4 @@
-"""Files of results, whole or not at all, and the versions and commit that made them."""
+"""Files of results, written completely or not at all, and the versions and commit that made them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Name the path that cannot be written.
+    """Turn errors of the system into a message that names the path.
 
     Raises:
-        InvalidArgument: instead of errors of the system.
+        InvalidArgument: the path cannot be written.
     """
     try:
         yield

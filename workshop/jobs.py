@@ -1,4 +1,4 @@
-"""Many jobs over processes: those of this machine (loky), or the workers of a Dask cluster, as they come and go.
+"""Distribute jobs over processes of this machine (loky), or over the workers of a Dask cluster, as they come and go.
 
 A job whose worker is killed is done again, so a job must be idempotent.
 """
@@ -27,9 +27,9 @@ _log = logging.getLogger(__name__)
 _MOST_LOST: Final = 20
 _TICK_S: Final = 1.0
 _ENVIRONMENT: Final = {"PYTHONHASHSEED": "0"}
-"""Tools that go through a set of strings, as NePS does, get the same results in every worker."""
+"""Makes tools that iterate over sets of strings, such as NePS, give the same results in every worker."""
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-"""One each: XGBoost with two threads on two shared cores was slower than with one."""
+"""Each is set to 1: XGBoost with two threads on two shared cores was slower than with one."""
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -74,14 +74,14 @@ class Done(Generic[J, R]):
 
 
 def add_where(parser: argparse.ArgumentParser) -> None:
-    """Let the caller of a command say where jobs are done."""
+    """Add the flags that say where jobs are done: --workers, --backend and --scheduler."""
     parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
     parser.add_argument("--backend", choices=("loky", "dask"), default="loky", help="this machine, or a cluster")
     parser.add_argument("--scheduler", help="address of a Dask scheduler, with --backend dask")
 
 
 def run_jobs(function: Callable[[J], R], jobs: Iterable[J], *, where: Where) -> Iterator[Done[J, R]]:
-    """Yield jobs as they are done. They are drawn from `jobs` when there is a worker for them.
+    """Yield jobs as they are done. They are drawn from `jobs` when a worker is free.
 
     Raises:
         JahsError: no scheduler, or more than 20 workers were lost; and what `function` raises.
@@ -146,7 +146,7 @@ def _timed(function: Callable[[J], R], job: J) -> tuple[R, float]:
 
 
 def _over(pool: _Processes | Cluster, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]) -> Iterator[Done[J, R]]:
-    """Keep every worker busy until the jobs are done; those of lost workers are done again."""
+    """Keep every worker busy until the jobs are done; jobs of lost workers are done again."""
     ended: SimpleQueue[Any] = SimpleQueue()  # Any: futures
     at_work: dict[Any, tuple[J, int]] = {}
     again: deque[J] = deque()
@@ -166,13 +166,13 @@ def _over(pool: _Processes | Cluster, call: Callable[[J], tuple[R, float]], jobs
         try:
             future = ended.get(timeout=_TICK_S)
         except Empty:
-            continue  # others may have come to work
+            continue  # new workers may have joined
         job, of_pool = at_work.pop(future)
         try:
             result, seconds = future.result()
         except pool.losses as err:
             again.append(job)
-            if of_pool == n_lost:  # others of the same loss follow
+            if of_pool == n_lost:  # other jobs of the same loss follow
                 n_lost = _renewed(pool, n_lost, err)
             continue
         total_s += seconds
@@ -186,7 +186,7 @@ def _renewed(pool: _Processes | Cluster, n_lost: int, err: BaseException) -> int
     _log.warning("a worker or its scheduler was lost (%s); its job is done again", reason)
     if n_lost > _MOST_LOST:
         raise JahsError(
-            f"{n_lost} workers were lost ({reason}); what is done is kept, start again with fewer, or with more memory"
+            f"{n_lost} workers were lost ({reason}); finished jobs are kept: start again with fewer, or more memory"
         ) from err
     pool.renew()
     return n_lost
@@ -204,7 +204,7 @@ def _next(again: deque[J], jobs: Iterator[J], *, at_most: int) -> Iterator[J]:
 
 
 class _Processes:
-    """Processes of this machine, one core each; Ctrl-C is for this one, which ends them."""
+    """Processes of this machine, one core each; Ctrl-C reaches this process alone, which stops them."""
 
     ahead = 1  # jobs that each worker is given: no more, so that none begins long after a caller's deadline
 

@@ -1,8 +1,8 @@
 """Numbered streams of uniform configs: config number i of a stream is a pure function of (seed, i).
 
-A number reads four blocks of one Philox stream that nobody else reads: no two numbers overlap, wherever they are drawn.
-(JAHS-Bench-201 gave every worker a stream of its own by counting the same stream up by one block, and so drew the same
-configs again and again.)
+Each number reads its own four blocks of one Philox stream, so no two numbers overlap, wherever they are drawn. (In
+JAHS-Bench-201, the streams of the workers were the same stream shifted by one block, so the same configs were drawn
+again and again.)
 """
 
 from __future__ import annotations

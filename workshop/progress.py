@@ -18,8 +18,8 @@ class Progress:
 
     Args:
         total: units in all, if known.
-        label: of the work.
-        limit_s: seconds after which no more is begun, if known; the bar then shows time instead of units.
+        label: name of the work.
+        limit_s: time limit in seconds, if any; the bar then shows time instead of units.
         stream: for the bar, if it is a terminal.
     """
 
@@ -35,11 +35,11 @@ class Progress:
         self._said_at = -math.inf
 
     def update(self, done: int, note: str, *, spent_s: float | None = None) -> None:
-        """Say that `done` units are finished; `note` is about the last one.
+        """Show that `done` units are finished.
 
         Args:
-            note: about the last one.
-            spent_s: seconds that all of them took; None: since this was made, which is wrong if some were done before.
+            note: text about the last one.
+            spent_s: seconds that all of them took; None: since this object was made, if none were done before.
         """
         of = f"/{self.total}" if self.total else ""
         elapsed = time.monotonic() - self.started

@@ -7,8 +7,8 @@ share above every depth d, O_d, and weigh depth d with p^(d-1):
 - The zero-cost benchmark (its equation 5) sums the raw count O_d and divides by the sum of its maxima d, so deep places
   weigh more: p^(d-1) d instead of p^(d-1).
 
-The largest values come first. Ties are broken at random in either order, and every figure is the expectation over that.
-Both give 1 for the same order, and NaN with a NaN. A figure without the name of its form cannot be compared.
+The largest values come first. Ties are broken at random in either order, and every overlap is the expectation over
+that. Both give 1 for the same order, and NaN with a NaN. An overlap can only be compared with overlaps of its form.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
 def kendall_tau_within(a: ArrayLike, b: ArrayLike, groups: ArrayLike, *, fewest: int = 2) -> float:
     """Return the mean of Kendall's tau over groups, weighted with their numbers of pairs.
 
-    Groups of fewer than `fewest`, and those where tau is not defined, do not count; NaN where none is left.
+    Groups of fewer than `fewest`, and groups where tau is undefined, do not count; NaN if none is left.
 
     Example:
         >>> kendall_tau_within([1, 2, 3, 9, 8], [1, 3, 2, 5, 6], [0, 0, 0, 1, 1])
@@ -117,7 +117,7 @@ def benchmark_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
 
 
 def webber_weight(depth: int, p: float) -> float:
-    """Return the share of Webber's weight that the first `depth` places have in endless orders (their eq. 21)."""
+    """Return the share of Webber's weight that the first `depth` places have in infinite orders (their eq. 21)."""
     places = np.arange(1, depth, dtype=np.float64)
     rest = -math.log1p(-p) - float(np.sum(p**places / places))
     return 1 - p ** (depth - 1) + (1 - p) / p * depth * rest

@@ -1,7 +1,7 @@
 """Compare a task's accuracies with the real landscape: JAHS-Bench-201's surrogate and NAS-Bench-201's cells.
 
-A laptop task is useful as far as it ranks configs as the real benchmark does. The comparison takes configs and their
-validation accuracies after the last epoch, asks an imported release of the real CIFAR-10 task about the same configs,
+A laptop task is useful if it ranks configs as the real benchmark does. The comparison takes configs and their
+validation accuracies after the last epoch, queries an imported release of the real CIFAR-10 task for the same configs,
 and reports rank correlations at several of its 200 epochs, marginal means of every key, and the effect of Resolution.
 """
 
@@ -32,7 +32,7 @@ from workshop.ranks import kendall_tau, kendall_tau_within, spearman
 from workshop.resampling import bootstrap_agreement
 
 EPOCHS: Final = (200, 20, 3)
-"""Epochs of the real task that are compared with; the first is the one that counts."""
+"""Epochs of the real task that are compared with; conclusions use the first."""
 
 N_CELLS: Final = 15_625
 """Cells of NAS-Bench-201."""
@@ -59,11 +59,11 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
         Facts for JSON: `n_configs`, of them `n_full_size`; `epochs` (correlations by real epoch), `marginals` (mean
         accuracy of each value, ours and the real one's), `shares` (of the variance of ranks that each key explains
         alone, and that the learning rate and weight decay explain together beyond that), `resolution` (mean accuracy
-        at 1 less that at 0.25, ours and the real one's, and their ratio). What is not defined, for want of configs, is
-        null.
+        at 1 less that at 0.25, ours and the real one's, and their ratio). Values that too few
+        configs leave undefined are null.
 
     Raises:
-        InvalidArgument: fewer than 3 configs, or the release has not as many epochs.
+        InvalidArgument: fewer than 3 configs, or the release has too few epochs.
     """
     if len(accuracies) < _FEWEST:
         raise InvalidArgument(f"{len(accuracies)} configs were given; at least {_FEWEST} are needed to compare")
@@ -89,7 +89,7 @@ def real_accuracies(columns: Columns, landscape: Benchmark) -> dict[int, _Floats
     """Return the real validation accuracies of configs at each of `EPOCHS`, clipped to 0 and 100.
 
     Raises:
-        InvalidArgument: the release has not as many epochs.
+        InvalidArgument: the release has too few epochs.
     """
     if landscape.max_epoch < EPOCHS[0]:
         raise InvalidArgument(
@@ -112,7 +112,7 @@ def read_check(runs: Path, *, protocol: str) -> dict[str, Any] | None:  # Any: J
 
     Raises:
         CorruptFile, UnknownFormat: the file is damaged, or was written by another version.
-        ProtocolMismatch: it is about runs of another protocol.
+        ProtocolMismatch: it compares runs of another protocol.
     """
     path = check_path(runs)
     if not path.exists():
@@ -120,7 +120,7 @@ def read_check(runs: Path, *, protocol: str) -> dict[str, Any] | None:  # Any: J
     found = read_sealed(path)
     if found.get("protocol") != protocol:
         raise ProtocolMismatch(
-            f"{path} is about protocol {found.get('protocol')}, the runs have {protocol}; save it anew"
+            f"{path} was saved for protocol {found.get('protocol')}, but the runs have {protocol}; save it again"
         )
     return found
 
@@ -139,7 +139,7 @@ def compare_cells(
     Args:
         ops: (n_cells, 6) codes of the operations.
         accuracies: (n_cells,) validation accuracies in percent.
-        published: as `read_cell_accuracies` returns.
+        published: published accuracies, as `read_cell_accuracies` returns them.
     """
     facts: dict[str, Any] = {"n_cells": len(accuracies)}  # Any: JSON
     for epoch, by_index in published.items():
@@ -157,7 +157,7 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
 
     Raises:
         MissingData: there is no such file.
-        CorruptFile: it lacks a column, or a value is no number.
+        CorruptFile: it lacks a column, or a value is not a number.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -216,7 +216,7 @@ def key_members(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.intp], li
 
 
 def rank_shares(columns: Columns, accuracies: _Floats) -> dict[str, float]:
-    """Return which share of the variance of ranks each key explains alone, and one interaction; NaN: not defined."""
+    """Return the share of the variance of ranks that each key explains alone, and one interaction; NaN: undefined."""
     places = stats.rankdata(accuracies)
     members = {key: key_members(values, _N_FINE_BINS)[0] for key, values in columns.items() if key != "Optimizer"}
     found = {key: _explained(group, places) for key, group in members.items()}

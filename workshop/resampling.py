@@ -18,7 +18,7 @@ def bootstrap_interval(
     """Return the lower and the upper end of the interval of a score over resampled rows.
 
     Args:
-        score: of the rows at these positions; NaN where it is not defined.
+        score: returns the score of the rows at some positions; NaN if it is undefined.
         level: share of the resampled scores inside the interval; those that are NaN are left out.
         n_resamples: number of draws of `n` rows with replacement.
     """

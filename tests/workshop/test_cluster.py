@@ -72,7 +72,7 @@ def test_a_scheduler_that_does_not_come_back_ends_with_what_to_do(
         done = run_jobs(functools.partial(record, tmp_path), range(N_JOBS), where=where)
         next(done)
         cluster.kill(scheduler)
-        with pytest.raises(JahsError, match="did not come back; what is done is kept: start a scheduler, its workers"):
+        with pytest.raises(JahsError, match="did not come back; finished jobs are kept: start a scheduler"):
             list(done)
 
 

@@ -118,7 +118,7 @@ def test_a_loss_that_shows_when_a_job_is_submitted_costs_no_job(monkeypatch: pyt
 
 def test_what_kills_every_worker_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workshop.jobs._MOST_LOST", 1)
-    with pytest.raises(JahsError, match=r"2 workers were lost \(.*\); what is done is kept"):
+    with pytest.raises(JahsError, match=r"2 workers were lost \(.*\); finished jobs are kept"):
         list(run_jobs(die, range(2), where=Where(workers=2)))
 
 

@@ -21,7 +21,7 @@ class Text:
 
 
 def answer(text: str) -> Text:
-    """Return the sentence that a hurried reader wants."""
+    """Return the main finding, which a page highlights."""
     return Text(text, is_answer=True)
 
 
@@ -31,19 +31,19 @@ class Figure:
 
     name: str
     caption: str  # what is shown and how to read it
-    alt: str  # what can be seen, for those who cannot
+    alt: str  # description of the drawing for readers who cannot see it
     drawing: Drawing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of text. The first `n_labels` columns are labels, the others numbers, which are set to the right.
+    """Rows of text. The first `n_labels` columns are labels; the others are numbers, aligned right.
 
     Attributes:
         caption: meaning and unit of the numbers; empty where the text before says it.
         rows: cells, as many as columns.
         n_labels: number of columns of labels.
-        is_folded: shown only when it is asked for, on the page.
+        is_folded: hidden on the page until the reader unfolds it.
     """
 
     caption: str
@@ -70,7 +70,7 @@ class Document:
 
     Attributes:
         caveats: a paragraph each, shown before everything else.
-        facts: for getting the same numbers again, as (what, value).
+        facts: facts that reproduce the numbers, as (what, value).
     """
 
     title: str
@@ -86,7 +86,7 @@ class Document:
 
 
 def sections_of(parts: Iterable[str | Block]) -> tuple[Section, ...]:
-    """Return the sections of titles, each with the blocks behind it; sections without a block are left out."""
+    """Return a section for each title, with the blocks that follow it; sections without a block are left out."""
     found: list[tuple[str, list[Block]]] = []
     for part in parts:
         if isinstance(part, str):

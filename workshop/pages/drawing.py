@@ -1,4 +1,4 @@
-"""Figures, all in one style: labelled axes, a legend below, nothing that needs colour alone to be read."""
+"""Figures, all in one style: labelled axes, a legend below, nothing that is distinguished by colour alone."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Curve:
     """A line with a band.
 
     Attributes:
-        title: in the legend.
-        x, y: of the line; NaN where there is none.
-        low, high: of the band, or None.
-        number: of the colour and dash.
+        title: label in the legend.
+        x, y: points of the line; NaN interrupts it.
+        low, high: limits of the band, or None.
+        number: number of the colour and dash.
         is_step: values hold until the next one.
         has_markers: draw every point.
     """
@@ -114,8 +114,8 @@ def draw_estimates(
     """Draw estimates with their intervals below one another, and a dashed vertical line at `at`.
 
     Args:
-        found: by title.
-        numbers: of their colours; None: one colour.
+        found: estimates by title.
+        numbers: numbers of their colours; None: one colour.
     """
     drawing, axes = new_drawing(0.9 + 0.34 * len(found))
     for place, each in enumerate(found.values()):

@@ -36,7 +36,7 @@ def _block(block: Block, folder: str, *, has_png: bool) -> str:
 
 
 def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], *, n_labels: int | None = None) -> str:
-    """Return a table; all columns but the first `n_labels` are set to the right, none if it is None."""
+    """Return a table; all columns but the first `n_labels` are aligned right, or none if it is None."""
     rule = ["---" if n_labels is None or i < n_labels else "---:" for i in range(len(columns))]
     lines = [columns, rule, *rows]
     return "\n".join("| " + " | ".join(_cell(text) for text in line) + " |" for line in lines)
