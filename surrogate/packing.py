@@ -93,7 +93,7 @@ def refits_of(
     """Return the refits of a release, their forests, and facts about them for its quality.json.
 
     Args:
-        parts: the rows of each metric by part of the split; those of accuracies are used.
+        parts: the rows of each metric by part of the split; only accuracies are used.
         fitted: the models of the training part.
         models: the models that ship.
         noise: `NoiseModel.to_dict()`; None: the scales of the refits are not calibrated.
@@ -130,7 +130,7 @@ def lightgbm_of(
     The scored models are fitted to the training part; the ones that ship, to training and validation part.
 
     Args:
-        parts: the rows of each metric by part of the split; those of accuracies are used.
+        parts: the rows of each metric by part of the split; only accuracies are used.
         fitted, refitted: the release's own models of the same rows, for their features and transforms.
     """
     boosters, quality = {}, {}

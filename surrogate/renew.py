@@ -3,9 +3,9 @@
 python -m surrogate.renew RUNS --split SPLIT --recorded DIR --searches DIR --out RELEASE --card DIR
 
 SPLIT is made, or extended so that every old config stays in its part, or kept if there is no new config. Settings are
-searched anew for the new rows, in a folder below --searches that belongs to them: stop it and give the same command
-again, and the search goes on. What the search found goes to --recorded (params.json, history.json), which
-`--evaluations 0` takes as it is. `make release` gives the folders of this repository.
+searched again for the new rows, in a folder below --searches that belongs to these rows, so the same command continues
+an interrupted search. The result of the search is written to --recorded (params.json, history.json), which
+`--evaluations 0` uses unchanged. `make release` passes the folders of this repository.
 """
 
 from __future__ import annotations

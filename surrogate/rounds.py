@@ -131,7 +131,7 @@ def rounds_page(
     came: Sequence[Came],
     figures: Sequence[dict[str, Any]],  # Any: JSON
 ) -> Document:
-    """Return the page of the rounds; a round's last figures are those of the release that came after it."""
+    """Return the page of the rounds; the figures after a round are measured on the release that followed it."""
     by_round = {number: [one for one in came if one.round == number] for number in sorted({one.round for one in came})}
     sections = [
         Section(title=f"Round {number}", blocks=(_table(of_round), *_missing(of_round)))

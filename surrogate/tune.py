@@ -119,7 +119,7 @@ def tune_all(
 
 
 def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task: Task, *, evaluations: int) -> Facts:
-    """Search one metric's settings, and return its part of the history; `facts` are those of `what_is_searched`."""
+    """Search one metric's settings, and return its part of the history; `facts` come from `what_is_searched`."""
     metric = facts["metric"]
     default = ForestSettings(n_trees=facts["n_trees"], n_distilled=facts["n_distilled"])
 

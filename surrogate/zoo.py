@@ -6,7 +6,7 @@ Each family is tuned with NePS's random search by Kendall's tau on the validatio
 setting is fitted to the training part and predicts the validation and test parts; the test part influences no choice.
 The three families with the highest tau also predict the test part with ensembles over ten folds of training and
 validation part. `experiments.zoo` makes its page from the result file, which holds every prediction. It is written
-after each family: start the command again to go on. Configs that were recorded after the split was made are left out.
+after each family: start the command again to continue. Configs recorded after the split was made are left out.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def read_zoo(path: Path) -> Facts:
 
 
 def _found_before(out: Path, facts: Mapping[str, object], parts: Mapping[str, Rows]) -> Facts:
-    """Return the content of `out` if it is of the same data; otherwise that of a new file."""
+    """Return the content of `out` if it has results for the same data; otherwise the content of a new file."""
     if out.exists():
         found = read_zoo(out)
         if all(found.get(key) == value for key, value in facts.items()):
@@ -221,7 +221,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 2 for a user's mistake."""
     parser = runs_parser("zoo", __doc__, example="runs/ --split split.json --searches build/zoo --out zoo.json")
     parser.add_argument("--searches", type=Path, required=True, help="a folder for searches to work in")
-    parser.add_argument("--out", type=Path, required=True, help="the result file; what it has of these data is kept")
+    parser.add_argument("--out", type=Path, required=True, help="the result file; its results for these data are kept")
     parser.add_argument("--families", nargs="+", default=list(FAMILIES), help="default: all")
     parser.add_argument("--evaluations", type=int, default=20, help="per family (%(default)s)")
     given = vars(parser.parse_args(argv))

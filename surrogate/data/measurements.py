@@ -159,7 +159,7 @@ def read_with_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
 
 
 def read_of_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
-    """Read the measurements of the configs of a split; what was recorded since is left out.
+    """Read the measurements of the configs of a split; configs recorded since then are left out.
 
     Raises:
         ProtocolMismatch: the split belongs to other runs.

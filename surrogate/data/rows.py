@@ -141,7 +141,7 @@ def by_part(rows: Rows, split: Split) -> dict[str, Rows]:
 
 
 def development_rows(metric: str, measured: Measurements, split: Split) -> Rows:
-    """Return the rows of a metric outside of the test part: those of train, then those of valid."""
+    """Return the rows of a metric outside the test part: first train, then valid."""
     parts = by_part(assemble(metric, measured), split)
     return join_rows([parts["train"], parts["valid"]])
 

@@ -142,7 +142,7 @@ def search_facts(
         chosen = ForestSettings.from_dict(summary["chosen"]["settings"])
     except (KeyError, TypeError, AttributeError, InvalidArgument) as err:
         raise CorruptFile(f"history.json lacks what a search records: {err!r}; tune again") from err
-    if chosen != replace(settings, n_distilled=chosen.n_distilled):  # which a search does not choose
+    if chosen != replace(settings, n_distilled=chosen.n_distilled):  # a search does not choose n_distilled
         raise CorruptFile(
             f"{metric}: params.json differs from the settings chosen in history.json; tune again, or remove "
             "history.json"

@@ -1,7 +1,7 @@
 """Quality of the models where optimisers search (full size, best configs), and of fits without one source.
 
 Errors are in units of the standard deviation between seeds there. Intervals are 90 % bootstrap intervals that resample
-configs; the ceiling and the unit stay as they are. A figure without enough data has no value, and says what is missing.
+configs; the ceiling and the unit are not resampled. A figure without enough data has no value; it says what is missing.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted:
     Args:
         rows: measurements at full size and the last epoch; the first seed of a config counts.
         predicted: the prediction for each row.
-        repeats: repeated measurements. The standard deviation is that of the configs predicted as good as the tenth.
+        repeats: repeated measurements; the standard deviation is over configs predicted as good as the best tenth.
         repeats_predicted: the prediction for each of these.
     """
     names = ("mae", "bias")

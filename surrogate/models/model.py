@@ -43,9 +43,9 @@ class Surrogate:
     """A fitted model.
 
     Attributes:
-        metric, task: what is predicted, and for which task.
+        metric, task: the predicted metric, and its task.
         target: "value", or "per_epoch" where the forest's answer is multiplied by the epoch.
-        transform: from the forest's answers to the target.
+        transform: maps the forest's answers to the target.
         counts: numbers of rows and configs that it was fitted to.
         booster: the forest, XGBoost's `Booster`.
     """

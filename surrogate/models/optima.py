@@ -91,7 +91,7 @@ def search_with(
     n: int,
     at_once: int = 1,
 ) -> tuple[list[Config], list[float]]:
-    """Return the configs that an optimiser asks for in `n` evaluations, in order, and their answers.
+    """Return the configs that an optimiser proposes in `n` evaluations, in order, and the model's answers.
 
     Args:
         at_once: proposals that are answered together.
