@@ -6,9 +6,9 @@ Over 300 lines: it is one study, from the recorded curves to the text of its pag
 
 Reads folders of runs with `split.json` and `search/params.json` beside them. The surrogate is fitted to the training
 part of a split, with the settings of the last search. The validation part calibrates: each predictor's standard
-deviation, and how far an observed residual moves the surrogate's prediction. The test part is scored, and chooses
-nothing. A config counts once, with its first seed, if that training has every epoch. Configs that were recorded after
-the split was made take no part. The same inputs give the same bytes.
+deviation, and how far an observed residual moves the surrogate's prediction. The test part is only scored. A config
+counts once, with its first seed, if that training has every epoch. Configs that were recorded after the split was made
+are left out. The same inputs give the same bytes.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ _COMMAND: Final = "experiments.freeze_thaw"
 _RUNS: Final = (Path("data/cifar10_mini/runs"), Path("data/fashion_mnist_mini/runs"))
 _METRIC: Final = "valid_acc"
 _FEWEST: Final = 10
-_FEWEST_EPOCHS: Final = 3  # parameters of the power law
+_FEWEST_EPOCHS: Final = 3  # the power law has three parameters
 _EXPONENTS: Final = np.geomspace(0.05, 4.0, 40)
 _SHARES: Final = (1 / 6, 1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4)
 
 _ABOUT: Final = (
-    "Each predictor sees the validation accuracy of the first epochs of one training and predicts that of the last "
-    "epoch. **Last value** is the last observed accuracy; **plus mean gain** adds what the training part gains on "
-    "average from there. **Power law** is a + b t^-c, fitted to the observed epochs of this curve alone; it does not "
-    "know that the learning rate is annealed until the last epoch, so that accuracies rise late. **Surrogate** "
-    "is fitted to the training part and sees no epoch of the curve. **Corrected**, it adds its residual at the last "
-    "observed epoch, times a factor that the validation part chooses. A prediction is a Gaussian. Its standard "
-    "deviation, one for each predictor and number of epochs, is that of the errors on the validation part. Scores are "
-    "over the test part, with 95 % bootstrap intervals over configs."
+    "Each predictor sees the validation accuracy of the first epochs of one training and predicts the accuracy of the "
+    "last epoch. **Last value** is the last observed accuracy; **plus mean gain** adds the mean gain of the training "
+    "part from there to the last epoch. **Power law** is a + b t^-c, fitted to the observed epochs of this curve "
+    "alone; it does not model the annealing of the learning rate, which makes accuracies rise late. **Surrogate** is "
+    "fitted to the training part and sees no epoch of the curve. **Corrected** adds the surrogate's residual at the "
+    "last observed epoch, times a factor chosen on the validation part. A prediction is a Gaussian; for each predictor "
+    "and number of epochs, the standard deviation is estimated from validation errors. Scores are computed on the test "
+    "part, with 95 % bootstrap intervals over configs."
 )
 
 
@@ -94,8 +94,8 @@ class Scored:
     """One predictor after some epochs.
 
     Attributes:
-        sd: of its errors on the validation part, in points: the Gaussian's.
-        scores: by measure.
+        sd: standard deviation of the Gaussian, estimated from the errors on the validation part, in points.
+        scores: scores by measure.
     """
 
     sd: float
@@ -103,7 +103,7 @@ class Scored:
 
 
 ByStage = Mapping[int, Mapping[str, Scored]]
-"""By the number of observed epochs, then by predictor."""
+"""Scores by the number of observed epochs, then by predictor."""
 
 
 def stages(n_epochs: int) -> list[int]:
@@ -115,14 +115,14 @@ def read_curves(runs: Path) -> Curves:
     """Read a folder of runs with `split.json` and `search/params.json` beside it, and fit the surrogate.
 
     Raises:
-        InvalidArgument: a part has too few whole curves.
-        ProtocolMismatch: the split is of other runs.
+        InvalidArgument: a part has too few complete curves.
+        ProtocolMismatch: the split belongs to other runs.
     """
     folder = runs.resolve().parent
     split, final = read_split(folder / "split.json"), final_beside(folder / "split.json")
     measured = read_measurements(runs, final=final)
     if split.protocol != measured.protocol:
-        raise ProtocolMismatch(f"{folder / 'split.json'} is of protocol {split.protocol}, not {measured.protocol}")
+        raise ProtocolMismatch(f"{folder / 'split.json'} has protocol {split.protocol}, not {measured.protocol}")
     rows = assemble(_METRIC, measured)
     is_inside = split.parts_of(rows.config_id) >= 0
     parts = by_part(rows.take(is_inside), split)
@@ -134,7 +134,7 @@ def read_curves(runs: Path) -> Curves:
         observed[part] = whole.y.reshape(-1, measured.task.max_epoch)
         predicted[part] = np.asarray(model.predict(whole.X), dtype=np.float64).reshape(observed[part].shape)
         if len(observed[part]) < _FEWEST:
-            raise InvalidArgument(f"{runs}: {len(observed[part])} whole curves in {part}, {_FEWEST} are needed")
+            raise InvalidArgument(f"{runs}: {len(observed[part])} complete curves in {part}, {_FEWEST} are needed")
     n_outside = rows.take(~is_inside).n_configs
     return Curves(task=measured.task, observed=observed, surrogate=predicted, n_outside=n_outside)
 
@@ -165,7 +165,7 @@ def power_law(curves: Floats, last: int) -> Floats:
 
 
 def predictions(curves: Curves, part: str, n_observed: int) -> dict[str, Floats]:
-    """Return what each predictor says about the last epoch after the first `n_observed`; no power law for too few."""
+    """Return each predictor's prediction of the last epoch from the first `n_observed`; no power law for too few."""
     observed, model = curves.observed[part], curves.surrogate[part]
     last_value = observed[:, n_observed - 1]
     train = curves.observed["train"]
@@ -182,7 +182,7 @@ def predictions(curves: Curves, part: str, n_observed: int) -> dict[str, Floats]
 
 
 def _carried(curves: Curves, n_observed: int) -> float:
-    """Return which share of the surrogate's residual at an epoch remains at the last one, on the validation part."""
+    """Return the share of the surrogate's residual at an epoch that remains at the last one, on the validation part."""
     residuals = curves.observed["valid"] - curves.surrogate["valid"]
     before, after = residuals[:, n_observed - 1], residuals[:, -1]
     return float(before @ after / (before @ before))
@@ -228,7 +228,7 @@ def _finding(task: Task, found: ByStage) -> str:
     third = min(found, key=lambda n: abs(n - task.max_epoch / 3))
     last, model, both = (found[third][name].scores for name in ("last value", "surrogate", "surrogate, corrected"))
     equal = [n for n, of in found.items() if of["last value"].scores["tau"].value >= model["tau"].value]
-    until = f"the last value is as good from epoch {equal[0]} on" if equal else "the last value is at no stage as good"
+    until = f"the last value is as good from epoch {equal[0]} on" if equal else "the last value is never as good"
     return (
         f"On {task.title}, after {third} of {task.max_epoch} epochs, the last value orders held-out configs with "
         f"Kendall's τ {interval_text(last['tau'])}, and the surrogate without any epoch with "
@@ -251,7 +251,7 @@ def _blocks(scored: Sequence[tuple[Curves, ByStage]]) -> Iterator[str | Block]:
     for curves, found in scored:
         yield curves.task.title
         n = {part: len(values) for part, values in curves.observed.items()}
-        outside = f" {curves.n_outside} configs that are not in the split yet take no part." if curves.n_outside else ""
+        outside = f" {curves.n_outside} configs that are not in the split yet are left out." if curves.n_outside else ""
         yield Text(
             f"Scores are computed on {n['test']} test configs, and predictors are calibrated on {n['valid']} "
             f"validation configs. The surrogate is fitted to {n['train']} training configs with complete learning "
@@ -299,7 +299,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     about = "Write the page of freeze-thaw: how well the first epochs of recorded trainings predict their last one."
     parser = page_parser(_COMMAND, about)
     parser.add_argument("--runs", type=Path, nargs="+", default=_RUNS, help="folders of runs")
-    parser.add_argument("--resamples", type=int, default=1000, help="of the bootstrap (default: %(default)s)")
+    parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default: %(default)s)")
     given = parser.parse_args(argv)
 
     def make() -> Document:

@@ -1,7 +1,7 @@
 """Imported releases as studies query them: accuracies between 0 and 100 %, and a runtime where none was published.
 
 The authors' pre-release model of CIFAR-10 has no runtimes, and its predictions may exceed 100 %. Without runtimes, a
-config takes those of `cifar10_mini`: at epoch e of 200, the share e/200 of its runtime at the last epoch there.
+config takes the runtimes of `cifar10_mini`: at epoch e of 200, the share e/200 of its runtime at the last epoch there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jahs.spaces.seeds import Seeds
 from jahs.tasks.metrics import ACCURACIES, METRICS, read_metrics
 
 CLOCK: Final = "cifar10_mini"
-"""The task whose embedded release has the runtimes of imported ones that lack them."""
+"""The task whose embedded release supplies runtimes to imported releases without any."""
 
 _RUNTIME: Final = "runtime"
 
@@ -34,17 +34,17 @@ def open_for_study(task: str, release: Path | None, *, refit: int | None = None)
 
 
 def source_of(bench: Benchmark) -> str:
-    """Return the source of a benchmark's release, and that of its runtimes if it is another one."""
+    """Return the source of a benchmark's release, and the release of its runtimes if that is another one."""
     clock = getattr(bench, "clock", None)
     of_clock = "" if clock is None else f", runtimes of {clock.task.name} {release_of(clock).facts.get('version')}"
     return f"{release_of(bench).facts.get('source')}{of_clock}"
 
 
 class ImportedBenchmark(Benchmark):
-    """The benchmark of an imported release. What this module says holds for `query_many`, all that simulations use.
+    """The benchmark of an imported release. Only `query_many`, which simulations use, is changed as described above.
 
     Attributes:
-        clock: the benchmark that has the runtimes; None: this one.
+        clock: the benchmark that supplies the runtimes; None: this one.
     """
 
     def __init__(self, task: str, release: Path | None) -> None:

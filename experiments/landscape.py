@@ -115,7 +115,7 @@ def _deciding(landscape: Landscape) -> Iterator[str | Block]:
         "of keys and their interactions (Sobol indices, with 95 % intervals). Three quantities are decomposed: the "
         "rank of a config; its value"
         + (", whose variance is dominated by failed configs" if landscape.metric.name in ACCURACIES else "")
-        + "; and its improvement over the median (0 in the worse half), for what matters among good configs."
+        + "; and its improvement over the median (0 in the worse half), which shows what matters among good configs."
     )
     yield _shares_table("Shares of the variance among the largest and the smallest networks", (largest, smallest))
     yield _shares_table("Shares of the variance in the whole space", (whole,))

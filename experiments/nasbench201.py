@@ -3,9 +3,9 @@
     python -m experiments.nasbench201 --accuracies accuracies.csv --data-dir DIR
 
 The networks are those of NAS-Bench-201: N=5 cells of W=16 channels per stage, ReLU, CIFAR-10 at 32 pixels. The cells
-are a sample stratified by published accuracy, one of each stratum, and the best 1 % of all cells, or as many of them as
-a fifth of the sample. Every scored cell is kept, so the command resumes after any interruption; what has been scored
-so far is compared each time, and the comparison is saved for the page (`experiments.proxies`).
+are a sample stratified by published accuracy, one per stratum, and the best 1 % of all cells, at most a fifth of the
+sample. Every scored cell is kept, so the command resumes after any interruption. Each time, the cells scored so far
+are compared, and the comparison is saved for the page (`experiments.proxies`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from workshop.real_landscape import N_CELLS, cell_configs, read_cell_accuracies
 
 _EPOCH: Final = 200
 _TOP: Final = 0.01
-_MOST_TOP: Final = 5  # at most one cell of so many is among the added ones
+_MOST_TOP: Final = 5  # at most one cell in five is an added one
 _SUMMARY: Final = "agreement.json"
 
 
 def choose_cells(accuracies: Mapping[int, float], n: int) -> tuple[list[int], list[int]]:
-    """Return a sample of cells, one of each stratum of accuracy, and the best cells that it lacks, n in all at most.
+    """Return a sample of cells, one per stratum of accuracy, and the best cells outside it; at most n in all.
 
     Raises:
         InvalidArgument: n is not in 5..15625, or accuracies of cells are missing.
@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--cells", type=int, default=1000, help="cells in all (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each cell (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
-    parser.add_argument("--minutes", type=float, help="begin no cell after so many (default: no limit)")
+    parser.add_argument("--minutes", type=float, help="begin no cell after so many minutes (default: no limit)")
     given = vars(parser.parse_args(argv))
     stopped = "every scored cell is kept, start again"
     return run_command("experiments.nasbench201", lambda: score_cells(**given), stopped=stopped)

@@ -39,7 +39,7 @@ class _Tables:
 
     def __init__(self, *, has_several: bool) -> None:
         self._has_several = has_several
-        self._rows: dict[tuple[object, ...], int] = {}  # of configs
+        self._rows: dict[tuple[object, ...], int] = {}  # row of each config
         self._before = 0
         self._logs: list[tuple[object, ...]] = []
         self._steps = array("i")
@@ -100,12 +100,12 @@ def pack(path: Path, out: Path) -> Path:
     """Write the pack of a study to `out/<season>/<study>`, completely or not at all, and return its folder.
 
     Args:
-        path: folder of a study, finished or not; the pack has the repetitions that are there.
+        path: folder of a study, finished or not; the pack has its finished repetitions.
 
     Raises:
-        MissingData: the folder is no study, or has no finished repetition.
+        MissingData: the folder is not a study, or has no finished repetition.
         CorruptFile: a log is damaged, was cut short or belongs to another study.
-        ProtocolMismatch: the season has a study of another release.
+        ProtocolMismatch: the season has a study that used another release.
         InvalidArgument: `out` cannot be written.
     """
     require_pyarrow()

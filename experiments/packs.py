@@ -2,14 +2,14 @@
 
     DIR/manifest.json      declaration, releases and season of the study, sha256 of the tables; sealed by a checksum
     DIR/logs.parquet       one row for each log: repetition, counts, ending, settings, and a digest of the log itself
-    DIR/configs.parquet    every config that was asked for
+    DIR/configs.parquet    every config that was queried
     DIR/trials.parquet     every trial, log by log, in the order in which they ended: its config and fidelity
     DIR/ends.parquet       when the incumbents' trials ended (with several objectives: all trials at the highest
                            fidelity), and the validation accuracy that their optimiser saw
 
-What is not there can be asked again: the release answers every trial's metrics from its config, fidelity and seed, and
-a run of the repetition makes the log whose digest is recorded. `python -m experiments.report DIR` makes the page of the
-study from its pack, byte for byte the page of its logs.
+The rest can be computed again: the release answers every trial's metrics from its config, fidelity and seed, and a run
+of the repetition makes the log whose digest is recorded. `python -m experiments.report DIR` makes the page of the study
+from its pack, byte for byte the same as from its logs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "n_trials": "int32",
             "ended": "string",
             "clock": "float64",
-            "settings": "string",  # of the optimiser, as JSON
+            "settings": "string",  # settings of the optimiser, as JSON
             "digest": "string",  # first 16 digits of the sha256 of the log
         },
         "configs.parquet": {key: CONFIG_COLUMNS[key] for key in CONFIG_KEYS},
@@ -63,14 +63,14 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogContent:
-    """What a page needs of one log.
+    """The content of one log that a page needs.
 
     Attributes:
         found: ends and observed metrics of trials at the highest fidelity, without the trials; a pack has the
             validation accuracies of those that matter.
-        configs: of these trials.
+        configs: configs of these trials.
         n_trials: number of trials of the log.
-        settings: of the optimiser, as the log has them.
+        settings: settings of the optimiser, as in the log.
     """
 
     repetition: Repetition
@@ -103,7 +103,7 @@ def read_manifest(path: Path) -> dict[str, Any]:  # Any: JSON
 
 
 def check_season(path: Path, season: str, releases: Mapping[str, str]) -> None:
-    """Refuse a folder of packs in which another study is of other releases, whatever their numbers.
+    """Refuse a folder of packs in which another study used other releases, whatever their numbers.
 
     Raises:
         ProtocolMismatch: names the studies and releases.
@@ -137,7 +137,7 @@ def read_pack(path: Path) -> Iterator[LogContent]:
     """Yield every log of a pack.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat: the pack is incomplete, damaged, or of another format.
+        MissingData, CorruptFile, UnknownFormat: the pack is incomplete, damaged, or has another format.
     """
     logs, configs, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
     first = np.concatenate([[0], np.cumsum(logs["n_trials"], dtype=np.int64)])
@@ -161,6 +161,6 @@ def read_pack(path: Path) -> Iterator[LogContent]:
 
 
 def full_log(end: Floats, accuracy: Floats) -> TrialLog:
-    """Return the log of trials at the highest fidelity without the trials, from their ends and what was observed."""
+    """Return the log of trials at the highest fidelity without the trials, from their ends and observed metrics."""
     is_full = np.ones(len(end), dtype=np.bool_)
     return TrialLog(trials=(), end=end, is_full=is_full, metrics={"valid_acc": accuracy})

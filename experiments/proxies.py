@@ -1,4 +1,4 @@
-"""Write the page of the zero-cost proxies: how they order configs, where the top weighs most, what they are good for.
+"""Write the page of the zero-cost proxies: how well they order configs, above all at the top, and their uses.
 
 Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
 
@@ -47,20 +47,23 @@ _TOLERANCE: Final = 0.08
 _BEST: Final = SHARES[0]
 _FEWEST_IN_GROUP: Final = 10
 
-_ABOUT: Final = f"""A missing score ranks last; `ntk` ranks the largest condition number first, as the others do, and
-    "ntk, least first" the other way round. **Webber** is the rank-biased overlap of Webber, Moffat and Zobel (2010),
-    truncated and divided by its maximum; **benchmark** is equation 5 of the zero-cost benchmark, whose weight of depth
-    d is p^(d-1) d instead of p^(d-1). For each, p is such that the best {", ".join(f"{100 * s:g} %" for s in SHARES)}
-    have 90 % of Webber's weight (their equation 21, not the benchmark's equation 4). Brackets: 95 % bootstrap interval
-    over configs of the mean over seeds. ±: standard deviation over seeds, which draw weights and batch."""
+_ABOUT: Final = f"""A missing score ranks last; `ntk` ranks the largest condition number first, like the other
+    proxies, and "ntk, least first" the smallest. Overlaps are rank-biased (RBO). **Webber** is that of Webber, Moffat
+    and Zobel (2010), truncated and divided by its maximum; **benchmark** is the normalised RBO of the zero-cost
+    benchmark (its equation 5), whose weight of depth d is p^(d-1) d instead of p^(d-1). For both, p is chosen so that
+    the best {", ".join(f"{100 * s:g} %" for s in SHARES)} have 90 % of Webber's weight (their equation 21, not the
+    benchmark's equation 4). Brackets: 95 % bootstrap interval over configs of the mean over seeds. ±: standard
+    deviation over seeds, which draw weights and batch."""
 
-_ABOUT_USES: Final = f"""Accuracy models are forests of the same features as the release's, at the last epoch, fitted
-    and scored in five folds, twice; configs of the test part take no part. The difference is with proxies less
-    without, ± its standard error over folds. Sizes: {", ".join(f"{n:,}" for n in SIZES)} training configs."""
+_ABOUT_USES: Final = f"""Accuracy models are forests on the features of the release's models, for the last epoch,
+    fitted and scored in two rounds of five-fold cross-validation without the configs of the test part. The difference
+    is tau with proxies minus tau without, ± its standard error over folds. Sizes:
+    {", ".join(f"{n:,}" for n in SIZES)} training configs."""
 
 _ABOUT_HALVING: Final = f"""Successive halving (eta 3) over recorded trainings, 500 repetitions. Plain halving starts
-    with {N_SCORED // 3} random configs. With a zeroth rung, a proxy scores {N_SCORED} configs with one seed, and its
-    best ones start; their number shrinks until everything, the scoring included, costs no more than plain halving."""
+    with {N_SCORED // 3} random configs. With a zeroth rung, a proxy scores {N_SCORED} configs with one seed, and
+    the best of them start; their number shrinks until the total cost, scoring included, is at most that of plain
+    halving."""
 
 
 _ABOUT_NTK: Final = """`ntk` differs because of BatchNorm. On 60 cells of this sample, rho is -0.71 with BatchNorm in
@@ -78,7 +81,7 @@ class _World(NamedTuple):
 
 
 class _Orders(NamedTuple):
-    """Agreement of the proxies' order by Spearman's rho with that by an overlap, and the best proxy of each."""
+    """Agreement of the order of the proxies by Spearman's rho with the order by an overlap, and the best of each."""
 
     title: str
     form: str
@@ -133,13 +136,13 @@ def _counts(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str |
         n_seeds = len(next(iter(task.scores.values())))
         missing = sum(int(np.isnan(values).sum()) for values in task.scores.values())
         rows.append((task.task.title, f"{len(task.accuracy):,}", f"{task.n_recorded:,}", str(n_seeds), str(missing)))
-    columns = ("data set", "scored configs", "of", "seeds", "missing scores")
+    columns = ("data set", "scored configs", "recorded configs", "seeds", "missing scores")
     yield Table(caption="", columns=columns, rows=tuple(rows))
     yield Text("A data set with fewer than 20 scored configs is left out below.")
 
 
 def _orders(worlds: Sequence[_World]) -> list[_Orders]:
-    """Compare the order of the proxies by Spearman's rho with that by every overlap."""
+    """Compare the order of the proxies by Spearman's rho with their order by every overlap."""
     found = []
     for world in worlds:
         names = [name for name in world.found if name in PAPER or name == "naswot"]
@@ -170,16 +173,16 @@ def _findings(orders: Sequence[_Orders], cells: _Cells | None) -> Iterator[str]:
     said = "; ".join(f"{each.tau:.2f} on {each.title} ({_best_text(*each.best)})" for each in top)
     if said:
         yield (
-            "The paper's main claim is that Spearman's rho and rank-biased overlap order the proxies differently at "
-            "the top. Kendall's tau (1: the same order) between the two orders of 13 proxies at the top "
-            f"{100 * _BEST:g} % is {said}."
+            "The main claim of the zero-cost benchmark is that Spearman's rho and rank-biased overlap (RBO) order the "
+            "proxies differently at the top. Kendall's tau (1: the same order) between the orders of 13 proxies by rho "
+            f"and by its normalised RBO (equation 5) at the top {100 * _BEST:g} % is {said}."
         )
 
 
 def _best_text(by_rho: str, by_overlap: str) -> str:
     if by_rho == by_overlap:
         return f"best by both: {by_rho}"
-    return f"best by rho: {by_rho}; by overlap: {by_overlap}"
+    return f"best by rho: {by_rho}; by normalised RBO: {by_overlap}"
 
 
 def _orders_section(orders: Sequence[_Orders]) -> Iterator[str | Block]:
@@ -188,7 +191,7 @@ def _orders_section(orders: Sequence[_Orders]) -> Iterator[str | Block]:
         yield Text(_ABOUT)
         yield Table(
             caption="Orders of the 13 proxies",
-            columns=("data set", "overlap", "tau of the two orders", "best by Spearman", "best by overlap"),
+            columns=("data set", "overlap", "tau with the order by rho", "best by rho", "best by this overlap"),
             rows=tuple(
                 (each.title, f"{each.form}, top {100 * each.share:g} %", number_text(each.tau), *each.best)
                 for each in orders
@@ -209,7 +212,7 @@ def _paper(cells: _Cells | None) -> Iterator[str | Block]:
     yield Table(
         caption="Spearman's rho with CIFAR-10 test accuracy after 200 epochs: over "
         f"{cells['n_sample']} cells stratified by accuracy, and over the {cells['n_top']} scored cells of the true "
-        "top 1 % of all 15,625. The paper's columns are over the whole space",
+        "top 1 % of all 15,625 cells. The paper's columns are over the whole space",
         columns=("proxy", "all cells", "paper", "difference", "top 1 %", "paper, top 1 %"),
         rows=tuple(rows),
     )
@@ -217,7 +220,7 @@ def _paper(cells: _Cells | None) -> Iterator[str | Block]:
 
 
 def _agreement(world: _World) -> Iterator[str | Block]:
-    """Show every measure of every score on a data set; a random order has overlaps alone."""
+    """Show every measure of every score on a data set; for a random order, only overlaps."""
     yield f"Agreement with accuracy: {world.title}"
     order = sorted(world.found, key=lambda name: -np.nan_to_num(_value(world.found, name, "spearman"), nan=-9))
     estimates = {
@@ -239,7 +242,7 @@ def _agreement(world: _World) -> Iterator[str | Block]:
     yield _table(world, order, ranks, "Rank correlations, over all configs and within the true top")
     webber = {f"webber_{share}": f"Webber, {top}" for share, top in tops.items()}
     benchmark = {f"benchmark_{share}": f"benchmark, {top}" for share, top in tops.items()}
-    yield _table(world, order, {**webber, **benchmark}, "Rank-biased overlap, of a random order too")
+    yield _table(world, order, {**webber, **benchmark}, "Rank-biased overlap, also of a random order")
     taus = {f"kendall_top_{share}": f"tau, {top}" for share, top in tops.items()}
     yield _table(world, order, taus, "Kendall's tau within the true top", is_folded=True)
 
@@ -332,7 +335,7 @@ def _halving(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
         yield Table(
             caption=f"{task.task.title}: regret of validation accuracy at the last epoch in points, ± its standard "
             "error; costs in mean full trainings",
-            columns=("zeroth rung", "final regret", "cost of all", "of it scoring", "gain over plain, points"),
+            columns=("zeroth rung", "final regret", "total cost", "scoring cost", "gain over plain halving (points)"),
             rows=tuple(rows),
         )
 
@@ -348,8 +351,8 @@ def _seconds(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str 
     if worlds:
         names = list(next(iter(worlds.values())))
         yield Table(
-            caption="Mean CPU seconds of one proxy for one config and seed, 64 images, if nothing were shared; "
-            "passes that several proxies need are computed once",
+            caption="Mean CPU seconds of one proxy for one config and seed, 64 images, if computed alone; passes that "
+            "several proxies share are computed only once",
             columns=("proxy", *worlds),
             rows=tuple((name, *(number_text(of[name], 4) for of in worlds.values())) for name in names),
         )
@@ -384,7 +387,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--cells", type=Path, default=_CELLS_FILE, help="comparison of NAS-Bench-201 (default: %(default)s)"
     )
-    parser.add_argument("--resamples", type=int, default=200, help="of the bootstrap (default: %(default)s)")
+    parser.add_argument("--resamples", type=int, default=200, help="bootstrap resamples (default: %(default)s)")
     given = parser.parse_args(argv)
     flags = ("--runs", *map(str, given.runs), "--cells", str(given.cells))
     return run_page(_COMMAND, given, lambda: _document(given.runs, given.cells, n_resamples=given.resamples), *flags)

@@ -52,7 +52,7 @@ def run_repetition(job: RepetitionJob) -> Outcome:
     own, started = job.repetition, time.process_time()
     try:
         n_trials = _simulate(job)
-    except (JahsError, OSError) as err:  # a full disk may show only at the rename
+    except (JahsError, OSError) as err:  # a full disk may be noticed only at the rename
         return Outcome(repetition=own, line=f"{own.path} failed", fault=str(err))
     seconds = time.process_time() - started
     return Outcome(repetition=own, line=f"{own.path.removesuffix('.jsonl')} trials={n_trials} {seconds:.2f}s")
@@ -94,8 +94,8 @@ def _simulate(job: RepetitionJob) -> int:
 class FromPool:
     """Lets an optimiser propose recorded configs only, each once at every epoch.
 
-    A proposal that is recorded and was not trained to its epoch yet stays, as a promoted one does. Any other becomes
-    the nearest config that was not, and its result is told for that config.
+    A proposal stays if it is recorded and was not yet trained to its epoch, such as a promoted one. Any other proposal
+    is replaced by the nearest recorded config that was not, and the result is reported for that config.
     """
 
     def __init__(self, optimizer: Optimizer, world: World) -> None:
@@ -105,7 +105,7 @@ class FromPool:
         self._trained: dict[int, set[int]] = {}
 
     def ask(self, n: int) -> list[Proposal]:
-        """Return what the optimiser proposes, as recorded configs."""
+        """Return the optimiser's proposals, as recorded configs."""
         found = []
         for each in self._optimizer.ask(n):
             proposal = each if isinstance(each, Proposal) else Proposal(config=each)

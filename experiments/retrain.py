@@ -1,12 +1,12 @@
-"""Train the incumbents that a study ended with: what does a real training say about them?
+"""Train the final incumbents of a study, to compare predicted and real accuracies.
 
     python -m experiments.retrain out/joint --top 3 --data-dir IMAGES
     python -m experiments.retrain out/joint --top 3 --data-dir IMAGES --record data/cifar10_mini/retrained-joint.json
 
-Of each task, the best incumbents by their predicted mean are trained with two seeds that no collected run has. Runs go
-into `STUDY/retrained/<task>`, a folder of runs (source `retrained`); stopped at any moment, the same command goes on.
-What was measured is recorded in `STUDY/retrained.json`, or elsewhere with --record, and `experiments.report` adds it to
-the study's page, without any training.
+For each task, the incumbents with the best predicted means are trained with two seeds that no collected run has. Runs
+are written to `STUDY/retrained/<task>`, a folder of runs (source `retrained`); after an interruption, the same command
+continues. The measurements are recorded in `STUDY/retrained.json`, or elsewhere with --record, and `experiments.report`
+adds them to the study's page, without any training.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Incumbent:
     """A config that repetitions of a study ended with.
 
     Attributes:
-        task, arm, seed: of the first of these repetitions.
-        predicted: its mean validation error by the release that the study asked, in percent.
-        trained: validation error of each finished training, in percent, by its seed, a text as JSON has it.
+        task, arm, seed: the first of these repetitions.
+        predicted: mean validation error, in percent, predicted by the release that the study used.
+        trained: validation error of each finished training, in percent, by its seed (as text, for JSON).
     """
 
     task: str
@@ -104,16 +104,16 @@ def retrain(
     """Train the incumbents and record them; return the path of the record and how many trainings it has.
 
     Raises:
-        InvalidArgument: `top` is not positive, a task or an arm is not of the study, or the study's optimisers trained.
+        InvalidArgument: `top` is not positive, the study lacks a task or an arm, or its optimisers trained themselves.
     """
     from pipeline.collect import CollectSettings, collect  # needs torch
 
     study = read_folder(folder)
     unknown = [name for name in tasks if name not in study.tasks]
     faults = [f"top={top} must be at least 1"] if top < 1 else []
-    faults += [f"task {name!r} is not of this study; it has {', '.join(study.tasks)}" for name in unknown]
+    faults += [f"task {name!r} is not in this study; it has {', '.join(study.tasks)}" for name in unknown]
     if any(arm.world != "release" for arm in study.study.arms):
-        faults.append(f"{study.study.name} does not ask a release, so its incumbents have no prediction to compare")
+        faults.append(f"{study.study.name} does not query a release, so its incumbents have no prediction to compare")
     if faults:
         raise InvalidArgument("\n".join(faults))
     bench = {task: open_benchmark(task, release) for task in study.tasks}
@@ -159,15 +159,15 @@ def _with_measured(chosen: Sequence[Incumbent], last: Table) -> Iterator[Incumbe
 
 
 def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[Incumbent]:
-    """Read what `retrain` recorded.
+    """Read the record of `retrain`.
 
     Args:
-        study: name of the study that it must be of.
-        releases: sha256 of the releases that this study asked, by task.
+        study: name of the study that it must belong to.
+        releases: sha256 of the releases that this study used, by task.
 
     Raises:
         MissingData: there is no such file.
-        CorruptFile: it is damaged, or of another study or of other releases.
+        CorruptFile: it is damaged, or belongs to another study or other releases.
     """
     content = read_sealed(path)
     try:
@@ -187,7 +187,7 @@ def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[
         raise CorruptFile(f"{path} is not a record of retrained incumbents: {err!r}") from err
     if of != (study, dict(releases)):
         raise CorruptFile(
-            f"{path} is of the study {of[0]!r} or of other releases; python -m experiments.retrain renews it"
+            f"{path} belongs to the study {of[0]!r} or to other releases; python -m experiments.retrain renews it"
         )
     return found
 
@@ -203,7 +203,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--record", type=Path, help="file of the measurements (default: FOLDER/retrained.json)")
     parser.add_argument("--data-dir", type=Path, help="folder of the original images")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    parser.add_argument("--minutes", type=float, help="begin no training of a task after so many (default: no limit)")
+    parser.add_argument(
+        "--minutes", type=float, help="minutes after which no training of a task is begun (default: none)"
+    )
     parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
     add_device(parser)
     given = vars(parser.parse_args(argv))

@@ -136,7 +136,7 @@ def run(settings: StudySettings) -> int:
 
 
 def _tasks(settings: StudySettings, study: Study) -> tuple[str, ...]:
-    """Return the selected tasks: that of a single release, or else the study's, unless they are named."""
+    """Return the selected tasks: the named ones, else the task of a single release, else the study's tasks."""
     if not settings.task and settings.release is not None and (settings.release / MANIFEST).is_file():
         return (read_release(settings.release).task.name,)
     return settings.task or study.tasks

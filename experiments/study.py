@@ -42,7 +42,7 @@ class Arm:
     workers: int | None = None
 
     def declared(self) -> dict[str, Any]:  # Any: JSON
-        """Return the declaration; what is not declared is not there, as in folders of older versions."""
+        """Return the declaration, without fields that are not declared, as in folders of older versions."""
         return {name: value for name, value in asdict(self).items() if name != "workers" or value is not None}
 
 
@@ -74,7 +74,7 @@ class TaskFacts:
         release: sha256 of the release's manifest.
         mean_runtime_s: mean runtime of a full evaluation over random configs, the unit of time.
         budget_s: simulated seconds of one repetition.
-        n_refits: of the release.
+        n_refits: number of refits of the release.
     """
 
     release: str

@@ -2,8 +2,8 @@
 
 Over 300 lines: the rule, the problems that it chooses and the page that shows both change together.
 
-Five optimisers run on every candidate with a few seeds; what counts is their order by mean rank. `_RULE` says which
-candidates are chosen.
+Five optimisers run on every candidate with a few seeds, and are ordered by mean rank. `_RULE` says which candidates are
+chosen.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _SEVERAL: Final = ("all-epoch", "all-resolution", "all-diagonal", "nas-diagonal"
 _RULE: Final = (
     "Candidates are views of both tasks, with one or several fidelities, one or several objectives, and two budgets. "
     "Strata are the combinations of task, one or several fidelities, one or several objectives, and budget; they take "
-    "turns. Of its stratum, the candidate is chosen whose order of optimisers is least like those already chosen: its "
-    "largest rank correlation is the smallest. Of equal ones, that with the clearest order is chosen. Orders are by "
-    "mean rank over seeds. Nothing else decides."
+    "turns. From its stratum, the candidate is chosen whose order of optimisers differs most from those already "
+    "chosen: its largest rank correlation with them is the smallest. Ties go to the candidate with the clearest order. "
+    "Orders are by mean rank over seeds. No other criterion is used."
 )
 
 
@@ -77,13 +77,13 @@ class Candidate:
 
 
 def candidates(tasks: Sequence[str]) -> list[Candidate]:
-    """Return every candidate; those that differ in their budget alone lie side by side."""
+    """Return every candidate; candidates that differ only in their budget are adjacent."""
     found = []
     for task, (view, (search, fidelities)), (cost, more) in product(tasks, _VIEWS.items(), _COSTS.items()):
         if more and view not in _SEVERAL:
             continue
         part = "reference" if search in {"nas", "hpo"} else "default"
-        choice = ViewChoice(search=search, fidelities=fidelities, fixed_part=part)  # type: ignore[arg-type]  # of _VIEWS
+        choice = ViewChoice(search=search, fidelities=fidelities, fixed_part=part)  # type: ignore[arg-type]  # _VIEWS
         for n_evaluations in BUDGETS:
             rules = Rules(view=choice, objectives=("valid_acc", *more), n_evaluations=n_evaluations)
             short = "-".join((task.removesuffix("_mini").replace("_", "-"), view, cost, str(n_evaluations)))
@@ -94,7 +94,7 @@ def candidates(tasks: Sequence[str]) -> list[Candidate]:
 def orders(every: Sequence[Candidate], *, n_seeds: int, workers: int) -> tuple[Floats, Floats]:
     """Return the results of all arms, (n_candidates, n_arms, n_seeds), and random search's, (n_candidates, n_more).
 
-    They are mean errors or missing hypervolumes (%), a guess where there is no result.
+    They are mean errors or missing hypervolumes (%), a guess if there is no result.
     """
     largest = [each for each in every if each.rules.n_evaluations == max(BUDGETS)]
     seeds = [range(_N_BASELINE if arm == "random_search" else n_seeds) for arm in ARMS]
@@ -137,7 +137,7 @@ def choose(every: Sequence[Candidate], results: Floats, *, n: int) -> list[int]:
     """Return the numbers of n candidates in the order of the rule; strata take turns, so that all have a share."""
     similar = correlations(results)
     of_arm = np.stack([mean_ranks(each) for each in results])
-    clear = of_arm.std(axis=1)  # how far apart the mean ranks are
+    clear = of_arm.std(axis=1)  # spread of the mean ranks
     strata = sorted({each.stratum for each in every}, key=str)
     chosen: list[int] = []
     while len(chosen) < min(n, len(every)):
@@ -189,7 +189,7 @@ def _blocks(
     Args:
         problems: the chosen ones, as in the suite's file.
         chosen: numbers of the chosen candidates.
-        results: of all candidates, (n_candidates, n_arms, n_seeds).
+        results: results of all candidates, (n_candidates, n_arms, n_seeds).
     """
     similar = correlations(results)
     own = similar[np.ix_(chosen, chosen)]
@@ -207,14 +207,15 @@ def _blocks(
     yield Figure(
         name=f"{name}-correlations",
         caption="Spearman's rank correlation between the optimisers' orders on each pair of problems. Discs are "
-        "positive, circles negative; larger is stronger. One order on all problems would fill every place.",
+        "positive, circles negative; larger is stronger. If all problems had the same order, all discs would be large.",
         alt=f"Matrix of rank correlations between the orders of optimisers on {len(chosen)} problems.",
         drawing=_drawing(own, [each["id"] for each in problems]),
     )
     yield Text(_RULE)
     yield Text(
-        f"Two halves of the {n_seeds} seeds agree by {np.mean(halves):.2f} on average over all candidates, so part of "
-        "these differences is chance: the order on one problem needs more seeds than the choice did."
+        f"The orders by two halves of the {n_seeds} seeds correlate by {np.mean(halves):.2f} on average over all "
+        "candidates, so part of these differences is chance: an order on one problem requires more seeds than this "
+        "choice."
     )
     yield "Problems"
     yield Table(

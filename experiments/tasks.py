@@ -1,4 +1,4 @@
-"""Compare two tasks on the configs that were trained on both: what is learned on one, does it hold on the other?
+"""Compare two tasks on the configs that were trained on both: do findings on one hold on the other?
 
 Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
 
@@ -73,7 +73,7 @@ def compare_tasks(runs: Sequence[Path], *, landscape: Path | None, release: Path
     """Write the page README.md, with its figures and paired.csv, and return its path.
 
     Raises:
-        InvalidArgument: the runs are of one task, or share too few configs; or the landscape has too few epochs.
+        InvalidArgument: both have runs of the same task, or share too few configs; or the landscape has too few epochs.
         ProtocolMismatch: a release was fitted to runs of another protocol.
     """
     if seeds < 1:
@@ -136,7 +136,7 @@ def _titles(paired: Paired) -> tuple[str, str]:
 
 
 def _finding(names: Sequence[str], whole: Agreement, of_real: Sequence[Agreement]) -> str:
-    ceiling = "" if math.isnan(whole.ceiling) else f"; the noise of single trainings allows {whole.ceiling:.2f}"
+    ceiling = "" if math.isnan(whole.ceiling) else f"; the noise ceiling is {whole.ceiling:.2f}"
     text = (
         f"{whole.n:,} configs were trained on both tasks. Their validation accuracies at the last epoch have a "
         f"Spearman correlation of {interval_text(whole.rho)}{ceiling}."
@@ -165,8 +165,8 @@ def _ranks(paired: Paired, found: Sequence[Agreement], of_real: Sequence[Agreeme
         "The noise ceiling is the correlation that two perfect copies of a task would have: the geometric mean of the "
         "correlations between two seeds on each task, over configs with three seeds "
         f"(– for fewer than {FEWEST} of them). Accuracies are those of the first seed. The ceiling of a best tenth "
-        "comes from the other seeds, because the first seed chooses. Within groups, the mean of its fidelity group is "
-        "subtracted from each accuracy."
+        "comes from the other seeds, because the first seed selects the configs. Within groups, the mean of its "
+        "fidelity group is subtracted from each accuracy."
     )
     yield _agreements_table("Between the tasks", parts)
     yield _agreements_table("Between the tasks, in each fidelity group", groups, is_folded=True)
@@ -223,7 +223,7 @@ def _effects(paired: Paired, real: Mapping[int, Floats]) -> Iterator[str | Block
     )
     yield Table(
         caption="Rank correlation of main effects: of the shares of the keys (which keys matter), and of the mean "
-        "ranks of their values, continuous keys in quarters (which values are good)",
+        "ranks of their values (which values are good), with continuous keys in quarters",
         columns=("tasks", "keys", "values"),
         rows=tuple(
             (
@@ -301,8 +301,8 @@ def _fronts(names: Sequence[str], benches: Sequence[Benchmark]) -> Block:
     if not rows:
         return Text("The releases have no front of the same metrics.")
     return Table(
-        caption="Hypervolume of one task's front, evaluated on the other, as a share of that of the other's front, and "
-        "of as many random configs",
+        caption="Hypervolume of one task's front, evaluated on the other task, as a share of the other task's front; "
+        "and the same for equally many random configs",
         columns=("from", "to", "metrics", "configs", "front (share)", "random (share)"),
         rows=rows,
         n_labels=3,
@@ -364,7 +364,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("runs", type=Path, nargs=2, metavar="RUNS", help="the folders of runs of two tasks")
     parser.add_argument("--landscape", type=Path, help="imported release of JAHS-Bench-201's cifar10")
     parser.add_argument("--release", type=Path, help="folder of releases, one per task (default: found by jahs)")
-    parser.add_argument("--seeds", type=int, default=20, help="of each optimizer (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=20, help="seeds of each optimizer (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
     given = vars(parser.parse_args(argv))
     return run_command("experiments.tasks", lambda: {"page": str(compare_tasks(**given))})

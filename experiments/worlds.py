@@ -62,8 +62,8 @@ class Worlds:
     Attributes:
         X: encoded configs, (n_configs, 14).
         answers: means by world and metric, (n_configs, n_epochs): over the recorded runs of each config, and predicted.
-        runs: the recorded runs by metric, (n_runs, n_epochs), those of one config one after another.
-        first: number of each config's first run, and at last the number of all, (n_configs + 1,).
+        runs: the recorded runs by metric, (n_runs, n_epochs), grouped by config.
+        first: number of each config's first run, and finally the number of all runs, (n_configs + 1,).
         n_folds: number of folds of the cross-validation.
     """
 
@@ -101,7 +101,7 @@ class World(Sampler):
         self._rows = {identity: row for row, identity in enumerate(self._ids.tolist())}
 
     def _sample(self, n: int, seed: int | None) -> list[Config]:
-        """Return recorded configs, different ones as far as there are so many."""
+        """Return random recorded configs, without repetition if there are enough."""
         rng, n_all = np.random.default_rng(seed), len(self.configs)
         order = np.concatenate([rng.permutation(n_all) for _ in range(-(-n // n_all))])[:n]
         return [self.configs[row].copy() for row in order.tolist()]
@@ -116,7 +116,7 @@ class World(Sampler):
         A different choice counts 1, a step of N, W or Resolution 1/2, and the range of a float 1 on its log scale.
 
         Args:
-            without: ids of configs that are not meant; if these are all, none is left out.
+            without: ids of configs to leave out; if these are all configs, none is left out.
         """
         asked = _places(encode([config], 1)[:, :-1])
         apart = np.where(_IS_CHOICE, asked != self._places, np.abs(asked - self._places)).sum(axis=1)
@@ -133,13 +133,13 @@ class World(Sampler):
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
     ) -> dict[str, Floats]:
-        """Return metrics of one training of each config, (n,) each, at an epoch for each, as simulations ask for them.
+        """Return metrics of one training of each config, (n,) each, at an epoch for each, as simulations request them.
 
         A seed chooses among the recorded runs of a config, most of which have one, or among as many draws of the noise.
 
         Raises:
             InvalidArgument: there is no seed. One recorded training is not a mean, so no world answers with means.
-            NotRecorded: a config is not a recorded one.
+            NotRecorded: a config is not recorded.
         """
         if seed is None:
             raise InvalidArgument("seed=None asks for means, but most configs were trained once; give a seed")
@@ -168,8 +168,8 @@ def build_worlds(
     """Return measured values and cross-validated predictions of every recorded config.
 
     Args:
-        noise: the model of the training noise, of the same release.
-        n_folds: number of folds; models fitted on the others predict each.
+        noise: the model of the training noise, from the same release.
+        n_folds: number of folds; each is predicted by models fitted to the others.
 
     Raises:
         MissingData: too few configs have a finished run with a runtime.

@@ -1,4 +1,4 @@
-"""Whether the order of a study's arms, and each difference between two of them, carries over to another landscape."""
+"""Whether the order of a study's arms, and the differences between them, carry over to another landscape."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Finding:
     """A difference between two arms that is significant on at least one of the landscapes.
 
     Attributes:
-        one, other: numbers of the arms; `one` is better here, or there if the difference is significant there alone.
-        here, there: mean of one minus other.
+        one, other: numbers of the arms; `one` is better here, or there if the difference is significant only there.
+        here, there: mean difference (one minus other) on each landscape.
     """
 
     one: int
@@ -45,7 +45,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """How far two landscapes agree about the same arms.
+    """Agreement of two landscapes about the same arms.
 
     Attributes:
         tau: Kendall's tau between the orders by mean final value, with a bootstrap interval over the seeds of both.
@@ -63,7 +63,7 @@ class Carried:
 
 
 def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: Sequence[Pair]) -> Carried:
-    """Compare the final values of the same arms on two landscapes, (n_arms, n_seeds) each, less is better.
+    """Compare the final values of the same arms on two landscapes, (n_arms, n_seeds) each; lower is better.
 
     Args:
         here, there: final values; the seeds are independent.

@@ -94,8 +94,8 @@ class Landscape:
     Attributes:
         variances: decompositions of the whole space, of the largest and of the smallest networks.
         walks: largest networks, by group of keys that change: correlation of ranks 1, 2, ... moves apart.
-        mutants: the same, share of mutants of the best configs that stay among the best 1 % after 1, 2, ... changed
-            keys. Groups without an effect are in neither.
+        mutants: largest networks, by group: share of mutants of the best configs that stay among the best 1 % after 1,
+            2, ... changed keys. Groups without an effect are in neither.
         top: worst and best value among the best 1 %.
         share_of_top: share of random configs at least as good as the worst of these: 1 %, or more with ties.
     """
@@ -148,12 +148,12 @@ def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> La
     )
 
 
-def with_errors_of_fit(found: Any, refitted: Sequence[Any]) -> Any:  # Any: a landscape, or what it consists of
+def with_errors_of_fit(found: Any, refitted: Sequence[Any]) -> Any:  # Any: a landscape, or parts of it
     """Widen every interval by the standard error over the configs that the surrogate was fitted to.
 
     Args:
         found: a landscape of a surrogate fitted to all configs; or its intervals, also in sequences or mappings.
-        refitted: the same of refits to resampled configs, whose standard deviation is that error.
+        refitted: the same for refits to resampled configs; their standard deviation is that error.
     """
     if isinstance(found, Landscape | Variance):
         parts = {of.name: [getattr(each, of.name) for each in (found, *refitted)] for of in fields(found)}

@@ -1,4 +1,4 @@
-"""How far an optimiser's runs on a surrogate agree with its runs on real trainings."""
+"""Agreement of an optimiser's runs on a surrogate with its runs on real trainings."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def order_agreement(trained: Floats, surrogate: Floats) -> Interval:
     """Return Kendall's tau between the orders of arms by mean error, with a bootstrap interval over seeds.
 
     Args:
-        trained: (n_arms, n_seeds).
-        surrogate: (n_arms, n_seeds, n_runs), with the same seeds.
+        trained: errors on trainings, (n_arms, n_seeds).
+        surrogate: errors on the surrogate, (n_arms, n_seeds, n_runs), with the same seeds.
     """
     return rank_agreement(trained, surrogate.mean(axis=2), has_same_seeds=True)
 
 
 def attainable(surrogate: Floats) -> Interval:
-    """Return the tau that chance alone allows: of one run per seed with the means of all runs.
+    """Return the attainable tau: between single runs, one per seed, and the means of all runs.
 
-    It is what trainings would reach if the surrogate were exact, with their number of seeds: the mean, and the central
-    95 % of draws. A draw takes the same run of every arm, for these share the noise of their first configs, as
-    trainings do.
+    Trainings would reach it, with their number of seeds, if the surrogate were exact. Returned are the mean and the
+    central 95 % of draws. A draw takes the same run of every arm, since these share the noise of their first configs,
+    as trainings do.
 
     Args:
         surrogate: (n_arms, n_seeds, n_runs); runs with the same number have the same noise.
@@ -49,8 +49,8 @@ def curve_distance(trained: Floats, surrogate: Floats) -> float:
     """Return the mean absolute difference of the mean curves, over the evaluations at which both are known.
 
     Args:
-        trained: (n_seeds, n_evaluations).
-        surrogate: (n_seeds, n_runs, n_evaluations).
+        trained: errors on trainings, (n_seeds, n_evaluations).
+        surrogate: errors on the surrogate, (n_seeds, n_runs, n_evaluations).
     """
     apart = np.abs(trained.mean(axis=0) - surrogate.mean(axis=(0, 1)))
     known = np.isfinite(apart)
@@ -58,7 +58,7 @@ def curve_distance(trained: Floats, surrogate: Floats) -> float:
 
 
 def reversed_pairs(one: Floats, other: Floats) -> list[tuple[int, int]]:
-    """Return the pairs of arms whose errors, (n_arms,) each, are ordered one way here and the other way there."""
+    """Return the pairs of arms whose errors, (n_arms,) each, have opposite orders here and there."""
     i, j = np.triu_indices(len(one), k=1)
     is_reversed: NDArray[np.bool_] = np.sign(one[i] - one[j]) * np.sign(other[i] - other[j]) < 0
     return list(zip(i[is_reversed].tolist(), j[is_reversed].tolist(), strict=True))

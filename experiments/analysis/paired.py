@@ -1,4 +1,4 @@
-"""Two tasks on the same configs: how far they agree, beside what the noise of single trainings allows.
+"""Agreement of two tasks on the same configs, compared with the noise ceiling of single trainings.
 
 Every interval is a 95 % bootstrap interval over configs. The noise ceiling of a rank correlation is the geometric mean
 of both tasks' rank correlations between two seeds of the same configs (Spearman's correction for attenuation).
@@ -33,7 +33,7 @@ from workshop.real_landscape import key_members, rank_shares
 from workshop.resampling import bootstrap_agreement, bootstrap_estimates
 
 FEWEST: Final = 5
-"""Configs, and configs with three seeds, below which nothing is reported."""
+"""Fewest configs, and fewest configs with three seeds, that a value is reported for."""
 
 _FEWEST_PAIRED: Final = 20
 _N_SEEDS: Final = 3
@@ -49,9 +49,9 @@ class Recorded:
     """The finished runs of a task.
 
     Attributes:
-        task, protocol: what was trained, and the digest of the protocol.
+        task, protocol: the task, and the digest of its protocol.
         configs: rows of the config table, by id.
-        accuracies: validation accuracies (%) at the last epoch of the first three seeds, (n_configs, 3); NaN for none.
+        accuracies: validation accuracies (%) at the last epoch of the first three seeds, (n_configs, 3), or NaN.
     """
 
     task: Task
@@ -97,8 +97,8 @@ class Agreement(NamedTuple):
     """Spearman's rho of two tasks on some configs.
 
     Attributes:
-        title: which configs.
-        n, n_repeated: how many, and how many of them have three seeds on both tasks.
+        title: name of the part of the configs.
+        n, n_repeated: number of configs, and of those with three seeds on both tasks.
         rho: NaN for fewer than `FEWEST`.
         ceiling: the noise ceiling; NaN for fewer than `FEWEST` repeated configs.
     """
@@ -111,13 +111,13 @@ class Agreement(NamedTuple):
 
 
 class WarmStart(NamedTuple):
-    """The best of the `k` best configs of one task, on the other.
+    """A warm start: the `k` best configs of one task, trained on the other.
 
     Attributes:
         source, target: positions of the tasks.
         best: the best accuracy among them on the target (%).
-        gain: that, minus the mean best accuracy of `k` random configs (points).
-        n_random: smallest number of random configs whose mean best accuracy is as high; NaN if none is.
+        gain: `best` minus the mean best accuracy of `k` random configs (points).
+        n_random: smallest number of random configs whose mean best accuracy is as high; NaN if no number is enough.
     """
 
     source: int
@@ -153,10 +153,10 @@ def read_recorded(path: Path) -> Recorded:
 
 
 def pair(one: Recorded, other: Recorded) -> Paired:
-    """Return the configs that both have.
+    """Return the configs that both tasks have.
 
     Raises:
-        InvalidArgument: both are of one task, or they share too few configs.
+        InvalidArgument: both have runs of the same task, or they share too few configs.
     """
     names = [each.task.name for each in (one, other)]
     if names[0] == names[1]:
@@ -189,7 +189,7 @@ def agreements(paired: Paired) -> Iterator[Agreement]:
         centred[:, is_in] -= values[:, is_in, 0].mean(axis=1)[:, None, None]
     yield agreement("within fidelity groups", centred, everywhere)
     for task, first in zip(paired.tasks, paired.first, strict=True):
-        # The first seed chooses, so that only the others may say how much noise there is.
+        # The first seed selects the configs, so only the others give an unbiased noise ceiling.
         yield agreement(f"best tenth of {task.title}", values, first >= np.quantile(first, _BEST), chosen_by_first=True)
     for group in sorted(set(groups.tolist()), key=paired.groups.index):
         yield agreement(group, values, groups == group)

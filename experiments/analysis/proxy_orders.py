@@ -1,6 +1,6 @@
-"""How well scores of untrained networks order configs: over all, among the best, and where the top weighs most.
+"""How well scores of untrained networks order configs: over all, within the top, and weighted towards the top.
 
-A missing score ranks last. Places of equal scores are shared (Spearman, Kendall) or drawn at random (overlap).
+A missing score ranks last. Equal scores share their ranks (Spearman, Kendall) or are ordered at random (overlap).
 Intervals are 95 % bootstrap intervals over configs of the mean over seeds.
 """
 
@@ -20,7 +20,7 @@ from workshop.ranks import benchmark_overlap, choose_p, kendall_tau, spearman, w
 from workshop.real_landscape import known
 
 SHARES: Final = (0.01, 0.05, 0.1)
-"""The true top whose configs are ranked, and that gets 90 % of the weight of an overlap."""
+"""Shares of the best configs: correlations are computed within them, and they get 90 % of the weight of an overlap."""
 
 MEASURES: Final = (
     "spearman",
@@ -28,7 +28,7 @@ MEASURES: Final = (
     *(f"{name}_top_{share:g}" for share in SHARES for name in ("spearman", "kendall")),
     *(f"{form}_{share:g}" for share in SHARES for form in ("webber", "benchmark")),
 )
-"""Rank correlations over all and within the true top; rank-biased overlap in Webber's form and in the benchmark's."""
+"""Rank correlations over all and within the true top; rank-biased overlap, Webber's and the benchmark's."""
 
 PAPER: Final[Mapping[str, tuple[float, float]]] = {
     "parameters": (0.72, 0.31),
@@ -44,7 +44,7 @@ PAPER: Final[Mapping[str, tuple[float, float]]] = {
     "meco": (0.88, 0.37),
     "swap": (0.78, 0.36),
 }
-"""Spearman on NAS-Bench-201's CIFAR-10 over all cells and within the top 1 %, as the zero-cost benchmark prints it."""
+"""Spearman's rho on NAS-Bench-201's CIFAR-10, over all cells and within the top 1 %, from the zero-cost benchmark."""
 
 _N_RESAMPLES: Final = 200
 _FEWEST: Final = 5
@@ -61,7 +61,7 @@ def seeds_of(scored: Table, name: str, ids: NDArray[np.uint64]) -> Floats:
 
 
 def with_references(scores: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return scores by proxy, `ntk` the other way round, and a random order, whose overlaps are expectations."""
+    """Return scores by proxy, `ntk` with its sign reversed, and a random order, whose overlaps are expectations."""
     ntk = scores["ntk"]
     return {**scores, "ntk, least first": -ntk, "random order": np.zeros((1, ntk.shape[1]))}
 
@@ -74,7 +74,7 @@ def last_where_missing(scores: Floats) -> Floats:
 def summary(
     scores: Mapping[str, Floats], truth: Floats, *, n_resamples: int = _N_RESAMPLES
 ) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Return every measure of every score, for JSON: mean over seeds, its interval, and its deviation over seeds.
+    """Return every measure of every score, for JSON: mean over seeds, its interval, standard deviation over seeds.
 
     Args:
         scores: (n_seeds, n_configs) by name.
@@ -91,7 +91,7 @@ def places(values: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def _measures(scores: Floats, truth: Floats, n_resamples: int) -> dict[str, dict[str, float | None]]:
-    rng = np.random.default_rng(0)  # of resamples, and of the order of equal scores in them
+    rng = np.random.default_rng(0)  # draws resamples, and the order of equal scores in them
     n = len(truth)
     by_seed = [_measure(each, truth) for each in scores]
     resampled = []

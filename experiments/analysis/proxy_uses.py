@@ -1,6 +1,6 @@
-"""What scores of untrained networks are good for: as features of accuracy models, and as the zeroth rung of halving.
+"""Uses of scores of untrained networks: as features of accuracy models, and as the zeroth rung of successive halving.
 
-Both ask the scored configs of a folder of runs: their scores by seed, learning curves and costs.
+Both use the scored configs of a folder of runs: their scores by seed, learning curves and costs.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ _N_TREES: Final = 150
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoredTask:
-    """The configs of a folder that have scores and a finished run, sorted by id; n of them.
+    """The n configs of a folder that have scores and a finished run, sorted by id.
 
     Attributes:
-        task: on which the configs were trained.
-        n_recorded: how many configs have a finished run.
-        X: encoded, (n, 15).
-        group: fidelity group of each.
-        part: of the split, as a position in `SPLIT_PARTS`; -1 without a split.
+        task: the task on which the configs were trained.
+        n_recorded: number of configs with a finished run.
+        X: encoded configs, (n, 15).
+        group: fidelity group of each config.
+        part: part of each config in the split, as a position in `SPLIT_PARTS`; -1 without a split.
         accuracy: validation accuracy of the first finished run, (n, epochs).
-        runtime_s: its cumulative CPU seconds, (n, epochs); NaN where it was not timed on the one processor.
-        scores: (n_seeds, n) by proxy, NaN where missing.
+        runtime_s: cumulative CPU seconds of this run, (n, epochs); NaN if it was not timed on the one processor.
+        scores: scores by proxy, (n_seeds, n); NaN for a missing score.
         cpu_s: mean CPU seconds of each proxy, (n,).
-        versions: of torch, and the processors.
+        versions: versions of torch, and processors.
     """
 
     task: Task
@@ -82,7 +82,7 @@ class ScoredTask:
 
     @property
     def baselines(self) -> dict[str, Floats]:
-        """What costs nothing or one epoch, (1, n) each."""
+        """Scores that cost nothing, or one epoch, (1, n) each."""
         return {
             "multiply-adds": np.asarray(n_macs(self.X, self.task), dtype=np.float64)[None],
             "accuracy after one epoch": self.accuracy[None, :, 0],
@@ -128,8 +128,8 @@ class Gain(NamedTuple):
     """Kendall's tau of held-out predictions without and with proxies, mean over folds and its standard error.
 
     Attributes:
-        without, with_proxies: tau.
-        difference, error: with minus without, by fold.
+        without, with_proxies: tau of models without and with proxies.
+        difference, error: mean difference over folds (with minus without), and its standard error.
     """
 
     n: int
@@ -144,9 +144,9 @@ class Halving(NamedTuple):
 
     Attributes:
         regret, error: mean over repetitions, and its standard error.
-        cost: of everything, scoring included.
-        scoring: of the scoring alone.
-        gain, gain_error: regret of plain halving minus this regret, paired.
+        cost: total cost, scoring included.
+        scoring: cost of the scoring alone.
+        gain, gain_error: regret of plain halving minus this regret, paired by repetition, and its standard error.
     """
 
     regret: float
@@ -158,10 +158,10 @@ class Halving(NamedTuple):
 
 
 def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> list[Gain]:
-    """Return what proxies add to models of validation accuracy at the last epoch, by number of training configs.
+    """Return the gain of models of validation accuracy at the last epoch from proxies, by number of training configs.
 
-    Models are fitted and scored in folds of the configs that are not in the test part; sizes that no fold reaches are
-    left out.
+    Models are fitted and scored by cross-validation over the configs outside the test part; sizes that no fold reaches
+    are left out.
     """
     kept = np.flatnonzero(scored.part != SPLIT_PARTS.index("test"))
     if len(kept) < 2 * _N_FOLDS:
@@ -190,8 +190,8 @@ def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> li
 def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halving]:
     """Return successive halving over epochs from random configs, and from the best of three times as many by a proxy.
 
-    A search with a zeroth rung keeps as many configs as plain halving could have paid for: its first rung shrinks until
-    everything, the scoring included, costs no more. Nothing where too few configs were timed on one processor.
+    A search with a zeroth rung has the budget of plain halving: its first rung shrinks until the total cost, scoring
+    included, is not higher. Empty if too few configs were timed on one processor.
     """
     timed = np.flatnonzero(np.isfinite(scored.runtime_s).all(axis=1))
     if len(timed) < 1.25 * N_SCORED:
@@ -232,7 +232,7 @@ class _World:
         return float(self.accuracy[configs, -1].max()), spent_s
 
     def halve_within(self, ranked: NDArray[np.intp], scoring_s: float, budget_s: float) -> tuple[float, float]:
-        """Return the same for as many of the ranked configs as the budget allows, one at least."""
+        """Return the same for as many of the ranked configs as the budget allows, at least one."""
         for n in range(N_SCORED // _ETA, 0, -1):
             best, spent_s = self.halve(ranked[:n])
             if spent_s + scoring_s <= budget_s or n == 1:

@@ -1,4 +1,4 @@
-"""What carries over between the releases of two tasks: fronts, and the order of optimisers."""
+"""Transfer between the releases of two tasks: fronts, and the order of optimisers."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class FrontTransfer(NamedTuple):
     Attributes:
         source, target: positions of the releases.
         n_configs: size of the source's front.
-        share: hypervolume of these configs on the target, as a share of that of the target's front.
-        random: the mean share of as many random configs.
+        share: hypervolume of these configs on the target, as a share of the hypervolume of the target's front.
+        random: the mean share of equally many random configs.
     """
 
     source: int
@@ -49,12 +49,12 @@ class FrontTransfer(NamedTuple):
 
 
 class OrderTransfer(NamedTuple):
-    """How optimisers end on both releases.
+    """Final results of optimisers on both releases.
 
     Attributes:
         errors: final validation errors (%), (2, n_optimizers, n_seeds).
         tau: Kendall's tau of the mean errors, with a bootstrap interval over seeds.
-        ceiling: the mean tau of two halves of the seeds on one task, the geometric mean over both tasks.
+        ceiling: mean tau between two halves of the seeds on one task; geometric mean over both tasks.
     """
 
     errors: Floats

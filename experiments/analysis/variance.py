@@ -111,7 +111,7 @@ def _decided_by(draws: Draws, names: Sequence[str], parts: Sequence[str], weight
 
 
 def _apart(draws: Draws, one: Floats, other: Floats, weights: Floats) -> Floats:
-    """Return the squared difference of pairs relative to that of independent values (Jansen, 1999), (1 + n_resamples,).
+    """Return the squared difference of pairs relative to independent values (Jansen, 1999), (1 + n_resamples,).
 
     It is exactly zero for identical pairs, and exactly one for the independent values themselves.
     """

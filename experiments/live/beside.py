@@ -1,4 +1,4 @@
-"""Optimisers on the surrogate, on the clock of the study `live`, epochs: beside each trajectory and step by step.
+"""Optimisers on the surrogate with the clock of the study `live` (epochs), to compare with each trajectory.
 
 Runs beside a trajectory have the same optimiser, seed and initial configs, with drawn noise.
 """
@@ -33,7 +33,7 @@ MEASURED: Final = ("valid_acc", "test_acc")
 
 
 class SurrogateWorld:
-    """A release whose time is epochs, so that a budget of epochs means the same here and on real trainings."""
+    """A release that counts time in epochs, so that a budget means the same here and on real trainings."""
 
     def __init__(self, bench: Benchmark) -> None:
         self._bench = bench
@@ -51,7 +51,7 @@ class SurrogateWorld:
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
     ) -> dict[str, NDArray[np.float64]]:
-        """Return accuracies and, as the runtime, the epochs, as simulations ask for them."""
+        """Return the metrics that simulations request: accuracies, and the epochs as the runtime."""
         assert metrics is None or {*metrics} <= {*self.metrics}
         found = self._answer(configs, each_at, seed)
         return {**found, "runtime": np.asarray(each_at, dtype=np.float64)}
@@ -63,10 +63,10 @@ class SurrogateWorld:
 
 
 class Stepwise:
-    """Proposes every report of a proposal as a trial of its own, each continuing the one before.
+    """Turns every report of a proposal into a trial of its own, each continuing the one before.
 
-    So a training that is stopped at a report is not trained further: a simulation asks for a whole proposal at once.
-    With one worker and continued trainings, time and results are those of the reports.
+    A training that is stopped at a report is then not trained further, while a simulation asks for a whole proposal at
+    once. With one worker and continued trainings, times and results are the same as with reports.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -130,7 +130,7 @@ class BesideJob:
     Attributes:
         path: the study's folder.
         task, facts: the task, its release and budget.
-        seed: of the optimiser, as on real trainings.
+        seed: seed of the optimiser, as on real trainings.
         refit: number of the refit that answers; None: the release itself.
     """
 
@@ -143,12 +143,12 @@ class BesideJob:
 
     @property
     def target(self) -> Path:
-        """Where the curves are written."""
+        """The path of the curves."""
         return beside_path(self.path, self.arm.name, self.seed, self.refit)
 
 
 def run_beside(job: BesideJob) -> str | None:
-    """Simulate the runs of a job and write their curves; return what went wrong, if anything.
+    """Simulate the runs of a job and write their curves; return the fault, if any.
 
     Each run has another draw of the training noise.
     """
@@ -176,7 +176,7 @@ def read_beside(path: Path, facts: TaskFacts) -> NDArray[np.float64] | None:
 
     Raises:
         CorruptFile: the file is damaged.
-        ProtocolMismatch: it is of another release.
+        ProtocolMismatch: it belongs to another release.
     """
     if not path.is_file():
         return None
@@ -186,5 +186,5 @@ def read_beside(path: Path, facts: TaskFacts) -> NDArray[np.float64] | None:
     except Exception as err:  # zip, zlib, numpy and the system each have errors of their own
         raise CorruptFile(f"{path} cannot be read: {err}; remove it, and it is simulated again") from err
     if release != facts.release:
-        raise ProtocolMismatch(f"{path} is of release {release[:16]}, the study of {facts.release[:16]}; remove it")
+        raise ProtocolMismatch(f"{path} has release {release[:16]}, but the study has {facts.release[:16]}; remove it")
     return curves

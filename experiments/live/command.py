@@ -1,7 +1,7 @@
-"""Run the study `live`: optimisers whose proposals are trained, in runs as short as you like.
+"""Run the study `live`, optimisers whose proposals are trained, in sessions of any length.
 
-    python -m experiments.run live --out DIR --minutes 60 --data-dir IMAGES    # begin, or go on
-    python -m experiments.run live --out DIR --status                          # how far it is, and what it cost
+    python -m experiments.run live --out DIR --minutes 60 --data-dir IMAGES    # start, or continue
+    python -m experiments.run live --out DIR --status                          # progress and cost
     python -m experiments.run live --out DIR --beside                          # the runs on the surrogate; no training
     python -m experiments.report DIR                                           # the page, also of an unfinished study
 
@@ -80,7 +80,7 @@ class LiveSettings:
 
 
 def train(settings: LiveSettings) -> int:
-    """Go on with every trajectory until the limit; return the number of trainings.
+    """Continue every trajectory until the limit; return the number of trainings.
 
     Raises:
         JahsError: invalid settings, no images or release, another study, protocol or release than the folder's, before
@@ -119,7 +119,7 @@ def train(settings: LiveSettings) -> int:
         progress.update(n_done, f"{job.arm.name} seed {job.seed}, {job.until} evaluations: {n_here} trainings")
     progress.close()
     if faults:
-        raise JahsError("\n".join([f"{len(faults)} trajectories failed; the same command goes on", *faults]))
+        raise JahsError("\n".join([f"{len(faults)} trajectories failed; the same command continues", *faults]))
     return n_trained
 
 
@@ -153,7 +153,7 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
 
 
 def beside(settings: LiveSettings) -> int:
-    """Simulate what is missing on the surrogate, the release first and then its refits; return the number of files.
+    """Simulate the missing runs on the surrogate, the release first and then its refits; return the number of files.
 
     Raises:
         MissingData: the study has not begun.
@@ -177,15 +177,15 @@ def beside(settings: LiveSettings) -> int:
         progress.update(n_done, str(done.job.target.relative_to(folder.path.absolute())), spent_s=done.spent_s)
     progress.close()
     if faults:
-        raise JahsError("\n".join([f"{len(faults)} files failed; the same command goes on", *faults]))
+        raise JahsError("\n".join([f"{len(faults)} files failed; the same command continues", *faults]))
     return len(jobs)
 
 
 def status(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Return how far the study is, its cost so far and what is left, in core-hours.
+    """Return the progress of the study, its cost so far and the remaining cost, in core-hours.
 
     Raises:
-        MissingData: it has not begun.
+        MissingData: the study has not begun.
     """
     folder = read_folder(path)
     (task,) = folder.study.tasks
@@ -218,12 +218,12 @@ def main(argv: Sequence[str]) -> int:
     """Run the command line behind `experiments.run live`; return its exit status."""
     parser = new_parser(
         "experiments.run live",
-        "Train what six optimisers propose, or go on with it.",
+        "Train the proposals of six optimisers, or continue to do so.",
         example="--out out/live --minutes 60 --data-dir IMAGES",
-        more="Stop it at any moment; the same command goes on.",
+        more="Stop it at any moment; the same command continues.",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder of the study, made if it does not exist")
-    parser.add_argument("--minutes", type=float, help="begin no training after so many (default: until the end)")
+    parser.add_argument("--minutes", type=float, help="begin no training after so many minutes (default: no limit)")
     parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
     parser.add_argument("--arms", action="append", default=[], help="an optimiser; repeatable (default: all)")
     parser.add_argument("--data-dir", type=Path, help="folder of the original images")
@@ -231,7 +231,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--release", type=Path, help="folder of the release beside it (default: found by jahs)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--status", action="store_true", help="print how far it is")
-    which.add_argument("--beside", action="store_true", help="run on the surrogate what is missing there")
+    which.add_argument("--beside", action="store_true", help="simulate the missing runs on the surrogate")
     given = vars(parser.parse_args(argv))
     is_status, is_beside = given.pop("status"), given.pop("beside")
     settings = LiveSettings(**{**given, "arms": tuple(given["arms"])})

@@ -1,10 +1,10 @@
 """The declaration of the study `live`, and the layout of its folder.
 
-DIR/study.json                                  as of every study (`experiments.folder`); time is counted in epochs
-DIR/release/                                    a copy of the release that stands beside the trainings
+DIR/study.json                                  as for every study (`experiments.folder`); time is counted in epochs
+DIR/release/                                    the release stored with the trainings
 DIR/runs/                                       a folder of runs: every full training, source `live`
-DIR/checkpoints/                                trainings that stopped before the last epoch, the newest few
-DIR/<task>/<arm>/seed-0000.jsonl                the log of a trajectory, which grows; whole when it has its last line
+DIR/checkpoints/                                the newest trainings that stopped before the last epoch
+DIR/<task>/<arm>/seed-0000.jsonl                the log of a trajectory, which grows; complete with its last line
 DIR/surrogate/<arm>/seed-0000.npz               the optimiser's runs on the release, see `experiments.live.beside`
 DIR/surrogate/<arm>/refit-0/seed-0000.npz       the same on a refit
 """
@@ -25,12 +25,12 @@ from jahs.comparison.steps import incumbents
 from jahs.simulate import Log, Trial, read_log
 
 CORNER: Final[Mapping[str, float]] = MappingProxyType({"N": 1, "W": 16, "Resolution": 0.25})
-"""What is fixed. Of the groups whose full evaluation takes about 16 core-seconds, the one with the best accuracies.
+"""The fixed keys: of the groups with about 16 core-seconds per full evaluation, the one with the best accuracies.
 
 Resolution=0.5 takes 33 core-seconds, so 1,800 evaluations would take 16 core-hours instead of 8."""
 
 STAGES: Final = (25, 50, 100)
-"""Numbers of evaluations at which optimisers are compared. All reach one before any begins the next."""
+"""Numbers of evaluations at which optimisers are compared. All of them reach one stage before any begins the next."""
 
 LIVE: Final = Study(
     name="live",
@@ -56,7 +56,7 @@ LIVE: Final = Study(
         )
     ),
 )
-"""Random search is first and TPE, which shares no config with it, is second: two processes seldom want the same one."""
+"""Random search comes first and TPE, which shares no config with it, second: processes seldom want the same config."""
 
 
 def runs_path(path: Path) -> Path:
@@ -89,7 +89,7 @@ def read_trajectory(path: Path) -> Log | None:
     """Read the log of a trajectory as far as it goes; None if nothing is recorded yet.
 
     Raises:
-        CorruptFile, UnknownFormat: it is damaged, or of another version.
+        CorruptFile, UnknownFormat: it is damaged, or was written by another version.
     """
     if not path.is_file() or b"\n" not in path.read_bytes():
         return None

@@ -40,10 +40,10 @@ class LiveResults:
         folder, task: the folder and its task.
         bench: the release beside the trainings.
         n_done: full evaluations spent, (n_arms, n_seeds), for the arms of the study.
-        curves: the incumbent's validation error after each evaluation, (n_arms, n_seeds, n_evaluations); NaN where the
-            trajectory has not come so far.
-        beside: the same of the surrogate's runs by arm and number of the refit, (n_seeds, n_runs, n_evaluations); None
-            is the release itself. Only what is there for every seed.
+        curves: the incumbent's validation error after each evaluation, (n_arms, n_seeds, n_evaluations); NaN beyond the
+            progress of a trajectory.
+        beside: the same for runs on the surrogate, by arm and number of the refit (None: the release itself),
+            (n_seeds, n_runs, n_evaluations). Only complete ones, with every seed.
         trained: the full trainings of each arm and seed, in the order of proposals.
     """
 
@@ -67,7 +67,7 @@ class LiveResults:
         return len(study.arms) * study.n_seeds * study.n_evaluations
 
     def seeds_at(self, n_evaluations: int, arms: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the seeds with which all these arms have spent so many evaluations."""
+        """Return the seeds with which all these arms have spent that many evaluations."""
         return np.flatnonzero((self.n_done[arms] >= n_evaluations).all(axis=0))
 
     def furthest(self, arm: int) -> tuple[int, NDArray[np.intp]]:
@@ -84,15 +84,15 @@ def read_live(path: Path) -> LiveResults:
     """Read the folder of a live study.
 
     Raises:
-        MissingData: it is not one, or nothing has been trained yet.
+        MissingData: it is not a live study, or nothing has been trained yet.
         CorruptFile: a log is damaged or belongs to another study.
-        ProtocolMismatch: its release has seen some of the trainings.
+        ProtocolMismatch: its release may have been fitted to some of the trainings.
     """
     folder = read_folder(path)
     (task,) = folder.study.tasks
     facts, study, bench = folder.tasks[task], folder.study, open_benchmark(task, release_path(path).absolute())
     if (found := release_of(bench).sha256) != facts.release:
-        raise ProtocolMismatch(f"{release_path(path)} is release {found[:16]}, the study used {facts.release[:16]}")
+        raise ProtocolMismatch(f"{release_path(path)} is release {found[:16]}, but the study used {facts.release[:16]}")
     n_done = np.zeros((len(study.arms), study.n_seeds))
     curves = np.full((*n_done.shape, study.n_evaluations), np.nan)
     trained: dict[tuple[str, int], tuple[Trained, ...]] = {}

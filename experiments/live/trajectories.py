@@ -43,10 +43,10 @@ _Answer: TypeAlias = Mapping[str, float]
 
 
 class TrainedWorld(SurrogateWorld):
-    """Trains what a trajectory asks about, and records it. What is recorded is not trained again.
+    """Trains and records the configs that a trajectory asks for; recorded ones are not trained again.
 
     A full training is one run in the study's folder of runs, recorded by the collector's own worker. A training that
-    ends earlier is recorded in the log of its trajectory alone, and goes on from a checkpoint if it is promoted.
+    ends earlier is recorded in the log of its trajectory alone, and continues from a checkpoint if it is promoted.
     """
 
     def __init__(self, bench: Benchmark, job: TrajectoryJob) -> None:
@@ -92,12 +92,12 @@ class TrainedWorld(SurrogateWorld):
             return read_table(shard, RUN_COLUMNS)
         if not any(self._runs.path.glob("runs-*.parquet")):
             return None
-        runs = read_runs(self._runs.path)  # somebody has compacted the folder
+        runs = read_runs(self._runs.path)  # another process has compacted the folder
         is_it = (runs["config_id"] == np.uint64(identity)) & (runs["seed"] == seed)
         return take(runs, is_it) if is_it.any() else None
 
     def _train(self, named: Named, identity: int, seed: int) -> Table | None:
-        """Train to the last epoch, or wait a moment for the process that does."""
+        """Train to the last epoch, or wait a moment for the process that is training."""
         checkpoint = self._checkpoint(identity, seed)
         line = collect_run(
             self._runs.path,
@@ -141,10 +141,10 @@ class TrainedWorld(SurrogateWorld):
         return self._checkpoints / f"{identity:016x}-{seed}.pt"
 
     def _forget_old_checkpoints(self) -> None:
-        """Keep the newest. A training whose checkpoint is gone begins again, and gives the same bits."""
+        """Keep the newest checkpoints. A training whose checkpoint is gone starts again, and gives the same bits."""
         ages: list[tuple[float, Path]] = []
         for path in self._checkpoints.glob("*.pt"):
-            with suppress(FileNotFoundError):  # another process is as tidy
+            with suppress(FileNotFoundError):  # another process may have removed it
                 ages.append((path.stat().st_mtime, path))
         for _, path in sorted(ages)[:-_MOST_CHECKPOINTS]:
             path.unlink(missing_ok=True)
@@ -158,7 +158,7 @@ class TrajectoryJob:
         path, task, facts: the study's folder, its task, and the task's release and budget.
         arm, digest, seed: the optimiser, the digest of its declaration, and its seed.
         deadline: `time.time()` after which no training begins.
-        data_dir, device: the folder of the original images, and what trains.
+        data_dir, device: the folder of the original images, and the device of trainings.
     """
 
     path: Path
@@ -179,7 +179,7 @@ class TrajectoryJob:
 
     @property
     def is_done(self) -> bool:
-        """Whether the trajectory has come so far."""
+        """Whether the trajectory has reached its number of evaluations."""
         found = read_trajectory(self.log)
         is_last = self.until * self.facts.mean_runtime_s >= self.facts.budget_s
         if is_last:
@@ -188,7 +188,7 @@ class TrajectoryJob:
 
 
 def follow(job: TrajectoryJob) -> tuple[int, str | None]:
-    """Go on with a trajectory; return the number of trainings, and what went wrong, if anything."""
+    """Continue a trajectory; return the number of trainings, and the fault, if any."""
     world: TrainedWorld | None = None
     try:
         # A process that is at work on this trajectory ends its stage first.
@@ -205,7 +205,7 @@ def follow(job: TrajectoryJob) -> tuple[int, str | None]:
 
 
 def _advance(job: TrajectoryJob, world: TrainedWorld) -> None:
-    """Replay what is recorded and go on from there, until the stage or the time is over."""
+    """Replay the recorded trials and continue from there, until the stage is complete or the time is over."""
     header = {"study": LIVE.name, "arm": job.arm.name, "arm_digest": job.digest}
     simulation, optimizer = simulation_of(
         world, job.arm, job.facts, seed=job.seed, evaluation_seed=job.seed, log=job.log, header=header

@@ -1,4 +1,4 @@
-"""Every optimiser by name: those of `jahs.optimizers`, and those of other tools, which are imported on first use."""
+"""Every optimiser by name, from `jahs.optimizers` and from other tools, which are imported on first use."""
 
 from __future__ import annotations
 

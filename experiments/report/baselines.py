@@ -19,7 +19,7 @@ from jahs.queries.benchmark import Benchmark
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import Curve, draw_curves
 
-_SHOWN: Final = 0.98  # share of every arm's rollouts that the figure of distributions has to show
+_SHOWN: Final = 0.98  # share of every arm's rollouts that the figure of distributions must show
 
 
 def baselines_blocks(results: Results) -> Iterator[str | Block]:
@@ -54,7 +54,7 @@ def incumbent_tests(results: Results, task: str, arm: Arm) -> list[Steps]:
 
 
 def best_known(bench: Benchmark, tests: dict[str, list[Steps]]) -> float:
-    """Return the best known mean test accuracy at full size: that of a search of the release, or of an incumbent."""
+    """Return the best known mean test accuracy at full size: found by a search on the release, or by an incumbent."""
     best = best_at_full_size(bench, "test_acc")
     return max([best, *(float(s.values.max()) for of_arm in tests.values() for s in of_arm if len(s.values))])
 
@@ -81,7 +81,7 @@ def _regret_blocks(
         yield answer(f"Mean final test regret in percentage points, from best to worst: {said}.")
     yield Text(
         f"Test regret is the best known mean test accuracy, {best:.2f} %, minus the incumbent's. The best known one is "
-        "the maximum over a search of the release at full size and all incumbents."
+        "the maximum over a search on the release at full size and all incumbents."
     )
     yield time_figure(
         arms,

@@ -130,7 +130,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
             if results.study.noise == "mean"
             else "drawn with the seed of each run; pages report the means of the chosen configs"
             if all(arm.world == "release" for arm in results.arms)
-            else "that of one training in both worlds; the page reports observed errors",
+            else "of one training in both worlds; the page reports observed errors",
         ),
         ("budget", f"{results.study.n_evaluations} mean full evaluations"),
         *versions,

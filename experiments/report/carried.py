@@ -24,12 +24,12 @@ from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Table, Text, answer
 
 _GUESSED: Final = 100.0  # the error of a run without a result
-_STAGES: Final = (0.1, 0.2, 0.5, 1.0)  # of the budget
+_STAGES: Final = (0.1, 0.2, 0.5, 1.0)  # shares of the budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanRuns:
-    """The runs of a study that answered with means, from its pack.
+    """The runs of a study without training noise, from its pack.
 
     Attributes:
         steps: the incumbent's validation error over time, by task and arm, then by seed.
@@ -48,7 +48,7 @@ class MeanRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compared:
-    """One group of arms on a task and on the real landscape, after each share of the budget; the last one counts."""
+    """One group of arms on a task and on the real landscape, after each share of the budget; tests use the last."""
 
     task: str
     is_control: bool
@@ -63,7 +63,7 @@ class _Compared:
 
 
 def read_mean_runs(path: Path) -> MeanRuns:
-    """Read the pack of a study that answered with means.
+    """Read the pack of a study without training noise.
 
     Raises:
         InvalidArgument: it is not a pack, or contains training noise.
@@ -85,15 +85,15 @@ def read_mean_runs(path: Path) -> MeanRuns:
 
 
 def carried_blocks(results: Results, real: Path | None, control: Path | None = None) -> Iterator[str | Block]:
-    """Yield what carries over from each task to the real landscape, or why that is not known.
+    """Yield the findings that carry over from each task to the real landscape, or why this is unknown.
 
     Args:
-        results: of a study with one objective on releases.
+        results: results of a study with one objective on releases.
         real: the pack of the same study on an imported release, or None.
         control: the pack of the same study on its own tasks, without noise, or None.
 
     Raises:
-        ProtocolMismatch: a pack is of another study, or declares an arm differently.
+        ProtocolMismatch: a pack belongs to another study, or declares an arm differently.
         InvalidArgument, MissingData, CorruptFile, UnknownFormat: see `read_mean_runs`; or `real` has several tasks.
     """
     yield "Does it carry over?"
@@ -126,7 +126,7 @@ def carried_blocks(results: Results, real: Path | None, control: Path | None = N
 def _check_same(results: Results, runs: MeanRuns) -> None:
     study, other = results.study, runs.folder.study
     if study.name != other.name:
-        raise ProtocolMismatch(f"{runs.folder.path} is of the study {other.name}, not of {study.name}")
+        raise ProtocolMismatch(f"{runs.folder.path} belongs to the study {other.name}, not {study.name}")
     as_here = replace(other, noise=study.noise)
     declared, names = {arm.name for arm in study.arms}, sorted({arm for _, arm in runs.steps})
     if wrong := [n for n in names if n not in declared or as_here.digest_of(n) != study.digest_of(n)]:

@@ -27,7 +27,7 @@ from workshop.pages.style import LIGHT, series
 
 FEWEST_TO_COMPARE: Final = 6  # blocks; with fewer, no two-sided signed-rank test can reach 0.05
 
-_WIDTH: Final = 4.8  # of the diagram, in inches
+_WIDTH: Final = 4.8  # width of the diagram, in inches
 _MARGIN: Final = 0.03  # on either side, as a share
 _LABEL_GAP: Final = 5  # points between a marker and its label
 _LABEL_SIZE: Final = 9.5  # points, where the longest label fits
@@ -36,7 +36,7 @@ _Family: TypeAlias = dict[tuple[str, tuple[str, ...]], Comparison]
 
 
 def groups(results: Results, task: str) -> Iterator[tuple[str, tuple[Arm, ...]]]:
-    """Yield arms that a page compares: those of a chapter, with the only arm of another one as their reference."""
+    """Yield the groups of arms that a page compares: each chapter, with the only arm of another one as reference."""
     chapters = {name: results.arms_of(name, task) for name in results.study.chapters}
     alone = tuple(arms[0] for arms in chapters.values() if len(arms) == 1)
     for name, arms in chapters.items():
@@ -46,7 +46,7 @@ def groups(results: Results, task: str) -> Iterator[tuple[str, tuple[Arm, ...]]]
 
 @functools.lru_cache(maxsize=2)
 def compared(results: Results) -> _Family:
-    """Return the comparison of each group on each task, by task and names of arms; Holm's correction is over all.
+    """Return the comparison of each group on each task, by task and names of arms; Holm's correction covers all.
 
     A difference counts if it is significant and has the same sign on at least 95 % of the refits, where there are any.
     """
@@ -229,17 +229,17 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
         caption=f"{what} on the released models and on refits to resampled configs",
         columns=(
             *("task", "arms", "refits × seeds", "agreement of orders, Kendall's tau (95 % interval)"),
-            *("of two halves of the seeds", "variance between refits (%)", "between seeds (%)", "pairs"),
-            *("significant", "and hold on refits"),
+            *("tau of two halves of the seeds", "variance between refits (%)", "variance between seeds (%)", "pairs"),
+            *("significant pairs", "hold on refits"),
         ),
         rows=tuple(rows),
         n_labels=2,
     )
     yield Text(
-        "Orders are by mean error. The agreement is that between the released models and the mean of the refits, on "
-        "the same seeds; the halves show what chance alone allows. Shares of variance are medians over arms: between "
-        "the means of refits, and between seeds on the same refit. On one refit a difference is a mean over few seeds, "
-        "so small ones may change their sign by chance."
+        "Orders are by mean error. The agreement is between the released models and the mean of the refits, on the "
+        "same seeds; tau between two halves of the seeds shows the effect of chance alone. Shares of variance are "
+        "medians over arms: between the means of refits, and between seeds on the same refit. On one refit, a "
+        "difference is a mean over few seeds, so small differences may change their sign by chance."
     )
 
 

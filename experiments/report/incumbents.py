@@ -20,7 +20,7 @@ _RELATIVE: Final = 1e-5
 
 
 def leaderboard_blocks(results: Results) -> Iterator[str | Block]:
-    """Yield a table for each task. The accuracy of every incumbent must equal the one in its log.
+    """Yield a table for each task. The accuracy of every incumbent must be equal to the one in its log.
 
     Raises:
         CorruptFile: a log contradicts its release.
@@ -88,7 +88,7 @@ def retrained_blocks(results: Results, record: Path | None = None) -> Iterator[s
 
     Raises:
         MissingData: the named record does not exist.
-        CorruptFile: it is damaged, or of another study.
+        CorruptFile: it is damaged, or belongs to another study.
     """
     path = record or results.folder.path / RECORD
     if record is None and not path.is_file():
@@ -129,7 +129,7 @@ def retrained_blocks(results: Results, record: Path | None = None) -> Iterator[s
 
 
 def _noise_sd(results: Results, one: Incumbent) -> float:
-    """Return the standard deviation between trainings of an incumbent; NaN if its release does not know it."""
+    """Return the standard deviation between trainings of an incumbent; NaN if its release has no refits."""
     if not results.folder.tasks[one.task].n_refits:
         return float("nan")
     prediction = results.bench[one.task].predict(one.config, metrics=("valid_acc",))

@@ -100,8 +100,8 @@ def _order_blocks(results: LiveResults) -> Iterator[Block]:
         f"{', '.join(said)}."
     )
     yield Table(
-        caption="Agreement of the orders by mean validation error of the incumbent. The last two columns are what "
-        "chance allows: the agreement that trainings would reach if the surrogate were exact",
+        caption="Agreement of the orders by mean validation error of the incumbent. The attainable τ is the agreement "
+        "that trainings would reach if the surrogate were exact",
         columns=(
             *("evaluations", "seeds", "Kendall's τ (95 % interval over seeds)"),
             *("attainable τ: mean", "attainable τ: central 95 %"),
@@ -128,7 +128,7 @@ def _at(
 
 
 def _final_table(results: LiveResults, numbers: NDArray[np.intp]) -> Table:
-    """Return the errors of each optimiser's furthest seeds, and how far both worlds are apart."""
+    """Return the errors of each optimiser's furthest seeds, and the distance between both worlds."""
     rows, in_sd = [], []
     for i in numbers.tolist():
         arm, (n, seeds) = results.arms[i], results.furthest(i)
@@ -148,7 +148,8 @@ def _final_table(results: LiveResults, numbers: NDArray[np.intp]) -> Table:
         "on the surrogate with the same seeds, and distances of the mean curves and of their ends",
         columns=(
             *("optimiser", "evaluations", "seeds", "trained: error (%)", "surrogate: error (%)"),
-            *("distance of curves (points)", "of ends (points)", "of ends (sd between trainings of a config)"),
+            *("distance of curves (points)", "difference of ends (points)"),
+            "difference of ends (sd between trainings of a config)",
         ),
         rows=tuple(rows),
     )
@@ -200,7 +201,7 @@ def _curve(title: str, number: int, grid: Floats, values: Floats, *, is_se: bool
 
 
 def _refit_blocks(results: LiveResults) -> Iterator[Block]:
-    """Yield which refits order the optimisers otherwise than the release, and how they agree with trainings."""
+    """Yield which refits order the optimisers differently from the release, and how they agree with trainings."""
     rows, n_otherwise = [], 0
     for refit in range(results.folder.tasks[results.task].n_refits):
         numbers = np.intersect1d(results.has_beside(None), results.has_beside(refit))
@@ -220,10 +221,10 @@ def _refit_blocks(results: LiveResults) -> Iterator[Block]:
         told = "; ".join(f"{one} and {other}" for one, other in pairs) or "none"
         rows.append((str(refit), str(len(numbers)), results.arms[numbers[own.argmin()]].title, tau, told))
     if rows:
-        yield answer(f"{n_otherwise} of {len(rows)} refits order some pair of optimisers otherwise.")
+        yield answer(f"{n_otherwise} of {len(rows)} refits order some pair of optimisers differently.")
         yield Table(
             caption=f"Every refit at the last stage, {N_RUNS_OF_REFIT} runs for each seed; its agreement with "
-            "trainings at the last stage that these have reached. Pairs are ordered otherwise than by the release; "
+            "trainings at the last stage that these have reached. Pairs are ordered differently from the release; "
             "small differences change their sign by chance",
             columns=("refit", "optimisers", "best optimiser", "τ with trainings (95 %)", "pairs ordered otherwise"),
             rows=tuple(rows),
@@ -232,7 +233,7 @@ def _refit_blocks(results: LiveResults) -> Iterator[Block]:
 
 
 def _prediction_blocks(results: LiveResults) -> Iterator[Block]:
-    """Yield how well the release, which has seen none of these trainings, predicts them."""
+    """Yield how well the release, which was fitted to none of these trainings, predicts them."""
     if not results.folder.tasks[results.task].n_refits:
         yield Text("The release has no refits, so it gives no predictive intervals.")
         return
@@ -246,15 +247,15 @@ def _prediction_blocks(results: LiveResults) -> Iterator[Block]:
         yield Text("No training has reached the last epoch yet.")
         return
     yield answer(
-        f"90 % predictive intervals (model and noise) hold {rows[0][4]} % of {rows[0][1]} trainings that the "
-        "release has not seen."
+        f"90 % predictive intervals (model and noise) cover {rows[0][4]} % of {rows[0][1]} trainings that the "
+        "release was not fitted to."
     )
     yield Table(
         caption="Predicted and trained validation accuracy after the last epoch. Each training counts once in a "
         "row. No model was fitted to data of any of these optimisers",
         columns=(
             *("proposed by", "trainings", "R²", "sparse τ", "in the 90 % interval (%)"),
-            f"of the last {_LAST} of each run (%)",
+            f"last {_LAST} of each run in the interval (%)",
         ),
         rows=tuple(rows),
     )
@@ -269,7 +270,7 @@ def _prediction_row(results: LiveResults, name: str, runs: list[tuple[Trained, .
 
 
 def _predicted(results: LiveResults, found: list[Trained]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Return trained and predicted accuracies of different trainings, and whether the 90 % interval holds each."""
+    """Return trained and predicted accuracies of different trainings, and whether the 90 % interval covers each."""
     once = list({(config_id(one.config), one.seed): one for one in found}.values())
     trained = np.array([one.valid_acc for one in once])
     prediction = results.bench.predict([one.config for one in once], metrics=("valid_acc",))
@@ -288,8 +289,8 @@ def _facts(results: LiveResults) -> tuple[tuple[str, str], ...]:
     return (
         *commands,
         ("release", f"{results.task}: {facts.version} ({facts.source}, {facts.release})"),
-        ("its record", "has none of the configs trained here, which was checked when this page was written"),
-        ("seeds", f"0 to {folder.study.n_seeds - 1}, of optimisers and of trainings"),
+        ("configs of the release", "none of those trained here; checked when this page was written"),
+        ("seeds", f"0 to {folder.study.n_seeds - 1}, for optimisers and for trainings"),
         ("runs on the surrogate", f"{N_RUNS} for each optimiser and seed, {N_RUNS_OF_REFIT} on each refit"),
         *versions,
     )

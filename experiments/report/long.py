@@ -18,7 +18,7 @@ from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, answer
 from workshop.pages.drawing import Curve, draw_curves
 
-_TARGET: Final = 0.5  # of the budget: its mean error with one worker is the target of the speed-up
+_TARGET: Final = 0.5  # share of the budget after which the mean error with one worker is the target of the speed-up
 _DECADES: Final = (100, 1000, 10_000)
 
 
@@ -103,7 +103,7 @@ def _workers(arm: Arm) -> int:
 def _row(
     results: Results, task: str, arm: Arm, *, final: Floats, steps: tuple[Sequence[Steps], Sequence[Steps]]
 ) -> tuple[str, ...]:
-    """Return the row of an arm; `final` (2, n_seeds) and `steps` are those of one worker and of this arm."""
+    """Return the row of an arm; `final` (2, n_seeds) and `steps` are for one worker and for this arm."""
     budget = float(results.study.n_evaluations)
     label = (arm.chapter, str(_workers(arm)), f"{budget / _workers(arm):g}", summary_text(summarize(final[1])))
     if _workers(arm) == 1:

@@ -65,7 +65,7 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
     share = [[curve(results, task, arm, r) for r in results.of(task, arm, seeds)] for arm in arms]
     points = [[r.points(names)[1] for r in results.of(task, arm, seeds)] for arm in arms]
     grid = time_grid(results)
-    values = -np.stack([np.nan_to_num(on_grid(of_arm, grid)) for of_arm in share])  # no point: no volume
+    values = -np.stack([np.nan_to_num(on_grid(of_arm, grid)) for of_arm in share])  # without points, the volume is 0
     yield answer(_answer(arms, values[:, :, -1]))
     yield time_figure(
         arms,
@@ -80,7 +80,7 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
     yield _attainment_figure(arms, points, front.F, names, key=key)
     if found := comparison_of(results, task, arms):
         yield from comparison_blocks(arms, found, what="missing share of hypervolume", key=key)
-    # The area under the curve of the missing share; the shares are minus those of the hypervolume.
+    # The area under the curve of the missing share; `share` has minus the shares of the hypervolume.
     budget = float(results.study.n_evaluations)
     areas = [[100 * regret_area(steps, best=-1.0, guess=0.0, budget=budget) for steps in of_arm] for of_arm in share]
     yield _table(arms, values[:, :, -1], areas, points, front)

@@ -24,7 +24,7 @@ from jahs.simulate import read_log
 from jahs.spaces.configs import Config
 from workshop.jobs import in_processes
 
-_FEW: Final = 64  # logs; more are worth starting processes
+_FEW: Final = 64  # logs; for more, processes are worth starting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,7 +64,7 @@ class Results:
     """The content of a study's folder.
 
     Attributes:
-        tasks, arms: those with at least one result, in order.
+        tasks, arms: tasks and arms with at least one result, in order.
         by_arm: results by task and arm, in order of seeds.
         on_refits: the same on the release's refits, in order of refits and seeds.
         bench: benchmarks by task, for test accuracies and reference points.
@@ -105,7 +105,7 @@ class Results:
 
 @functools.cache
 def best_at_full_size(bench: Benchmark, metric: str) -> float:
-    """Return the best known mean of a metric at the sizes that all studies of one objective search or end at."""
+    """Return the best known mean of a metric at the sizes that studies with one objective search or end at."""
     return bench.best(metric, open_view(bench, ViewChoice(), seed=0)).value
 
 
@@ -128,7 +128,7 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     metrics = tuple(dict.fromkeys(name for names in study.combinations for name in names))
     if is_pack(path):
         known = {task: [name for name in metrics if name in bench[task].metrics] for task in folder.tasks}
-        # Their values are asked again below.
+        # Their values are queried again below.
         read = [
             _reduced(log, folder, {name: np.full(len(log.found), np.nan) for name in known[log.repetition.task]})
             for log in read_pack(path)
@@ -161,7 +161,7 @@ def _by_arm(read: Sequence[RepetitionResult], *, is_refit: bool) -> dict[tuple[s
 
 
 def _by_mean(read: Sequence[RepetitionResult], bench: Mapping[str, Benchmark]) -> list[RepetitionResult]:
-    """Return results with the means of their configs in place of draws, by the release or the refit that answered."""
+    """Return results with the means of their configs in place of draws, from the release or refit that answered."""
     parts: dict[tuple[str, int | None], list[int]] = {}
     for number, result in enumerate(read):
         parts.setdefault((result.repetition.task, result.repetition.refit), []).append(number)
@@ -233,7 +233,7 @@ def check_owner(header: Mapping[str, object], folder: StudyFolder, repetition: R
 
 
 def _reduced(log: LogContent, folder: StudyFolder, metrics: Mapping[str, Floats]) -> RepetitionResult:
-    """Return what a page needs of the trials at the highest fidelity, with their configs and these metrics."""
+    """Return the trials at the highest fidelity as a page needs them, with their configs and these metrics."""
     best, unit_s = incumbents(log.found), folder.tasks[log.repetition.task].mean_runtime_s
     return RepetitionResult(
         repetition=log.repetition,

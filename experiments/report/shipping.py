@@ -1,4 +1,4 @@
-"""What `jahs compare` shows of a study: the runs that anyone can be compared with."""
+"""Write the results of a study that `jahs compare` shows, for comparison with other runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jahs.comparison.terms import STUDIES
 def ship(results: Results, folder: Path) -> list[Path]:
     """Write the results of a study that has terms of its own (`jahs.terms`); return the files, one for each task.
 
-    They are those of arms under these terms with default settings, and those of random search of the same space.
+    These are the results of arms under these terms with default settings, and of random search of the same space.
     """
     if results.study.name not in STUDIES:
         return []
@@ -62,5 +62,5 @@ def _steps(results: Results, task: str, arm: Arm, result: RepetitionResult) -> S
     found = curve(results, task, arm, result).scaled(float(results.study.n_evaluations))
     if len(arm.objectives) == 1:
         return found
-    missing = 100 * (1 + found.values)  # they are minus the share that is there
+    missing = 100 * (1 + found.values)  # values are minus the attained share
     return Steps(times=np.concatenate([[0.0], found.times]), values=np.concatenate([[100.0], missing]))

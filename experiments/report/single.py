@@ -1,4 +1,4 @@
-"""What all studies with one objective show: curves, ranks, significant differences, and final errors."""
+"""The content of all pages with one objective: curves, ranks, significant differences, and final errors."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _agreement_figure(task: str, values: Mapping[str, Floats], grid: Floats) -> 
     """Return rank agreement over time, from the time at which every seed of every arm has a result in both worlds."""
     known = np.all([~np.isnan(found).any(axis=(0, 1)) for found in values.values()], axis=0)
     if not len(at := np.flatnonzero(known)):
-        return Text("At no time have all seeds of all optimisers a result in both worlds.")
+        return Text("There is no time at which all seeds of all optimisers have a result in both worlds.")
     at = at[np.unique(np.linspace(0, len(at) - 1, _N_TIMES).round().astype(int))]
     found = [
         rank_agreement(

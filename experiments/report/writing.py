@@ -40,10 +40,10 @@ def run_page(command: str, given: argparse.Namespace, make: Callable[[], Documen
     """Write the page of a command, print where it is, and return the exit status.
 
     Args:
-        command: such as `experiments.zoo`.
-        given: its arguments, by a `page_parser`.
+        command: name of the command, such as `experiments.zoo`.
+        given: its arguments, parsed by a `page_parser`.
         make: returns the document, with its figures drawn.
-        flags: of the command line that makes the page again, the first fact of the page.
+        flags: arguments of the command line that makes the page again, the first fact of the page.
     """
 
     def work() -> object:

@@ -120,6 +120,6 @@ def test_the_page_has_every_predictor_and_the_same_bytes(runs, tmp_path):
 def test_too_few_curves_are_refused(runs, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("experiments.freeze_thaw._FEWEST", 10**6)
     assert main(["--runs", str(runs), "--docs", "--out", str(tmp_path / "page")]) == 2
-    assert "whole curves in train, 1000000 are needed" in capsys.readouterr().err
+    assert "complete curves in train, 1000000 are needed" in capsys.readouterr().err
     with pytest.raises(InvalidArgument):
         read_curves(runs)

@@ -263,7 +263,7 @@ def test_the_page_states_how_far_it_is(whole, release, tmp_path, quick, monkeypa
     assert f"All {n} evaluations are trained" in page
     assert re.search(r"agree with Kendall's τ = -?[\d.]+ at 3 evaluations, -?[\d.]+ at 8 evaluations", page)
     assert "| local search |" in page
-    assert re.search(r"predictive intervals \(model and noise\) hold \d+ % of \d+ trainings", page)
+    assert re.search(r"predictive intervals \(model and noise\) cover \d+ % of \d+ trainings", page)
 
 
 def test_a_release_that_has_seen_the_trainings_judges_nothing(whole, monkeypatch):

@@ -79,7 +79,7 @@ def test_a_record_elsewhere_needs_no_training(study, release, without_images, tm
 def test_a_wrong_start_names_every_fault(study, release, without_images, caplog):
     assert retrain(study, release, "--top", 0, "--task", "digits") == 2
     assert "top=0 must be at least 1" in caplog.text
-    assert "'digits' is not of this study" in caplog.text
+    assert "'digits' is not in this study" in caplog.text
     assert retrain(study, release, "--arms", "hyperband") == 2
     assert "no arm of fashion_mnist_mini that matches hyperband has an incumbent" in caplog.text
     assert not (study / RECORD).exists()

@@ -43,12 +43,12 @@ class BananasSettings(OptimizerSettings):
 
     Attributes:
         n_initial: random configs at the start.
-        n_parents: the best configs, of which candidates are mutations.
+        n_parents: number of best configs, whose mutations are the candidates.
         n_candidates: mutations that are ranked before each batch.
         n_chosen: configs in a batch.
         n_networks, n_layers, width: the ensemble.
         n_epochs: passes over the results in each fit.
-        learning_rate: of Adam.
+        learning_rate: learning rate of Adam.
         decades: largest change of a float by a mutation, in powers of ten.
     """
 
@@ -105,7 +105,7 @@ class Bananas(Baseline[BananasSettings]):
         return [candidates[i] for i in np.argsort(drawn, kind="stable")[: self._settings.n_chosen].tolist()][::-1]
 
     def _candidates(self) -> list[Config]:
-        """Return mutations of the best configs; a new one replaces, where that can be, one that was proposed."""
+        """Return mutations of the best configs; if possible, new ones replace those that were already proposed."""
         parents = [config for _, config in sorted(self._results, key=lambda each: each[0])[: self._settings.n_parents]]
         found: dict[tuple[object, ...], Config] = {}
         for _ in range(10 * self._settings.n_candidates):
@@ -150,7 +150,7 @@ class Bananas(Baseline[BananasSettings]):
 
 
 def encoded(space: Space, configs: Sequence[Config], keys: Sequence[str]) -> _Floats:
-    """Return configs as rows: which paths the cell has, then the other keys, floats in [0, 1] and choices one-hot.
+    """Return configs as rows: the path encoding of the cell, then other keys, floats in [0, 1] and choices one-hot.
 
     Args:
         space: the searched keys.

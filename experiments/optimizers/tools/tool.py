@@ -21,10 +21,10 @@ _WORSE_THAN_ALL: Final = 1e12
 
 
 class Tool(Baseline[S]):
-    """A tool with trials of its own type. A subclass defines how to ask for one, and tell its result."""
+    """A tool with trials of its own type. A subclass defines how to ask for a trial, and how to report its result."""
 
     def prepare(self) -> None:
-        """Begin without results, and make the tool's optimiser."""
+        """Start without results, and make the tool's optimiser."""
         self._largest = np.full(len(self._objectives), -math.inf)
         self._make_tool(self._settings)
 
@@ -56,7 +56,7 @@ class Tool(Baseline[S]):
         """Tell the tool the result of its trial; `result.is_known` is false for a failed one."""
 
     def told_losses(self, result: TrialResult) -> list[float]:
-        """Return finite losses; those of a failed trial are no better than any loss told before."""
+        """Return finite losses; a failed trial gets losses no better than any reported before."""
         if result.is_known:
             self._largest = np.maximum(self._largest, result.losses)
             return [float(loss) for loss in result.losses]
