@@ -203,7 +203,7 @@ def _orders_section(orders: Sequence[_Orders]) -> Iterator[str | Block]:
 def _paper(cells: _Cells | None) -> Iterator[str | Block]:
     if cells is None or cells["n_sample"] < _FEWEST:
         return
-    yield "NAS-Bench-201 beside the zero-cost benchmark"
+    yield "NAS-Bench-201 compared with the zero-cost benchmark"
     rows = []
     for name, (paper, paper_top) in PAPER.items():
         overall, top = cells["sample"][name]["spearman"], cells["best"][name]["spearman"]
@@ -256,7 +256,7 @@ def _table(
 
 
 def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
-    """Show cells alone, fidelity groups and epochs of a task."""
+    """Show cells with default hyperparameters, fidelity groups and epochs of a task."""
     title = task.task.title
     is_cell = task.configs["source"] == _CELLS
     yield f"Slices: {title}"
@@ -265,7 +265,7 @@ def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
         heads = {"spearman": "Spearman", f"benchmark_{_BEST:g}": f"benchmark, top {100 * _BEST:g} %"}
         yield _table(world, [*world.found], heads, f"{world.n} cells at full size with default hyperparameters")
     else:
-        yield Text(f"No slice of cells alone: {int(is_cell.sum())} scored configs are cells at fixed hyperparameters.")
+        yield Text(f"Too few cells with default hyperparameters to compare: {int(is_cell.sum())} are scored.")
     last = task.accuracy.shape[1]
     epochs = sorted({1, max(1, round(last / 9)), max(1, round(last / 3)), last})
     groups = [(g, np.flatnonzero(task.group == g)) for g in np.unique(task.group)]

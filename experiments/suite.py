@@ -39,7 +39,7 @@ ARMS: Final = ("random_search", "evolution", "successive_halving", "hyperband", 
 """Optimisers whose orders are compared. Evolution is regularized evolution, with several objectives NSGA-II."""
 
 BUDGETS: Final = (20, 100)
-"""In mean full evaluations. The optimisers do not know the budget, so one run has the results of both."""
+"""Budgets in mean full evaluations. Optimisers do not know the budget, so one run has the results of both."""
 
 _N_BASELINE: Final = 20  # seeds of random search
 _VIEWS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {

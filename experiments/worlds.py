@@ -83,7 +83,7 @@ class Worlds:
 
 
 class World(Sampler):
-    """The part of a benchmark that simulations use, of recorded configs alone."""
+    """The part of a benchmark that simulations use, restricted to recorded configs."""
 
     def __init__(self, worlds: Worlds, name: WorldName) -> None:
         self.task = worlds.task

@@ -86,7 +86,7 @@ def define(settings: TaskChoice) -> Task:
                 f"more images of it, or a larger --{part}"
             )
     chosen = dataclasses.replace(chosen, index_digest=split.digest)
-    load_images(chosen, data_dir=settings.images, resolutions=(0.25,))  # raises whatever else collecting would refuse
+    load_images(chosen, data_dir=settings.images, resolutions=(0.25,))  # raises what collecting would raise
     chosen = register(chosen)
     write_task_file(settings.out, chosen)
     return chosen

@@ -37,7 +37,7 @@ def collect_run(
     """Train a config with a seed and record the run; return a line about it, or None if another process trains it.
 
     Args:
-        chosen: the task itself, since another process may not know its name.
+        chosen: the task itself, since it may not be registered in another process.
         by: name of the collector that gave the job.
         checkpoint: file to resume the training from, saved after every epoch; None: start at the first epoch.
 

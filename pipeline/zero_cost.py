@@ -216,7 +216,7 @@ def meco(probe: Probe) -> float:
     For one image of random pixels, the sum over layers of the smallest eigenvalue of the correlation matrix of the
     layer's channels; undefined correlations (constant channels, maps of one pixel) count as 0. The batch is only read
     for its shape. BatchNorm in training mode needs two values, so where maps have one pixel a second image is in the
-    batch; it is in every batch, lest scores depend on the side.
+    batch; it is in every batch, so that scores do not depend on the side.
     """
     network = fresh(probe.network)
     smallest: list[float] = []

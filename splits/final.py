@@ -1,7 +1,7 @@
 """The final test set: configs at full size that influence no choice. They are in no part of a split.
 
     final_test.json        beside the split: every config of it, sealed; written once
-    final_test_reads.json  beside it: what each reading of their measurements was for, sealed
+    final_test_reads.json  beside it: the purpose of each reading of their measurements, sealed
 
 Kin of such a config, and configs that were trained as source `final`, are held out as well.
 """

@@ -72,7 +72,7 @@ def _check_groups(group: NDArray[np.int64], groups: NDArray[np.float64], *, fewe
 
 
 def _keep_old(parts: NDArray[np.int8], recorded: Recorded, family: NDArray[np.int64], old: Split) -> None:
-    """Put old configs where they were, and new kin of an old config beside it."""
+    """Keep old configs in their parts, and put new kin of an old config into its part."""
     if old.protocol != recorded.protocol:
         raise ProtocolMismatch(
             f"the old split has protocol {old.protocol} ({old.task}), "

@@ -241,7 +241,7 @@ def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str 
         "the release, which was fitted to all trainings. The KL divergence is KL(fitted || predicted), where the "
         f"fitted normal distribution is that of the three trainings, with an sd of at least {_SMALLEST_SD} points."
     )
-    yield "Beside NAS-Bench-301"
+    yield "Comparison with NAS-Bench-301"
     yield Text(
         "NAS-Bench-301 (table 1, figure 1) reports an MAE of 4.534e-3 for a table's entry and 3.446e-3 for its "
         "surrogate, as fractions of 1; its surrogate is better from about 21,500 trainings on. In the same unit, ours "

@@ -204,7 +204,7 @@ def _answers(predict: Predict, rows: Rows) -> list[float]:
 
 
 def _query_times(predict: Predict, X: NDArray[np.float32]) -> dict[str, float]:
-    """Return the median CPU milliseconds of one config alone, and the CPU microseconds of each of a thousand."""
+    """Return the median CPU milliseconds for a single config, and the microseconds per config in a batch of 1,000."""
     alone = []
     for i in range(_N_ALONE):
         started = time.process_time()

@@ -76,7 +76,7 @@ class Cluster:
         deadline = time.monotonic() + _PATIENCE_S
         if self._client.status != "running":
             _log.warning("the scheduler at %s has gone; waiting %d s for another", self._address, _PATIENCE_S)
-        while self._client.status != "running":  # it tries by itself for a while, then closes
+        while self._client.status != "running":  # the client reconnects for a while, then closes
             if time.monotonic() > deadline:
                 raise JahsError(
                     f"the scheduler at {self._address} has gone and did not come back; finished jobs are kept: start a "

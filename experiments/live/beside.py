@@ -1,6 +1,6 @@
 """Optimisers on the surrogate with the clock of the study `live` (epochs), to compare with each trajectory.
 
-Runs beside a trajectory have the same optimiser, seed and initial configs, with drawn noise.
+Such runs have the same optimiser, seed and initial configs as a trajectory, with drawn noise.
 """
 
 from __future__ import annotations

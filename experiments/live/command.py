@@ -228,7 +228,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--arms", action="append", default=[], help="an optimiser; repeatable (default: all)")
     parser.add_argument("--data-dir", type=Path, help="folder of the original images")
     add_device(parser)
-    parser.add_argument("--release", type=Path, help="folder of the release beside it (default: found by jahs)")
+    parser.add_argument("--release", type=Path, help="folder of the release to compare with (default: found by jahs)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--status", action="store_true", help="print how far it is")
     which.add_argument("--beside", action="store_true", help="simulate the missing runs on the surrogate")

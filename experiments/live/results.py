@@ -38,7 +38,7 @@ class LiveResults:
 
     Attributes:
         folder, task: the folder and its task.
-        bench: the release beside the trainings.
+        bench: the release stored with the trainings.
         n_done: full evaluations spent, (n_arms, n_seeds), for the arms of the study.
         curves: the incumbent's validation error after each evaluation, (n_arms, n_seeds, n_evaluations); NaN beyond the
             progress of a trajectory.
@@ -133,6 +133,6 @@ def _refuse_seen(bench: Benchmark, trained: Mapping[tuple[str, int], tuple[Train
     recorded = release.table.runs["config_id"] if release.has("table.npz") else np.empty(0, np.uint64)
     if n_seen := len(np.intersect1d(recorded, np.array(sorted(ours), dtype=np.uint64))):
         raise ProtocolMismatch(
-            f"the release beside the trainings has seen {n_seen} of their configs, so it cannot be judged by them; "
-            "a study keeps the release that it began with"
+            f"the release may have been fitted to {n_seen} of the configs that this study trained, so it cannot be "
+            "judged by them; a study keeps the release that it began with"
         )

@@ -226,7 +226,7 @@ def _refit_blocks(results: LiveResults) -> Iterator[Block]:
             caption=f"Every refit at the last stage, {N_RUNS_OF_REFIT} runs for each seed; its agreement with "
             "trainings at the last stage that these have reached. Pairs are ordered differently from the release; "
             "small differences change their sign by chance",
-            columns=("refit", "optimisers", "best optimiser", "τ with trainings (95 %)", "pairs ordered otherwise"),
+            columns=("refit", "optimisers", "best optimiser", "τ with trainings (95 %)", "pairs ordered differently"),
             rows=tuple(rows),
             n_labels=3,
         )

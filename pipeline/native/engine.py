@@ -133,6 +133,6 @@ def _aligned(n: int) -> Tensor:
     """Return `n` zeros from a page boundary on, in huge pages where possible: channels lie many small pages apart."""
     memory = mmap.mmap(-1, 4 * n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):  # Python knows the name, but the kernel has no huge pages
+        with contextlib.suppress(OSError):  # a kernel without huge pages
             memory.madvise(mmap.MADV_HUGEPAGE)
     return torch.frombuffer(memory, dtype=torch.float32)

@@ -106,7 +106,7 @@ def _fit(Z: _Floats, y: _Floats, variance: _Floats) -> _Process:
     y = (y - mean) / sd
     some = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST_TO_TUNE)).round().astype(np.int64))
     start = np.append(np.full(Z.shape[1], np.log(Z.shape[1]) / 2), np.log(_NOISE))
-    found: _Floats = minimize(  # type: ignore[call-overload]  # its types know no pair of value and gradient
+    found: _Floats = minimize(  # type: ignore[call-overload]  # its types lack jac=True
         lambda theta: _minus_log_likelihood(theta, Z[some], y[some], variance[some]),
         start,
         jac=True,

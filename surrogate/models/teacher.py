@@ -1,4 +1,4 @@
-"""The teacher of a forest: a Gaussian process and another forest, whose predictions the forest that ships learns, too.
+"""The teacher of the forest that ships: a Gaussian process and another forest, whose predictions it also learns.
 
 Accuracy is a smooth function of the rates and of the size of a network. Trees are step functions, which need more
 configs than a Gaussian process to approximate it; but a process predicts slowly, and more slowly with more configs.

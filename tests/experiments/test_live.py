@@ -273,5 +273,5 @@ def test_a_release_that_has_seen_the_trainings_judges_nothing(whole, monkeypatch
         "experiments.live.results.release_of",
         lambda bench: SimpleNamespace(**vars(table), sha256=read_folder(whole).tasks[TASK].release, has=lambda _: True),
     )
-    with pytest.raises(ProtocolMismatch, match="has seen 1 of their configs"):
+    with pytest.raises(ProtocolMismatch, match="fitted to 1 of the configs"):
         read_live(whole)
