@@ -17,7 +17,7 @@ MOST_MEMBERS: Final = 10_000
 LARGEST_MEMBER: Final = 1 << 36
 _FREE: Final = 32 << 20  # bytes that may come before the ratio is looked at
 _RATIO: Final = 200  # decompressed by compressed bytes
-_MOST_HEADERS: Final = 4 << 20  # bytes of long names and of pax headers, which tarfile reads whole and keeps
+_MOST_HEADERS: Final = 4 << 20  # bytes of long names and pax headers, which tarfile reads whole and keeps
 _HEADERS: Final = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
     *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
@@ -44,9 +44,9 @@ def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInf
     """Return the files of an archive after a check of all its members.
 
     Raises:
-        UnsafeFile: a member is a link or a device, would land outside of the folder it is unpacked in, is there
-            twice, or is larger than any file of such an archive; lists the first ones. Or the headers are larger than
-            those of any, or a compressed file decompresses to more than 200 times its size.
+        UnsafeFile: a member is a link or a device, would be unpacked outside the folder, occurs twice, or is larger
+            than any file of such an archive; lists the first ones. Or the headers are larger than in any such archive,
+            or a compressed file decompresses to more than 200 times its size.
         CorruptFile: the archive is cut off, or its headers make no sense.
     """
     members, faults, names = [], [], set()
@@ -61,7 +61,7 @@ def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInf
             if fault is not None:
                 faults.append(f"{where}: member {member.name[:200]!r} {fault}")
             if member.size < 0 or is_beyond:
-                break  # what follows is never sought
+                break  # nothing after this is read
             names.add(name)
             members.append(member)
             if len(members) > MOST_MEMBERS:
@@ -88,12 +88,12 @@ def _reading_headers(where: str) -> Iterator[None]:
 def _bounded_headers(where: str) -> type[tarfile.TarInfo]:
     """Return the class of an archive's members, which refuses long headers before they are read.
 
-    It refuses sparse files, too, whose lists of pieces may be endless.
+    It also refuses sparse files, whose lists of pieces may be endless.
     """
     n_bytes = 0
 
     class Member(tarfile.TarInfo):
-        # What every header comes through, in each version of Python; `frombuf` is passed by since 3.14.
+        # Every version of Python calls this for every header; `frombuf` is bypassed since 3.14.
         def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
             nonlocal n_bytes
             if self.type in _HEADERS:
@@ -128,7 +128,7 @@ def _fault(member: tarfile.TarInfo) -> str | None:
 
 
 def _check_end(archive: tarfile.TarFile, where: str) -> None:
-    """Refuse an archive that was cut off after one of its members; tarfile takes it for a whole one."""
+    """Refuse an archive that was cut off after one of its members; tarfile would accept it as complete."""
     assert archive.fileobj is not None
     archive.fileobj.seek(archive.offset)
     if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):

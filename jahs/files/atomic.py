@@ -116,13 +116,13 @@ def write_fault(err: OSError) -> str | None:
 
 def is_running(pid: int) -> bool:
     """Return whether a process of this machine still runs, such as the writer of `.<name>.<pid>.part`."""
-    if os.name == "nt":  # there, signal 0 is not a question
+    if os.name == "nt":  # on Windows, signal 0 is not a mere check
         return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # of another user
+    except PermissionError:  # the process belongs to another user
         pass
     return True
 
@@ -152,5 +152,5 @@ def hold(file: IO[Any], *, waits: bool = False) -> None:
         fcntl.flock(file, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise
-    except OSError as err:  # as on some file systems of clusters
+    except OSError as err:  # for example on some cluster file systems
         _log.warning("%s cannot be locked (%s): let one process at a time work there", file.name, err)

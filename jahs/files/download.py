@@ -1,10 +1,10 @@
-"""Downloads that go on where they were cut off, and end in a file that is whole and checked, or in none.
+"""Downloads that resume where they were cut off, and end in a complete, checked file or in no file.
 
 Over 300 lines: a download that resumes is one state machine; split, its states would be spread over files.
 
-What has come is kept beside the file, with the server's mark of the version it is of. The next attempt asks for the
-rest of that version; a server that has another one by then, or that does not know ranges, sends everything again.
-One process at a time: who fetches a file holds a lock on what has come of it.
+The downloaded part is kept beside the file, with the server's mark of its version (ETag or date). The next attempt asks
+for the rest of that version; a server that has a newer one by then, or does not support ranges, sends everything again.
+One process at a time: the process that downloads a file holds a lock on the downloaded part.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _OTHER_FOLDER: Final = "name another folder with --dir"
 _AGAIN: Final = "the same command goes on from there"
 _FROM: Final = "# from "  # before the address in a .sha256 file: a comment to `sha256sum --check`
 _CHUNK: Final = 1 << 18
-_SLOWEST: Final = 1 << 10  # bytes per second; who sends less is given up on
-_SPARE: Final = 16 << 20  # bytes of disk that are left alone
+_SLOWEST: Final = 1 << 10  # bytes per second; a slower connection is closed
+_SPARE: Final = 16 << 20  # bytes of disk that are left free
 _WRITE_FAULTS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _RANGE: Final = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A file that is there and whole."""
+    """A complete file on disk."""
 
     path: Path
     n_bytes: int
@@ -64,19 +64,19 @@ def fetch(
     """Fetch one large file, unless it is there; its sha256 and address are written beside it and compared from then on.
 
     Args:
-        address: of http or https.
-        path: of the file to write; its folder is made if needed.
-        sha256, n_bytes: what it must be, where that is known.
-        check: looks at the whole file before it gets its name, and raises if it is not what it should be.
+        address: an http or https address.
+        path: the file to write; its folder is made if needed.
+        sha256, n_bytes: required sha256 and size, where they are known.
+        check: checks the complete file before it gets its name, and raises if it is not valid.
         report: is called repeatedly with the number of bytes so far and in all.
-        n_attempts: connections, the first one included.
-        pause_s: before the second attempt; twice as long before each further one.
+        n_attempts: number of attempts, the first one included.
+        pause_s: seconds before the second attempt; twice as long before each further one.
 
     Raises:
         InvalidArgument: the address is of another kind, or the file is there from another address.
-        OutOfSpace: there is too little disk; said before anything is fetched.
-        DownloadFailed: it could not be fetched whole or written, is not the file of that sha256, or another process is
-            fetching it. What has come is kept, and gone on with where the server names the version.
+        OutOfSpace: there is too little disk; raised before anything is fetched.
+        DownloadFailed: the file could not be fetched completely or written, has another sha256, or another process is
+            fetching it. The downloaded part is kept, and resumed if the server names the version.
     """
     check_address(address)
     part = _Part(path)
@@ -98,13 +98,13 @@ def fetch(
 
 
 def check_address(address: str) -> None:
-    """Refuse an address that is not of http or https."""
+    """Refuse an address that is not http or https."""
     if not address.startswith(("http://", "https://")):
         raise InvalidArgument(f"url={address!r} does not begin with http:// or https://")
 
 
 def check_room(folder: Path, n_bytes: int) -> None:
-    """Refuse to begin what the disk cannot hold; OutOfSpace says how much is free and how much is needed."""
+    """Refuse a download that the disk cannot hold; OutOfSpace says how much is free and how much is needed."""
     if n_bytes > (n_free := shutil.disk_usage(folder).free):
         raise OutOfSpace(f"{folder} has {n_free} bytes free, {n_bytes} are needed; {_OTHER_FOLDER}")
 
@@ -153,8 +153,8 @@ class _Part:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from this part until this one ends, however it does; DownloadFailed if one has it."""
-        if not HAS_LOCKS:  # nor could a file be renamed there while it is open; what came is compared in length
+        """Lock this part while the context is open; DownloadFailed if another process holds the lock."""
+        if not HAS_LOCKS:  # Windows cannot rename an open file either; the length is compared instead
             yield
             return
         with self.path.open("ab") as file:
@@ -178,7 +178,7 @@ class _Part:
             return False
 
     def facts(self) -> dict[str, Any]:  # Any: JSON
-        """Return address, mark and length of the version that has begun to come; nothing without a mark."""
+        """Return address, mark and length of the version that was partly downloaded; nothing without a mark."""
         try:
             found = parse_json(self._facts_path.read_bytes())
             return found if isinstance(found, dict) and isinstance(found.get("mark"), str) and self.n_bytes else {}
@@ -227,7 +227,7 @@ def _there(path: Path, address: str, sha256: str | None) -> Fetched | None:
             sha256 = first.split()[0]
         except (OSError, ValueError, IndexError):
             return None
-        # Without the comment it was finished by an older version, or by hand.
+        # A file without the comment was downloaded by an older version, or by hand.
         came_from = next((line.removeprefix(_FROM) for line in more if line.startswith(_FROM)), address)
         if came_from != address:
             raise InvalidArgument(f"{path} is there, but from {came_from}; {_OTHER_FOLDER} for {address}, or delete it")
@@ -244,11 +244,11 @@ def _complete(
     n_attempts: int,
     pause_s: float,
 ) -> int:
-    """Fetch until everything is there; return how long the file is. OSError or HTTPException of the last attempt."""
+    """Fetch the whole file; return its length. Raises the OSError or HTTPException of the last attempt."""
     for attempt in range(n_attempts - 1):
         try:
             return _attempt(address, part, report, wanted=wanted)
-        except (OSError, http.client.HTTPException) as err:  # noqa: PERF203  # a second of waiting is between two of them
+        except (OSError, http.client.HTTPException) as err:  # noqa: PERF203  # attempts are seconds apart
             if isinstance(err, (urllib.error.HTTPError, JahsError)) or _is_of_disk(err):
                 raise
             time.sleep(pause_s * 2**attempt)
@@ -256,7 +256,7 @@ def _complete(
 
 
 def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, check: Callable[[Path], None]) -> str:
-    """Return the sha256 of what has come; JahsError if it is not what it should be, and then it is deleted."""
+    """Return the sha256 of the download; JahsError on a mismatch, and then it is deleted."""
     try:
         if part.n_bytes != n_bytes:
             raise DownloadFailed(f"{part.path} has {part.n_bytes} bytes, {address} has {n_bytes}; try again")
@@ -271,7 +271,7 @@ def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, che
 
 
 def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, wanted: int | None) -> int:
-    """Fetch the rest, or everything; return how long the file is. ConnectionError if less comes than was announced."""
+    """Fetch the rest, or everything; return the file's length. ConnectionError if fewer bytes arrive than announced."""
     facts, n_kept = part.facts(), part.kept(address)
     rest = {"Range": f"bytes={n_kept}-", "If-Range": facts["mark"]} if n_kept else {}
     try:
@@ -279,14 +279,14 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
     except urllib.error.HTTPError as err:
         if err.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not n_kept:
             raise
-        err.close()  # what was kept is as long as the file, or longer
+        err.close()  # the downloaded part is as long as the file, or longer
         if n_kept == facts.get("n_bytes"):
             report(n_kept, n_kept)
             return n_kept
         part.begin({})
         return _attempt(address, part, report, wanted=wanted)
     if n_kept and response.status == http.HTTPStatus.PARTIAL_CONTENT and not _is_version(response, facts["mark"]):
-        response.close()  # what is kept and what would come are of different versions
+        response.close()  # the downloaded part and the rest belong to different versions
         part.begin({})
         return _attempt(address, part, report, wanted=wanted)
     with response:
@@ -301,9 +301,9 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
         n_bytes = n_kept
         with part.path.open("ab") as file:
             since, n_then = time.monotonic(), n_bytes
-            while n_bytes <= n_all and (chunk := response.read1(_CHUNK)):  # read would wait for a whole chunk
+            while n_bytes <= n_all and (chunk := response.read1(_CHUNK)):  # `read` would wait for a whole chunk
                 file.write(chunk)
-                file.flush()  # what is reported is kept, however this process ends
+                file.flush()  # reported bytes are on disk, however this process ends
                 n_bytes += len(chunk)
                 if (elapsed := time.monotonic() - since) >= transport.PATIENCE_S:
                     if n_bytes - n_then < _SLOWEST * elapsed and n_bytes < n_all:
@@ -319,7 +319,7 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
 
 
 def _is_version(response: Any, mark: str) -> bool:  # Any: see _open
-    """Return whether a partial answer has this mark; without a second date, If-Range vouches for it."""
+    """Return whether a partial answer has this mark; where the answer names none, If-Range guarantees it."""
     if mark.startswith('"'):
         return bool(response.headers.get("ETag") == mark)
     return bool(response.headers.get("Last-Modified", mark) == mark)
@@ -328,7 +328,7 @@ def _is_version(response: Any, mark: str) -> bool:  # Any: see _open
 def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) -> tuple[int, int]:  # Any: see _open
     """Return how many of the kept bytes are valid, and the length of the file, from the server's answer."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise DownloadFailed(f"{address}: the server encodes what it was asked to send as it is; {ELSEWHERE}")
+        raise DownloadFailed(f"{address}: the server encodes the file, though asked not to; {ELSEWHERE}")
     lengths = set(response.headers.get_all("Content-Length", ()))
     if len(lengths) > 1:
         raise DownloadFailed(f"{address}: the server announces several lengths; {ELSEWHERE}")
@@ -350,7 +350,7 @@ def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) ->
 
 
 class DownloadBar:
-    """Draws the share and the time left on a terminal; says a line per whole file elsewhere."""
+    """Draws the share and the time left on a terminal; elsewhere writes one line per complete file."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -360,7 +360,7 @@ class DownloadBar:
         self._first = 0
 
     def __call__(self, name: str, n_bytes: int, n_all: int) -> None:
-        """Report that `n_bytes` of the `n_all` bytes of a file are there."""
+        """Report that `n_bytes` of a file's `n_all` bytes have arrived."""
         if name != self._name:
             self._name, self._started, self._first = name, time.monotonic(), n_bytes
         elapsed = time.monotonic() - self._started

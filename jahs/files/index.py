@@ -1,10 +1,10 @@
 """The index of a folder: the sha256 of each of its files, so that a file that was damaged or edited is noticed.
 
-    FOLDER/index.json   {"digest": of "files", "files": {name: [sha256, ...]}, "format": 1}
+    FOLDER/index.json   {"digest": digest of "files", "files": {name: [sha256, ...]}, "format": 1}
 
-A name has several states only while it is being replaced, or if that was cut off: its sha256 before and after, or null
-where there is no file. Since the states are written before the file is, a crash at any moment leaves a folder that its
-index describes. A folder without an index is of an earlier version, and is read unchecked.
+A name has several states only while its file is being replaced, or if that was interrupted: the sha256 before and
+after, or null for no file. The states are written before the file, so a crash at any moment leaves a folder that its
+index describes. A folder without an index was written by an earlier version, and is read unchecked.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def read_index(folder: Path) -> Files | None:
         raise CorruptFile(f"{path} cannot be read: {err!r}; restore it from a copy") from err
     if found != INDEX_FORMAT and content.get("digest") == digest_facts({"files": files}):
         raise UnknownFormat(f"{path}: format {found!r}; this version reads format {INDEX_FORMAT}")
-    raise CorruptFile(f"{path} is not what was written: it was damaged or edited; restore it from a copy")
+    raise CorruptFile(f"{path} was damaged or edited after it was written; restore it from a copy")
 
 
 def write_index(folder: Path, files: Files) -> None:
@@ -61,7 +61,7 @@ def _text(files: Mapping[str, Any]) -> str:  # Any: JSON
 
 
 def state_of(path: Path) -> str | None:
-    """Return the sha256 of a file, None if there is none."""
+    """Return the sha256 of a file, or None if it does not exist."""
     try:
         return sha256_file(path)
     except FileNotFoundError:
@@ -69,10 +69,10 @@ def state_of(path: Path) -> str | None:
 
 
 def index_faults(folder: Path, files: Files, unlisted: Iterable[str]) -> list[str]:
-    """Return the faults of the `files` of a folder that its index lists, and the `unlisted` ones that it lacks."""
+    """Return the faults of a folder: of the `files` that its index lists, and the `unlisted` ones that it lacks."""
     faults = [f"{name} is not in {INDEX}: it was added by other means" for name in unlisted if name not in files]
     for name, states in sorted(files.items()):
         if (found := state_of(folder / name)) not in states:
-            what = "is missing" if found is None else "was damaged or edited: its sha256 is not that of the index"
+            what = "is missing" if found is None else "was damaged or edited: its sha256 differs from the index"
             faults.append(f"{name} {what}")
     return faults

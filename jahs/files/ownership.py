@@ -1,4 +1,4 @@
-"""Whether a file is this user's own, so that what it holds may be run."""
+"""Whether a file is this user's own, so that its content may be run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 def read_own_file(path: Path) -> bytes | str | None:
     """Return the bytes of a file that only this user or root may write, or why others may; None if it does not exist.
 
-    The owner is that of the open file, and a link is not followed.
+    The owner of the open file counts, and a link is not followed.
     """
     if (fault := shared_fault(path.parent)) is not None:
         return fault if path.exists() else None
@@ -30,8 +30,8 @@ def read_own_file(path: Path) -> bytes | str | None:
 def shared_fault(folder: Path) -> str | None:
     """Return the others who may put files into a folder or replace it; None: nobody but root.
 
-    A folder above may be one that all may write, if it is sticky and root's (`/tmp`): what is ours in it can be neither
-    moved nor replaced by others. The folder itself may not, as others can put new files there.
+    A parent folder may be writable by all if it is sticky and root's (`/tmp`): others can neither move nor replace our
+    files in it. The folder itself may not, as others could put new files there.
     """
     if not hasattr(os, "getuid"):  # Windows has access lists in place of owners
         return None

@@ -1,13 +1,13 @@
-"""Reading a folder of runs: which configs were trained, and what was measured.
+"""Reading a folder of runs: the trained configs and their measurements.
 
-    FOLDER/index.json             sha256 of every file below, but of single runs (`jahs.files.index`)
+    FOLDER/index.json             sha256 of every file below except single runs (`jahs.files.index`)
     FOLDER/protocol.json          the protocol's facts and digest; one folder holds one protocol
     FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_TABLE_COLUMNS`)
     FOLDER/runs-0001.parquet      compacted runs, one row per (config, seed, epoch) (`RUN_COLUMNS`)
     FOLDER/new/<number>-<seed>.parquet   one finished run each, until they are compacted; <config_id> in hex digits in
-                                  place of the number where the config is not of the numbered stream
+                                  place of the number where the config is not from the numbered stream
     FOLDER/profile_visits.parquet quiet passes, one row per repeat of every visit to a config (`VISIT_COLUMNS`)
-    FOLDER/profile.parquet        of one processor's visits, the least of each config's repeats (`PROFILE_COLUMNS`)
+    FOLDER/profile.parquet        the fastest repeat of each config, on one processor (`PROFILE_COLUMNS`)
     FOLDER/proxies.parquet        scores of untrained networks, one row per (config, seed) (`PROXY_COLUMNS`)
     FOLDER/damaged/               shards that could not be read, kept for inspection
 
@@ -59,7 +59,7 @@ _Read = TypeVar("_Read")
 class Protocol:
     """The protocol of a folder of runs."""
 
-    digest: str  # of the facts; every row repeats it
+    digest: str  # digest of the facts; every row repeats it
     facts: dict[str, Any]  # the task, the training's constants, the augmentation's version; Any: JSON
 
 
@@ -156,7 +156,7 @@ def read_configs(path: Path) -> Table:
 
 
 def read_profile(path: Path) -> Table:
-    """Return the quiet profile of a folder, maybe without rows; ProtocolMismatch if its protocol differs."""
+    """Return the quiet profile of a folder, possibly without rows; ProtocolMismatch if its protocol differs."""
     return _read_if_there(path, "profile.parquet", PROFILE_COLUMNS)
 
 
@@ -172,7 +172,7 @@ def visits_path(path: Path) -> Path:
 
 
 def read_visits(path: Path) -> Table:
-    """Return every repeat of every visit to a config, on any processor; maybe no rows."""
+    """Return every repeat of every visit to a config, on any processor; possibly no rows."""
     return _read_if_there(path, visits_path(path).name, VISIT_COLUMNS)
 
 
@@ -182,7 +182,7 @@ def proxies_path(path: Path) -> Path:
 
 
 def read_proxies(path: Path) -> Table:
-    """Return the scores of untrained networks, maybe without rows; UnknownFormat if another version wrote them."""
+    """Return the scores of untrained networks, possibly without rows; UnknownFormat if another version wrote them."""
     file = proxies_path(path)
     scored = _read_if_there(path, file.name, PROXY_COLUMNS)
     for found in np.unique(scored["format"]).tolist():
@@ -207,7 +207,7 @@ def _of_one_protocol(folder: Path, table: Table, name: str = "its runs") -> Tabl
 
 
 def visits_of_profile(visits: Table, profile: Table) -> Table:
-    """Return the visits on the processor and with the torch of the profile; empty without a profile."""
+    """Return the visits on the profile's processor and with its torch version; empty without a profile."""
     made = {*_places(profile)}
     return take(visits, np.array([place in made for place in _places(visits)], dtype=np.bool_))
 
@@ -235,7 +235,7 @@ def halves_of_visits(visits: Table) -> tuple[Table, Table]:
 def timing_machine(runs: Table, profile: Table) -> str | None:
     """Return the processor whose runtimes count, since seconds on different processors do not compare.
 
-    It is the profile's; if no run was on that one, the one with most measured epochs; None if no run was on a CPU.
+    It is the profile's; if no run used that one, the one with the most measured epochs; None if no run was on a CPU.
     """
     machines, counts = np.unique(runs["machine"][runs["device"] == "cpu"], return_counts=True)
     if not len(machines):

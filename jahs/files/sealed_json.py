@@ -1,6 +1,6 @@
 """Sealed JSON files: the `checksum` inside covers everything else, and the text must be exactly as it was written.
 
-{"checksum": of the rest, "format": 2, ...}
+{"checksum": digest of the rest, "format": 2, ...}
 """
 
 from __future__ import annotations
@@ -38,5 +38,5 @@ def read_sealed(path: Path) -> dict[str, Any]:  # Any: JSON
     check_format(content.pop("format"), SEALED_FORMAT, of=str(path))
     content.pop("checksum", None)
     if data != sealed_text(content).encode():
-        raise CorruptFile(f"{path} is not what was written: it was damaged or edited; restore it from a copy")
+        raise CorruptFile(f"{path} was damaged or edited after it was written; restore it from a copy")
     return content

@@ -21,7 +21,8 @@ class _Twice(Exception):
 def parse_json(content: str | bytes) -> Any:  # Any: JSON
     """Return the value of a JSON text; json.JSONDecodeError names line and column.
 
-    It refuses a key twice in one object, NaN, numbers beyond every float, bytes that are not UTF-8, and deep nesting.
+    It refuses duplicate keys in one object, NaN, numbers too large for a float, bytes that are not UTF-8, and deep
+    nesting.
     """
     text = content if isinstance(content, str) else _decoded(content)
     n_objects = 0
@@ -67,7 +68,7 @@ def check_format(found: object, wanted: int, *, of: str) -> None:
 
 @contextmanager
 def reading_state(of: str) -> Iterator[None]:
-    """Turn errors about what a mapping lacks or holds into InvalidArgument that names `of`; UnknownFormat stays."""
+    """Turn errors about missing or invalid parts of a mapping into InvalidArgument, naming `of`; keep UnknownFormat."""
     try:
         yield
     except (InvalidArgument, UnknownFormat):
@@ -79,7 +80,7 @@ def reading_state(of: str) -> Iterator[None]:
 
 
 def json_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank, with their numbers from 1; a line feed alone ends a line."""
+    """Yield the lines that are not blank, with their numbers from 1; only a line feed ends a line."""
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield number, line

@@ -42,11 +42,11 @@ def read_table(
         path: the file.
         columns: name and type of each.
         defaults: values of columns that the file lacks.
-        sha256: what the file's may be; None: any.
+        sha256: allowed values of the file's sha256; None: any.
 
     Raises:
         MissingData: the file does not exist, or cannot be read at the moment.
-        CorruptFile: its bytes are not those that were written.
+        CorruptFile: its bytes were changed after it was written.
         InvalidTable: columns are missing or have other types.
     """
     pa, _ = _arrow()
@@ -63,8 +63,8 @@ def read_table(
 def _read_arrow(path: Path, sha256: Collection[str | None] | None) -> Any:  # Any: pyarrow ships no types
     pa, pq = _arrow()
     try:
-        # An open file, so that nothing is read out of the folder's name; and Arrow's own: its threads may let go of the
-        # file when the interpreter is gone already, which aborts the process if it is one of Python's.
+        # An open file, so that Arrow infers nothing from the folder's name. And Arrow's own file object: its threads
+        # may release the file after the interpreter has shut down, which aborts the process if it is Python's.
         with pa.OSFile(str(path)) as file:
             content = file.read_buffer()
         if sha256 is not None and (found := hashlib.sha256(content).hexdigest()) not in sha256:
@@ -74,7 +74,7 @@ def _read_arrow(path: Path, sha256: Collection[str | None] | None) -> Any:  # An
             )
         return pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
     except (pa.ArrowException, OSError) as err:
-        if isinstance(err, OSError) and err.errno is not None:  # of the system; what is no Parquet has none
+        if isinstance(err, OSError) and err.errno is not None:  # an error of the system; invalid Parquet has no errno
             raise MissingData(f"{path} cannot be read: {err}; the file may be whole, so try again") from err
         raise CorruptFile(f"{path} cannot be read as Parquet: {err}") from err
 

@@ -1,4 +1,4 @@
-"""Answers of http and https: safe redirects alone, and patience that ends."""
+"""Answers over http and https: only safe redirects are followed, and waiting has a limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def open_address(address: str, headers: Mapping[str, str]) -> Any:  # Any: urlli
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows a server that sends on, but to http and https alone, and from https to https alone."""
+    """Follows redirects, but only to http and https, and from https only to https."""
 
     def redirect_request(
         self, req: urllib.request.Request, *args: Any
@@ -37,10 +37,10 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class _Patient(http.client.HTTPConnection):
-    """Gives up on an answer whose headers do not come."""
+    """Gives up on an answer whose headers do not arrive."""
 
     def getresponse(self) -> http.client.HTTPResponse:
-        timer = threading.Timer(2 * PATIENCE_S, self._hang_up)  # silence ends sooner, and says so
+        timer = threading.Timer(2 * PATIENCE_S, self._hang_up)  # silence ends sooner, with an error of its own
         timer.daemon = True
         timer.start()
         try:

@@ -183,7 +183,7 @@ def test_an_edited_accuracy_is_found(tmp_path, caplog):
     values = table.column(column).to_numpy().copy()
     values[0] = 99
     pq.write_table(table.set_column(column, "valid_acc", [values]), shard)
-    assert verify(folder) == [f"{shard.name} was damaged or edited: its sha256 is not that of the index"]
+    assert verify(folder) == [f"{shard.name} was damaged or edited: its sha256 differs from the index"]
     (folder / INDEX).unlink()
     assert main(["verify", str(folder)]) == 0
     assert caplog.text.count("has no index") == 1

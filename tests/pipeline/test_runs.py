@@ -337,9 +337,7 @@ def test_a_damaged_table_is_not_taken_for_the_one_of_a_write_that_was_cut_off(fo
             folder.add_configs(config_table(0, 4))
     (folder.path / "configs.parquet").write_bytes(b"PAR1")
     folder.settle_index()
-    assert committed_faults(folder.path) == [
-        "configs.parquet was damaged or edited: its sha256 is not that of the index"
-    ]
+    assert committed_faults(folder.path) == ["configs.parquet was damaged or edited: its sha256 differs from the index"]
     with pytest.raises(CorruptFile):
         folder.add_configs(config_table(0, 5))
 

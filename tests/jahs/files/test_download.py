@@ -310,7 +310,7 @@ def test_a_range_that_was_not_asked_for_is_refused(server, path):
 
 def test_an_encoded_answer_is_refused(server, path):
     server.headers = {"Content-Encoding": "gzip"}
-    with pytest.raises(DownloadFailed, match="encodes what it was asked to send as it is"):
+    with pytest.raises(DownloadFailed, match="the server encodes the file, though asked not to"):
         get(server, path)
 
 
