@@ -38,7 +38,7 @@ class Job:
     fidelity: dict[str, int | float]
     seed: int | None
     tag: object
-    epochs: tuple[int, ...]  # those of the reports, then the last one
+    epochs: tuple[int, ...]  # epochs of the reports, then the last epoch
     answers: list[dict[str, float]]  # at each of these epochs, by metric
 
 
@@ -59,7 +59,7 @@ class Answers:
         self._seed = evaluation_seed
 
     def answer(self, proposals: Sequence[Proposal | Mapping[str, object]]) -> list[Job | JahsError]:
-        """Return a job for each proposal, or what is wrong with it."""
+        """Return a job for each proposal, or the error in it."""
         jobs: list[Job | JahsError] = []
         for proposal in proposals:
             try:
@@ -97,7 +97,7 @@ class Answers:
             network = {**job.config, **{name: job.fidelity[name] for name in sizes}} if sizes else job.config
             configs += [network] * len(job.epochs)
         epochs = np.array([epoch for job in jobs for epoch in job.epochs], dtype=np.int64)
-        # The benchmark itself is asked, as what the view would check and fill in has been.
+        # Query the benchmark itself: the view's checks and fixed values have already been applied.
         found = self._view.bench.query_many(configs, each_at=epochs, seed=seed, metrics=self.metrics)
         values = {name: np.asarray(found[name], dtype=np.float64) for name in self.metrics}
         runtime = values["runtime"]
@@ -133,7 +133,7 @@ class Visible:
         fidelities: every fidelity's legal values in ascending order.
         full: the highest fidelity.
         max_epoch: the last epoch.
-        metrics: of the trials; none is measured on the test images.
+        metrics: metrics of the trials; none is measured on the test images.
     """
 
     __slots__ = ("_oracle", "_view", "fidelities", "full", "max_epoch", "metrics", "space")
@@ -157,7 +157,7 @@ class Visible:
         return self._oracle.sample(n, seed=seed)
 
     def fidelity(self, at: AskedFidelity = None) -> dict[str, float]:
-        """Return a whole fidelity, what is left out at its full value."""
+        """Return a complete fidelity; omitted parts have their full value."""
         return self._view.fidelity(at)
 
     def path(self, share: float) -> dict[str, float]:

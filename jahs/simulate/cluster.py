@@ -1,6 +1,6 @@
 """The event queue: workers, running trials and the clock, which goes from one event to the next.
 
-An event is (time, trial, what), and the smallest one is next, so equal times are in the order of trials.
+An event is (time, trial, kind), and the smallest one is next, so simultaneous events follow the order of trials.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from jahs.simulate.trial import Status, Trial
 
 @dataclass(slots=True)
 class Checkpoints:
-    """The epochs that every network has reached; a training that reached `max_epoch` leaves nothing to take up.
+    """The epochs that every network has reached; a training that reached `max_epoch` leaves nothing to resume.
 
-    A training is taken up by the same config, as the same network (N, W and Resolution included) and with the same
-    seed; a larger network of the same config begins at its first epoch. Two trainings may begin at one checkpoint.
+    A training is resumed by the same config, as the same network (N, W and Resolution included) and with the same
+    seed; a larger network of the same config begins at its first epoch. Two trainings may start from one checkpoint.
     """
 
     max_epoch: int
@@ -48,7 +48,7 @@ def network_of(trained: Job | Trial) -> tuple[object, ...]:
 
 
 _STOP: Final = -2
-_FAIL: Final = -1  # what else an event can be: the number of the job's epoch that is reached
+_FAIL: Final = -1  # any other kind of event is the index of the job's epoch that is reached
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class Cluster:
         return int(min(len(self._free), self._n_trials - self.n_started))
 
     def think(self, seconds: float) -> None:
-        """Let the optimiser, which does one thing at a time, think; what is started next begins after that."""
+        """Charge the optimiser's thinking time; later submissions start after it."""
         self._thinks_until = max(self.now, self._thinks_until) + seconds
 
     def start(self, job: Job) -> int:
@@ -126,8 +126,8 @@ class Cluster:
     def advance(self) -> list[Trial]:
         """Go to the next event and return what happens at that time; nothing if nothing runs or the budget is spent.
 
-        A trial of status "running" has reached an epoch that is reported. What else happens at that time is left for
-        the next call, so that stopping the trial comes before it: its next epochs may take no time at all.
+        A trial of status "running" has reached an epoch that is reported. Other events at that time are left for the
+        next call, so that the trial can be stopped before them: its next epochs may take no time at all.
         """
         trials: list[Trial] = []
         while self._events and (not trials or self._events[0][0] == self.now):

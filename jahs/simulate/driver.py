@@ -22,20 +22,20 @@ class Optimizer(Protocol):
     """An optimiser that a simulation can drive. It may also have:
 
     - `name: str` and `settings: Mapping[str, object]`, for the log's header;
-    - `n_ahead: int`, how many proposals it can make at a time without hearing of their results: where thinking is
+    - `n_ahead: int`, how many proposals it can make at a time without knowing their results: where thinking is
       free, they are then queried in one batch, which changes no result and takes much less time;
     - `should_stop(report: Trial) -> bool`, asked at every epoch that a proposal names in `reports`.
     """
 
     def ask(self, n: int) -> Sequence[Proposal | Mapping[str, object]]:
-        """Return up to `n` proposals; none: nothing to do before another trial has ended, or ever, if none runs."""
+        """Return up to `n` proposals. None at all: wait for another trial to end, or stop if no trial runs."""
 
     def tell(self, trial: Trial) -> None:
         """Receive a trial that has ended, without metrics of the test images."""
 
 
 Callback: TypeAlias = Callable[[Sequence[Trial]], "Proposal | Mapping[str, object] | None"]
-"""An optimiser in one function: gets the trials that have ended and returns what is next; None: it has no more."""
+"""An optimiser in one function: gets the trials that have ended and returns the next proposal, or None to stop."""
 
 
 class _CallbackOptimizer:
@@ -84,7 +84,7 @@ class Driver:
         if n_free > len(self._waiting):
             n = n_free - len(self._waiting)
             if self._thinking == "free":  # otherwise every ask costs time, and fewer of them would change results
-                # Ahead at most as many as have started, so that a short run queries little that it never starts.
+                # Ask ahead for at most as many as have started, so that a short run queries few trials in vain.
                 n = max(n, min(getattr(self._optimizer, "n_ahead", 1), cluster.n_started))
             proposals = self._call(f"ask({n})", cluster.n_started, lambda: list(self._optimizer.ask(n)))
             if len(proposals) > n:
@@ -95,7 +95,7 @@ class Driver:
         while self._waiting and cluster.n_free:
             job = self._waiting.popleft()
             if not isinstance(job, Job):
-                raise self._failed(f"what it proposed is not valid:\n{job}", cluster.n_started) from job
+                raise self._failed(f"its proposal is invalid:\n{job}", cluster.n_started) from job
             cluster.start(job)
 
     def show(self, trial: Trial) -> None:

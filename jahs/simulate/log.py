@@ -1,8 +1,8 @@
-"""Trial logs: JSON lines that only grow, and that a killed process leaves readable and resumable.
+"""Trial logs: append-only JSON lines, readable and resumable even if the process is killed.
 
 The first line is the header: facts of the run. Every other line is a trial, in the order in which trials ended. The
-last line of a whole log says how it ended (`{"ended": "budget", "clock": 3600.0, "n_trials": 17}`). A log without it
-was cut short. Each line is written at once, so a crash can cut only the last one, which then has no end and is skipped.
+last line of a complete log says how it ended (`{"ended": "budget", "clock": 3600.0, "n_trials": 17}`). A log without it
+was cut short. Each line is written at once, so a crash can cut off only the last one, which is then skipped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Log:
 
     Attributes:
         header: facts of the run.
-        trials: in the order in which they ended.
+        trials: trials in the order in which they ended.
         ending: why, when and after how many trials the simulation ended; None where the log was cut short.
     """
 
@@ -53,8 +53,8 @@ def read_log(path: Path | str) -> Log:
 
     Raises:
         MissingData: the file is not there, or cannot be read.
-        CorruptFile: a line is not what it should be; says which, and why.
-        UnknownFormat: the log is of another version.
+        CorruptFile: a line is invalid; says which, and why.
+        UnknownFormat: the log was written by another version.
     """
     path = Path(path)
     lines = _whole_lines(path)
@@ -87,10 +87,10 @@ def read_trials(path: Path | str) -> list[Trial]:
 
 
 class LogWriter:
-    """Writes one log. Where the file holds lines already, what is written first must be these same lines.
+    """Writes one log. If the file already has lines, the first lines written must be identical to them.
 
-    So a simulation that was cut short is resumed by running it again: it is deterministic, the lines that are there are
-    checked instead of written, and the log goes on where it was cut.
+    So a simulation that was interrupted is resumed by running it again: it is deterministic, the lines that are there
+    are checked instead of written, and the log continues from there.
 
     Raises:
         ProtocolMismatch: the file is the log of another run.
@@ -109,11 +109,11 @@ class LogWriter:
             raise
 
     def _begin(self, written: bytes) -> None:
-        """Find out what the file holds, and write the header where it is missing."""
+        """Read the file's header, or write it where it is missing."""
         path = self.path
         self._old = _whole_lines(path)
         first = next(self._old, None)
-        begun = path.read_bytes() if first is None else first  # without a whole line, little is there
+        begun = path.read_bytes() if first is None else first  # without a complete line, the file is short
         self._is_resuming = first == written
         if not self._is_resuming and (first is not None or not written.startswith(begun)):
             raise ProtocolMismatch(_difference(path, _read_header(path, begun), json.loads(written)))
@@ -155,12 +155,12 @@ class LogWriter:
                 self._n_read += len(old)
                 return
             self._is_resuming = False
-            self._append(data, after=self._n_read)  # takes away a last line that was cut
+            self._append(data, after=self._n_read)  # removes a last line that was cut off
             return
         self._append(data)
 
     def _append(self, data: bytes, *, after: int | None = None) -> None:
-        """Write a whole line, behind so many bytes if `after` is given. What was cut short can be resumed."""
+        """Write a whole line, after the first `after` bytes if given. An interrupted log can be resumed."""
         try:
             if after is not None:
                 self._file.truncate(after)
@@ -168,7 +168,7 @@ class LogWriter:
         except OSError as err:
             self.close()
             raise _fault(self.path, err) from err
-        if n_written != len(data):  # how a disk that is nearly full takes what still fits
+        if n_written != len(data):  # a nearly full disk takes as much as fits
             self.close()
             raise OutOfSpace(full_disk(self.path))
 
@@ -176,7 +176,7 @@ class LogWriter:
 def open_alone(path: Path) -> FileIO:
     """Open a file for appending and lock it against other writers until it is closed, however the process ends.
 
-    A process that was stopped keeps it, so it cannot wake up in a log that another has gone on with.
+    A suspended process keeps the lock, so it cannot wake up and write to a log that another process has continued.
     """
     try:
         file = path.open("ab", buffering=0)

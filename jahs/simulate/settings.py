@@ -20,9 +20,9 @@ _MOST_WORKERS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of a simulation, checked; see `jahs.simulate.Simulation` for what they mean.
+    """The settings of a simulation, checked; see `jahs.simulate.Simulation` for their meaning.
 
-    Numbers of numpy are taken, and become Python's own.
+    NumPy numbers are accepted and become Python numbers.
     """
 
     workers: int = 4

@@ -1,4 +1,4 @@
-"""A simulated cluster that trains what an optimiser proposes, on a clock that costs nothing.
+"""A simulated cluster that trains an optimiser's proposals in simulated time.
 
 Time is simulated seconds and goes from one event to the next: a trial ends, fails, or reaches an epoch that the
 optimiser wants to be shown. Everything is a function of the seeds: same simulation, same log, byte for byte.
@@ -23,24 +23,24 @@ from jahs.spaces.parameters import is_number, show, with_article
 
 
 class Simulation:
-    """Simulated workers that spend a budget on what an optimiser proposes. For one run.
+    """Simulated workers that spend a budget on an optimiser's proposals. For one run.
 
-    Either `run` drives an optimiser, or you drive: `submit` while there are free workers, `wait` for what happens next.
+    Either `run` drives an optimiser, or you drive: `submit` while there are free workers, `wait` for the next event.
 
     Args:
         oracle: a benchmark or a view.
         workers: number of trials that run at once.
-        budget: simulated seconds, after which everything is cut; None: `n_trials` ends the run.
-        n_trials: most trials that may start; None: as many as fit into the budget.
-        seed: of what happens to trials (failures); the optimiser has its own.
+        budget: simulated seconds, after which running trials are cut; None: `n_trials` ends the run.
+        n_trials: maximum number of trials; None: as many as fit into the budget.
+        seed: seed of the failures of trials; the optimiser has its own.
         mode: "asynchronous": a worker that is free gets work at once; "synchronous": when all are free.
         continuation: "resume": a config that was trained before, as the same network with the same seed, pays only for
             the epochs that it has not had; "scratch": every trial pays for all its epochs.
-        speeds: of each worker; 2.0 takes half the time.
+        speeds: speed of each worker; 2.0 takes half the time.
         failure_rate: chance that a trial fails, after a uniformly random share of its time.
         thinking: the optimiser's own time: "free", "measured" on this machine's clock, or seconds for each ask.
-        evaluation_seed: of the training noise of every trial that does not ask for its own; None: the mean.
-        metrics: queried and logged, runtime always; None: all. Optimisers never see those of the test images.
+        evaluation_seed: seed of the training noise of every trial that does not ask for its own; None: the mean.
+        metrics: metrics to query and log, runtime always; None: all. Optimisers never see metrics of the test images.
         log: file to write; a log that was cut short is resumed.
         facts: more entries for the log's header, such as the optimiser's name where you drive.
 
@@ -48,9 +48,9 @@ class Simulation:
         InvalidArgument: settings are out of their range, all at once; or the oracle is neither a benchmark nor a view,
             or the log's folder does not exist.
         UnknownName: a metric does not exist.
-        ProtocolMismatch: the log is of another run.
+        ProtocolMismatch: the log belongs to another run.
 
-    A log that cannot be written, or not any more, raises as `jahs.simulate.log.LogWriter` where its line is due.
+    If the log can no longer be written, the next line raises as `jahs.simulate.log.LogWriter` does.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Simulation:
             )
         (job,) = self._answers.answer([proposal])
         if not isinstance(job, Job):
-            raise self._failed(f"what it proposed is not valid:\n{job}") from job
+            raise self._failed(f"its proposal is invalid:\n{job}") from job
         self._open({})
         return self._cluster.start(job)
 
@@ -198,7 +198,7 @@ class Simulation:
             raise self._failed(str(err)) from err
 
     def think(self, seconds: float) -> None:
-        """Let the optimiser's own time count: what is submitted next begins so many seconds later."""
+        """Charge the optimiser's thinking time: later submissions start that many seconds later."""
         if not is_number(seconds) or seconds < 0:
             raise InvalidArgument(f"seconds={show(seconds)} is not a number of seconds")
         self._cluster.think(float(seconds))
@@ -266,7 +266,7 @@ class Simulation:
 
 
 def _describe(view: View) -> dict[str, object]:
-    """Describe what is asked, for the header of a log."""
+    """Describe the view, for the header of a log."""
     release = getattr(view.bench, "release", None)
     manifest = None if release is None else Path(release) / "manifest.json"
     chosen = {name: getattr(view.bench, name, None) for name in ("refit", "model")}

@@ -29,7 +29,7 @@ class Proposal:
     Attributes:
         config: the config; keys that the view fixes may be left out.
         at: an epoch, a mapping of fidelities (those left out are full), or None: the full fidelity.
-        seed: of the training noise; None: the simulation's `evaluation_seed`.
+        seed: seed of the training noise; None: the simulation's `evaluation_seed`.
         reports: epochs before the last at which the optimiser wants to be shown the trial, and may stop it.
         tag: anything; it comes back with the trial and is not logged.
     """
@@ -48,9 +48,9 @@ class Trial:
     Attributes:
         trial: number of the trial, counted from 0 in the order in which trials start.
         config: all 14 keys.
-        fidelity: of the metrics; without metrics, what was asked for.
-        seed: of the training noise; None: the mean.
-        metrics: values by name. A trial that was cut, stopped or failed has those of its last report, or none.
+        fidelity: fidelity of the metrics; without metrics, the requested one.
+        seed: seed of the training noise; None: the mean.
+        metrics: values by name. A trial that was cut, stopped or failed has the metrics of its last report, or none.
         start, end: simulated seconds.
         worker: number of the worker, counted from 0.
         status: "finished", "unfinished" (cut by the budget), "failed" or "stopped"; "running" in a report.
