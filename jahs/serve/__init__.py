@@ -1,1 +1,1 @@
-"""The simulation for clients that are no Python optimisers: verbs over JSON lines or MCP, and a log as any other."""
+"""The simulation for clients not written in Python: commands over JSON lines or MCP, and the same log."""

@@ -1,4 +1,4 @@
-"""One run of a client: what it may say, each a JSON object that is answered with a JSON object."""
+"""One run of a client: its requests, each a JSON object that is answered with a JSON object."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from jahs.spaces.seeds import read_seed
 
 
 class Journal:
-    """A file that only grows: the requests that change a run, one JSON object a line, each written before it is obeyed.
+    """An append-only file of the requests that change a run, one JSON object a line, written before it takes effect.
 
-    It is named after the log; where there is no log, it begins anew. CorruptFile names a line that is not a request.
+    It is named after the log; without a log, it starts empty. CorruptFile names a line that is not a request.
 
     Attributes:
-        requests: what it held when it was opened; a last line that was cut off is removed.
+        requests: its requests when it was opened; a last line that was cut off is removed.
     """
 
     def __init__(self, log: Path) -> None:
@@ -69,16 +69,16 @@ class Conversation:
     """A simulation under the terms of a study, driven by requests.
 
     Args:
-        terms: the study's.
-        seed: of failures and of the training noise.
-        client: its name in the log, as the optimiser.
+        terms: the terms of the study.
+        seed: seed of failures and of the training noise.
+        client: the client's name, logged as the optimiser.
         log: the log, which is resumed; the requests are kept beside it in `<log>.requests`. None: no log.
         blind: seed of neutral names; None: the client reads the names of the space.
 
     Raises:
         InvalidArgument: `seed` or `blind` is not a seed, or a file cannot be written.
-        ProtocolMismatch: the log is of another run.
-        CorruptFile: a file is not what it should be.
+        ProtocolMismatch: the log belongs to another run.
+        CorruptFile: the log or the file of requests is damaged.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Conversation:
     def answer(self, request: object) -> Reply:
         """Carry out a request and return the reply: with "error" if it was refused, which changes nothing.
 
-        JahsError if the log cannot be written or contradicts what is found: the run is over and can be resumed.
+        JahsError if the log cannot be written or contradicts the run: the run is over and can be resumed.
         """
         echoed = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
         try:
@@ -126,7 +126,7 @@ class Conversation:
         return {**echoed, **reply, **self._state()}
 
     def refuse(self, why: str) -> Reply:
-        """Return the reply to what is no request at all."""
+        """Return the reply to a malformed request."""
         return {"error": why, **self._state()}
 
     def close(self) -> None:
@@ -154,7 +154,7 @@ class Conversation:
     def _obey(self, request: Reply) -> Reply:
         verb, arguments = request["do"], {key: value for key, value in request.items() if key != "do"}
         if verb in _CHANGES and self._simulation.ended:
-            raise _Refused(f"the run is over ({self._simulation.ended}): trials lists what was found")
+            raise _Refused(f"the run is over ({self._simulation.ended}): trials returns its results")
         return getattr(self, f"_do_{verb}")(**arguments)  # type: ignore[no-any-return]  # one of those below
 
     def _do_space(self) -> Reply:
@@ -218,7 +218,7 @@ class Conversation:
         return {}
 
     def _do_end(self) -> Reply:
-        """Let what runs come to its end, and submit no more."""
+        """Wait for the running trials to end, and submit no more."""
         shown: list[Reply] = []
         while self._running:
             shown += self._do_wait()["trials"]

@@ -1,4 +1,4 @@
-"""How a client reads and writes the space: under its own names, or blinded, so that nothing can be recalled."""
+"""How a client reads and writes the space: under its own names, or blinded, so that prior knowledge is useless."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Spelling:
     """Keys, values, fidelities and metrics under their own names.
 
     Attributes:
-        metrics, fidelities: what the client calls them, by name.
+        metrics, fidelities: the client's names for them, by our name.
         levels: the legal values of each fidelity as the client writes them, ascending, by name.
     """
 
@@ -51,11 +51,11 @@ class Spelling:
         return at
 
     def explain(self, err: JahsError) -> str:
-        """Return what a client may read of the fault that a simulation finds."""
+        """Return the text that a client may read of an error of the simulation."""
         return str(err)
 
     def show_fidelity(self, fidelity: Mapping[str, float]) -> dict[str, float]:
-        """Return a fidelity as the client writes it; the last epoch is left out where it is no choice."""
+        """Return a fidelity as the client writes it; the last epoch is left out where the epoch is not a choice."""
         return {
             shown: self.levels[name][self._view.fidelities[name].index(fidelity[name])]
             for name, shown in self.fidelities.items()
@@ -65,12 +65,12 @@ class Spelling:
 class BlindSpelling(Spelling):
     """Neutral names in a random order: x1, x2 ... for keys, f1 ... for fidelities, y1 ... for metrics.
 
-    Choices are letters in a random order, the same for all six operations, which mean the same. Ordinals and fidelities
-    are numbered from 1 in their order. Floats are positions from 0 to 1 on their log scale.
+    Choices are letters in a random order, which is the same for Op1 to Op6. Ordinals and fidelities are numbered from 1
+    in their order. Floats are positions from 0 to 1 on their log scale.
 
     Args:
-        view: what the client may see.
-        seed: of names and orders.
+        view: the view that the client may see.
+        seed: seed of names and orders.
     """
 
     def __init__(self, view: Visible, *, seed: int) -> None:
@@ -118,13 +118,13 @@ class BlindSpelling(Spelling):
         return read
 
     def explain(self, err: JahsError) -> str:  # noqa: ARG002  # it has real names
-        """Return what a client may read; nothing but its reports can be at fault here."""
+        """Return the text that a client may read; only its reports can be at fault here."""
         return "reports must be increasing integers from 1 to before the f1 that is asked for"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Key:
-    """A blinded key: what the client writes for each choice; no choices for a float."""
+    """A blinded key: the client's name for each choice; no choices for a float."""
 
     parameter: Parameter
     choices: Mapping[str | int, Value]
@@ -156,6 +156,6 @@ class _Key:
 
 
 def _shuffled(items: Iterable[T], seed: int, what: str) -> list[T]:
-    """Return the items in an order that depends on the seed alone, with every version of every package."""
+    """Return the items in an order that only depends on the seed, not on package versions."""
     digests = {item: blake2b(f"{seed} {what} {item}".encode(), person=b"jahs-blind-1").digest() for item in items}
     return sorted(digests, key=lambda item: digests[item])

@@ -60,7 +60,7 @@ _ABOUT: Final = {
     "wait": "Let simulated time pass until a trial ends or reports, and return it.",
     "trials": "Return all trials that have ended.",
     "status": "Return the clock, the budget and the running trials.",
-    "end": "Wait for what runs, and end the run before its budget is spent.",
+    "end": "Wait for the running trials, then end the run before its budget is spent.",
 }
 
 
@@ -77,7 +77,7 @@ def make_server(
         return tool
 
     async def submit(config: dict[str, Any], at: Any = None, reports: list[int] | None = None) -> Reply:
-        """Start to train a config, and return the number of the trial.
+        """Start training a config, and return the number of the trial.
 
         `at` is an epoch or an object of fidelities; without it the fidelity is full. `reports` are earlier epochs at
         which `wait` returns, so that the trial can be stopped.
