@@ -1,1 +1,1 @@
-"""Queries: the benchmark, its views, what answers them, and fronts of the answers."""
+"""Queries: the benchmark, its views, the oracles that answer them, and fronts of the answers."""

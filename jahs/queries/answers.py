@@ -33,7 +33,7 @@ class Answers(dict[str, NDArray[Any]]):
     def to_pandas(self) -> Any:  # Any: pandas is not a dependency
         """Return a DataFrame with one row per answer: the position of its config, its fidelity and the metrics.
 
-        Those of a trajectory have no position, as it is of one config.
+        Rows of a trajectory have no position: it has one config.
 
         Raises:
             MissingDependency: pandas is not installed.
@@ -66,8 +66,8 @@ class Result:
 
     Attributes:
         values: every metric that was asked for, by name.
-        fidelity: of the query, rounded.
-        seed: of the draw of the training noise; None is the mean.
+        fidelity: fidelity of the query, rounded.
+        seed: seed of the training noise; None is the mean.
         costs: mode of the costs, a `jahs.release.Costs`.
     """
 
@@ -83,7 +83,7 @@ class Result:
 
     @property
     def cost(self) -> float:
-        """Seconds that the training took up to this epoch: the runtime."""
+        """Seconds of training up to this epoch: the runtime."""
         return self._value("runtime")
 
     def as_dict(self) -> dict[str, float]:

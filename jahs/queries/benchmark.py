@@ -1,4 +1,4 @@
-"""The benchmark that a researcher imports: how well a config does, and what it costs, at any epoch.
+"""The benchmark that a researcher imports: the quality and the cost of a config, at any epoch.
 
 Over 300 lines: it is the class that users read, and most of its lines are the documentation of its methods.
 
@@ -6,7 +6,7 @@ Over 300 lines: it is the class that users read, and most of its lines are the d
     config = bench.sample(seed=0)
     bench.query(config, at=5).valid_acc
 
-It reads what it is asked once, strictly, and hands it to an oracle: a release's models, recorded runs, or a training.
+It checks a query once, strictly, and passes it to an oracle: a release's models, recorded runs, or a training.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Benchmark(Queryable):
     """Answers queries for one task.
 
     Attributes:
-        task: of the answers.
+        task: the task.
         kind: "surrogate", "table" or "live".
-        space: the search space; `bench.space.sample` and `bench.sample` differ for a table alone.
+        space: the search space; `bench.space.sample` and `bench.sample` differ only for a table.
         fidelities: the legal epochs, ascending.
-        metrics: of a query's answer: unit, direction and bounds by name.
+        metrics: metrics of an answer by name, with unit, direction and bounds.
         max_epoch: the last epoch.
         release: the folder that answers, None for a live oracle.
         refit: number of the refit that answers; None: the models themselves.
@@ -70,7 +70,7 @@ class Benchmark(Queryable):
         84.1
     """
 
-    def __init__(  # noqa: PLR0917  # the first six arguments are those of jahs_bench.Benchmark
+    def __init__(  # noqa: PLR0917  # the first six arguments are as in jahs_bench.Benchmark
         self,
         task: str | None = None,
         kind: str = "surrogate",
@@ -90,30 +90,30 @@ class Benchmark(Queryable):
         Nothing is written but the kernels of the compiled engine, once: in `$JAHS_CACHE_DIR`, else in `__pycache__`.
 
         Args:
-            task: name of a task, see `jahs.tasks.TASKS`; of your own, too, if its release or its runs are found. None:
+            task: name of a task, see `jahs.tasks.TASKS`, or of your own if its release or its runs are found. None:
                 the task of the release in the folder `release`; without one, `cifar10_mini`.
             kind: "surrogate" (models), "table" (recorded runs) or "live" (train now; requires a checkout).
             download: has no effect; `jahs download` is the only thing that downloads.
-            save_dir: a folder in which a release is looked for before the usual places, see `jahs.releases`; one that
-                is not there yet, or holds none, is passed over with a logged warning.
-            metrics: of queries by default, our names or the published ones; None: all.
+            save_dir: a folder that is searched for a release before the usual places, see `jahs.releases`; one that
+                does not exist yet, or holds no release, is skipped with a logged warning.
+            metrics: metrics that queries return by default, by our names or the published ones; None: all.
             lazy: has no effect; models are read once.
             release: the folder of a release, or one that holds it as `<task>/`; of recorded runs for kind="table".
             sha256: required digest of the release's manifest, which covers every byte of it; None: any release.
-                `jahs verify --json` prints it, and `jahs.release.EMBEDDED` has that of the package's own.
-            refit: number of the refit that answers, from 0; None: the models themselves. Metrics without refits answer
-                as those do.
+                `jahs verify --json` prints it, and `jahs.release.EMBEDDED` has the digests of the embedded releases.
+            refit: number of the refit that answers, from 0; None: the models themselves, which also answer metrics
+                without refits.
             model: "lightgbm" for a second family of models fitted to the same trainings, if the release has it;
-                None: the own models of the release. Metrics that the family lacks answer as those do.
-            engine: "numpy" or "compiled" to insist; "auto" takes the compiled one if it can be had.
+                None: the release's own models, which also answer metrics that the family lacks.
+            engine: "numpy", "compiled", or "auto": the compiled engine if it is available.
 
         Raises:
             UnknownName: a task, kind, metric, refit or model does not exist.
-            MissingData: there is no release, or a folder is not one or cannot be read; says where it was looked for. Or
-                it has no refits, or no models of that family.
-            CorruptFile, UnknownFormat: the release is damaged, or of another version.
-            ProtocolMismatch: the release is of another task, or has another `sha256`.
-            MissingDependency: the engine or the live oracle needs what is not installed.
+            MissingData: no release is found, or a folder is not a release or cannot be read; says where it searched.
+                Or the release has no refits, or no models of that family.
+            CorruptFile, UnknownFormat: the release is damaged, or was written by another version.
+            ProtocolMismatch: the release is for another task, or has another `sha256`.
+            MissingDependency: the engine or the live oracle needs a package that is not installed.
         """
         self._asked = Asked(
             task=read_task(default_task(release) if task is None else task),
@@ -140,7 +140,7 @@ class Benchmark(Queryable):
         return f"<Benchmark {self.task.name}, {self.kind}, {self._opened.description}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle a reference: what to open, and the digest that it must have."""
+        """Pickle a reference: how to open the benchmark, and the required digest."""
         return _reopen, (asdict(self._asked) | {"metrics": self._names}, self._opened.sha256)
 
     def fidelity(self, at: object = None) -> dict[str, float]:
@@ -241,12 +241,12 @@ class Benchmark(Queryable):
     def front(self, metrics: Iterable[str]) -> Front:
         """Return the best known trade-offs of these metrics; see `jahs.queries.references.Front`.
 
-        A table's are those of the recorded configs that it can draw, as it answers them at the last epoch. The
-        reference point is the release's frozen one, whatever answers.
+        For a table, the front is over the recorded configs that it can draw, at the last epoch. The reference point is
+        always the release's frozen one.
 
         Raises:
             UnknownName: these metrics have no reference point, or a table does not answer them.
-            MissingData: nothing is frozen, as for a live oracle, or a table has no config at the last epoch.
+            MissingData: no reference point is frozen, as for a live oracle, or a table has no config at the last epoch.
         """
         if not isinstance(self._oracle, TableOracle) and self.refit is None and self.model is None:
             return self._references.front(metrics)
@@ -262,15 +262,15 @@ class Benchmark(Queryable):
         return front_of(configs, objective_matrix(self.query_many(configs, metrics=names), chosen), chosen, corner)
 
     def best(self, metric: str = "valid_acc", view: View | None = None) -> Best:
-        """Return the best known config, its value and whether it is exact: what a regret is measured against.
+        """Return the best known config, its value and whether it is exact: the baseline of regret.
 
-        A table has the best recorded config, exactly. A release has the best one of its references: of its fronts, and
-        of its exhaustive search at full size, if it has one. A view of a release has the best of all its configs,
-        exactly, if they are at most 50,000; else the best that a search finds, which starts from the references.
+        For a table, it is the best recorded config, exactly. For a release, it is the best of its references: its
+        fronts, and its exhaustive search at full size, if it has one. For a view of a release, it is the best of all
+        configs, exactly, if there are at most 50,000; else the best that a search finds, starting from the references.
 
         Args:
-            metric: compared at the last epoch.
-            view: the view of this benchmark that is meant; its fixed keys and its full fidelity hold.
+            metric: metric to compare, at the last epoch.
+            view: a view of this benchmark; its fixed keys and its full fidelity apply.
 
         Raises:
             UnknownName: the metric is not answered, or the references of the release do not compare it.
@@ -326,7 +326,7 @@ class Benchmark(Queryable):
 
     @property
     def reference_config(self) -> Config | None:
-        """A good config at full size, chosen on the validation split: where a view fixes what it does not search.
+        """A good config at full size, chosen on the validation split. Views fix keys that they do not search to it.
 
         None if the release has none: an imported or older release, or recorded runs; and for live training.
         """
@@ -357,9 +357,9 @@ class Benchmark(Queryable):
         """Answer as `jahs_bench.Benchmark` does: {epoch: {published name: value in published units}}.
 
         Args:
-            config: all 14 keys; an `epoch` among them, which jahs_bench puts there, is not looked at.
+            config: all 14 keys; the key `epoch`, which jahs_bench adds, is ignored.
             nepochs: the epoch; None is the last.
-            full_trajectory: whether all epochs up to it are answered, too.
+            full_trajectory: whether to answer all epochs up to it, too.
 
         Raises:
             InvalidConfig, InvalidFidelity, NotRecorded: as `query`.
@@ -400,7 +400,7 @@ class Benchmark(Queryable):
 
 
 def _reopen(asked: Mapping[str, Any], sha256: str | None) -> Benchmark:
-    """Open what a pickled benchmark refers to; what was opened before and has not changed is not opened again."""
+    """Open the benchmark that a pickle refers to; one that is open already and has not changed is reused."""
     which = Asked(**{name: value for name, value in asked.items() if name != "metrics"})
     is_same = sha256 is not None and sha256_of(which) == sha256
     return (_open_same if is_same else _open_same.__wrapped__)(which, asked["metrics"], sha256)

@@ -1,6 +1,6 @@
-"""Add to a release what can be found by asking it: its fronts, reference points and reference config.
+"""Add to a release what its own answers determine: its fronts, reference points and reference config.
 
-A measured release comes with them. An imported one has none, since nobody published any.
+A measured release comes with them. An imported one does not, since none were published.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def add_front(
 
     Args:
         path: a release; one that has references stays as it is.
-        n_configs: random configs to begin with; None: 20,000.
+        n_configs: number of random configs to begin with; None: 20,000.
         workers: threads; None: one per core.
         report: is called with a line about the progress.
     """
@@ -58,7 +58,7 @@ def add_front(
         except InvalidArgument as err:
             raise InvalidArgument(f"{path}: it has no front: {err}; leave out --with-front") from err
         finally:
-            pool.shutdown(cancel_futures=True)  # so that Ctrl-C waits only for what was begun
+            pool.shutdown(cancel_futures=True)  # so that Ctrl-C waits only for running queries
     columns = bench.space.sample_columns(_N_REFERENCE, seed=_SEED)
     reference = good_config(columns, bench.query_many(columns, metrics=["valid_acc"])["valid_acc"])
     extend_release(release, {"reference_config": reference}, references=references.to_dict())

@@ -53,7 +53,7 @@ def seed_of(random_state: RandomState) -> int | None:
 
 
 def with_published_names(values: Mapping[str, float], metrics: Mapping[str, Metric]) -> dict[str, float]:
-    """Return a query's answers under JAHS-Bench-201's names and in its units; what it does not know is left out.
+    """Return a query's answers under JAHS-Bench-201's names and in its units; metrics that it lacks are left out.
 
     Example:
         >>> with_published_names({"valid_acc": 91.5, "n_params": 1531546.0}, jahs.tasks.metrics.METRICS)

@@ -36,7 +36,7 @@ _ROWS_AT_ONCE: Final = 400_000
 _N_REFINED: Final = 300
 _FINER: Final = 4
 
-# Of a search that is not exhaustive.
+# Settings of a search that is not exhaustive.
 _MOST_ENUMERATED: Final = 50_000
 _N_RANDOM: Final = 20_000
 _N_KEPT: Final = 10
@@ -47,13 +47,13 @@ class Exhaustive(NamedTuple):
     """The best config of an exhaustive search."""
 
     config: Config  # all 14 keys
-    value: float  # of the metric, in its unit, at the last epoch
-    on_grid: float  # best value on the first grid, on which every cell and choice was asked
-    n_asked: int  # configs, on both grids
+    value: float  # value of the metric, in its unit, at the last epoch
+    on_grid: float  # best value on the first grid, which has every cell and choice
+    n_asked: int  # number of configs queried, on both grids
 
 
 def cells_to_ask(release: Release, metric: str) -> NDArray[np.int64]:
-    """Return cells, (n_cells, 6), whose answers are those of all: one of each class if the metric's model allows it."""
+    """Return cells, (n_cells, 6), that cover all answers: one per class if the metric's model allows it, else all."""
     models = release.models
     is_canonical = metric in models.metrics and models.packs[models.metrics[metric].pack].features.is_canonical
     return representatives() if is_canonical else all_ops()
@@ -86,7 +86,7 @@ def exhaustive_best(
 
     Args:
         asked: a benchmark or a surrogate that answers every config.
-        metric: compared at the last epoch.
+        metric: metric to compare, at the last epoch.
         sizes: values of N, W and Resolution.
         cells: cells to ask, (n_cells, 6), see `cells_to_ask`; None: all of them.
         n_floats: values of each float on the first grid.
@@ -138,12 +138,12 @@ class Best(NamedTuple):
     """The best known config."""
 
     config: Config  # all 14 keys
-    value: float  # of its metric, in the metric's unit, at the full fidelity
-    is_exact: bool  # whether no config that may be asked for is better; else a long search may find one
+    value: float  # value of the metric, in its unit, at the full fidelity
+    is_exact: bool  # whether it is certainly the best; else a longer search may find a better one
 
 
 def best_of(asked: Queryable, configs: list[Config], metric: str, *, is_exact: bool) -> Best:
-    """Return the best of these configs, of which there is one at least."""
+    """Return the best of these configs; there must be at least one."""
     config = configs[_order(asked, configs, metric)[0]]
     return Best(config, asked.query(config, metrics=(metric,)).values[metric], is_exact)
 
@@ -151,7 +151,7 @@ def best_of(asked: Queryable, configs: list[Config], metric: str, *, is_exact: b
 def recorded_in_full(
     table: TableOracle, names: Sequence[str], *, fixed: Mapping[str, object] = MappingProxyType({})
 ) -> list[Config]:
-    """Return the recorded configs, one at least, that have these metrics at the last epoch and the fixed values."""
+    """Return the recorded configs, at least one, that have these metrics at the last epoch and the fixed values."""
     configs = [config_of(row) for row in table.trained_in_full(names).tolist()]
     if found := [config for config in configs if config.items() >= fixed.items()]:
         return found
@@ -163,7 +163,7 @@ def recorded_in_full(
 
 
 def search_best(asked: Queryable, known: list[Config], metric: str) -> Best:
-    """Return the best config of a space: exactly if it is small enough to ask for all of it, else by a search.
+    """Return the best config of a space: exactly if it is small enough to query all of it, else by a search.
 
     A search starts from random configs and from the `known` ones, with the space's fixed values. It follows the
     neighbours of the best ten until none is better, tries a grid of the floats at the best one, and does so again.

@@ -1,9 +1,9 @@
 """Predictions of `bench.predict`: the answer, the error of the model, and the noise between trainings.
 
-Two things are uncertain. Another sample of configs would have given other models: the refits show by how much (model).
+Uncertainty has two sources. Another sample of configs would have given other models: refits show by how much (model).
 Another training of the same config would have given another accuracy: the noise model says by how much (noise). Both
-spread on the line of `jahs.models.noise.spread`, where accuracies have no bounds; the two are independent, so their
-variances add (total). The spread between refits is multiplied by a factor that validation configs chose.
+are modelled on the unbounded scale of `jahs.models.noise.spread`; they are independent, so their variances add (total).
+The spread between refits is multiplied by a factor that was chosen on validation configs.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _Values: TypeAlias = dict[str, Any]  # Any: a float for one answer, an array for
 
 @dataclass(eq=False, kw_only=True)  # not frozen: that costs more than the properties
 class Uncertain:
-    """Answers and what is uncertain about them: arrays with a row per metric and a column per answer."""
+    """Answers and their uncertainty: arrays with a row per metric and a column per answer."""
 
     metrics: tuple[str, ...]
-    mean: _Floats  # (n_metrics, n) what a query without a seed answers
-    refits: _Floats  # (n_metrics, n, n_refits) what the refits answer
-    scale: _Floats  # (n_metrics, 1) by what the spread of the refits is multiplied
+    mean: _Floats  # (n_metrics, n) answers of a query without a seed
+    refits: _Floats  # (n_metrics, n, n_refits) answers of the refits
+    scale: _Floats  # (n_metrics, 1) factors that multiply the spread between refits
     noise: NoiseModel
     X: NDArray[np.float32]  # (n, 15) encoded configs and epochs
 
@@ -79,7 +79,7 @@ class Prediction:
 
     Attributes:
         metrics: names of the metrics.
-        shape: of the arrays; () for one answer.
+        shape: shape of the arrays; () for one answer.
         found: the same as plain arrays.
 
     Example:
@@ -108,12 +108,12 @@ class Prediction:
 
     @property
     def model_sd(self) -> _Values:
-        """The standard deviation between refits, scaled as validation configs chose: how far the answer may be off."""
+        """The standard deviation between refits, scaled on validation configs: the model's error."""
         return self._by_name(self.found.model_sd)
 
     @property
     def noise_sd(self) -> _Values:
-        """The standard deviation between trainings of the config, which draws with a seed have."""
+        """The standard deviation between trainings of the config, and so of draws with a seed."""
         return self._by_name(self.found.noise_sd)
 
     @property
@@ -135,8 +135,8 @@ class Prediction:
 
         Args:
             q: above 0 and below 1, or a list of such numbers.
-            of: "total" is where one training ends, "noise" where it would if the answer were true, and "model" where
-                the mean of many trainings is.
+            of: "total": quantiles of the outcome of one training; "noise": the same if the answer were exact; "model":
+                quantiles of the mean over many trainings.
 
         Raises:
             InvalidArgument: `q` is out of range.
@@ -156,7 +156,7 @@ class Prediction:
         return self._by_name(np.stack(found, axis=-1) if found else np.empty((*self.found.mean.shape, 0)))
 
     def to_pandas(self) -> Any:  # Any: pandas is not a dependency
-        """Return a DataFrame with one row per answer: config and fidelity, then of each metric mean and sds.
+        """Return a DataFrame with one row per answer: config and fidelity, then each metric's mean and sds.
 
         Raises:
             MissingDependency: pandas is not installed.
@@ -179,7 +179,7 @@ class Prediction:
 
 
 def _deviation(values: _Floats) -> _Floats:
-    """Return the standard deviation of each row, without the bias; a third of the time that numpy's takes for one."""
+    """Return the unbiased standard deviation of each row; for one row, it takes a third of numpy's time."""
     n = values.shape[-1]
     centred = values - np.add.reduce(values, axis=-1, keepdims=True) / n
     return np.asarray(np.sqrt(np.add.reduce(centred * centred, axis=-1) / (n - 1)))

@@ -37,7 +37,7 @@ class Queryable(Sampler):
         space: the search space.
         fidelities: the legal values of each fidelity, ascending.
         max_epoch: the last epoch.
-        metrics: of a query's answer: unit, direction and bounds by name.
+        metrics: metrics of an answer by name, with unit, direction and bounds.
     """
 
     space: Space
@@ -67,16 +67,16 @@ class Queryable(Sampler):
         """Return the metrics of one config at one fidelity.
 
         Args:
-            config: all 14 keys, as a mapping or a pandas Series; of a ConfigSpace `Configuration`, those with more than
-                one value. Keys that a view fixes, or has as fidelities, may be left out.
-            at: an epoch in 1..max_epoch, or a mapping with some of the fidelities; what is not given is full.
-            seed: of the draw of the training noise; None is the mean. Draws do not cover the error of the model.
+            config: all 14 keys, as a mapping or a pandas Series; a ConfigSpace `Configuration` has only the keys with
+                more than one value. Keys that a view fixes, or has as fidelities, may be left out.
+            at: an epoch in 1..max_epoch, or a mapping with some of the fidelities; the others are full.
+            seed: seed of the training noise; None is the mean. Draws do not include the error of the model.
             metrics: some of `metrics`, our names or the published ones; None is all.
 
         Raises:
             InvalidConfig: one line for every fault, each beginning with its key.
-            InvalidFidelity: the epoch is not an integer in range, or something is no fidelity here.
-            UnknownName: a metric that this benchmark does not answer.
+            InvalidFidelity: the epoch is not an integer in range, or a name is not a fidelity here.
+            UnknownName: this benchmark does not answer a metric.
             NotRecorded: a table has no such run, or a live training diverged before.
         """
         return self._query(config, at, seed, metrics)
@@ -122,11 +122,11 @@ class Queryable(Sampler):
                 fixes may be left out.
             at: one fidelity, columns are (n,); or a list of them, every config at each, columns are (n, n_fidelities).
             each_at: in place of `at`, one fidelity for each config; columns are (n,).
-            seed: of the draw of the training noise, one for all or a list with one for each; None is the mean.
+            seed: seed of the training noise, one for all or a list with one for each; None is the mean.
             metrics: as in `query`.
 
         Raises:
-            InvalidConfig: faults of the first faulty configs, with their positions; how many there are in all.
+            InvalidConfig: the faults of the first invalid configs, with their positions, and the number of all.
             InvalidFidelity, UnknownName, NotRecorded: as `query`.
         """
         found = self._read_configs(configs)
@@ -178,7 +178,7 @@ class Queryable(Sampler):
         self, configs: Configs, *, at: At | None = None, metrics: Sequence[str] = ("valid_acc",)
     ) -> NDArray[np.float64]:
         """Return metrics as objectives, (n_configs, n_metrics), all minimised; see `jahs.read_objectives`."""
-        # Any that the oracle knows: a benchmark may answer more than it does unasked, and refuses the rest.
+        # Any metric that the oracle knows: it may know more than the benchmark returns by default.
         objectives = read_objectives(metrics)
         names = [objective.metric.name for objective in objectives]
         return objective_matrix(self.query_many(configs, at=at, metrics=names), objectives)
@@ -186,7 +186,7 @@ class Queryable(Sampler):
     def _read_at(
         self, at: At | Sequence[At] | None, each_at: Sequence[At] | NDArray[np.integer] | None, n: int
     ) -> tuple[NDArray[Any], int, tuple[int, ...]]:
-        """Return the fidelity of every answer for `n` configs, how many a config has, and the shape of a column."""
+        """Return the fidelity of every answer for `n` configs, the number of answers a config, and a column's shape."""
         if each_at is not None:
             if at is not None:
                 raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")

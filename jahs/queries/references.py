@@ -1,13 +1,13 @@
-"""What results in several objectives are compared with: for each combination of metrics a Pareto front, its ideal and
-nadir points, and the frozen reference point of the hypervolume.
+"""References for multi-objective results: for each combination of metrics a Pareto front, its ideal and nadir points,
+and the frozen reference point of the hypervolume.
 
 Over 300 lines: the search for fronts and the objects that it gives are one format, `references.json`.
 
-The combinations are the validation accuracy with one or two costs. A front is the best that is known of a release, not
-what is possible: random configs first, then every neighbour of what is on a front, again and again. In each objective
-the reference point lies a tenth of the front's range beyond its nadir, or at the median of the random configs where
-that is larger, so that ordinary results count too; it is rounded up to three digits. Volumes are comparable wherever
-the release is the same, because nothing in it depends on the method that is measured.
+The combinations are the validation accuracy with one or two costs. A front is the best known of a release, not the true
+one: the search starts with random configs, then queries all neighbours of configs on a front, again and again. In each
+objective the reference point lies a tenth of the front's range beyond its nadir, or at the median of the random configs
+if that is larger, so that ordinary results count too; it is rounded up to three digits. Volumes are comparable wherever
+the release is the same, because the reference point does not depend on the method that is measured.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ REFERENCES_FORMAT: Final = 1
 MAIN: Final = "valid_acc"
 COSTS: Final = ("latency", "runtime", "n_macs", "n_params")
 
-_MARGIN: Final = 0.1  # of the front's range, beyond its nadir
+_MARGIN: Final = 0.1  # distance beyond the front's nadir, as a share of the front's range
 _DIGITS: Final = 3
 
 _Floats = npt.NDArray[np.float64]
@@ -101,7 +101,7 @@ class Front:
 
     @property
     def hypervolume(self) -> float:
-        """The front's own volume: what a search is measured against."""
+        """The front's own hypervolume: the baseline for a search."""
         return hypervolume(self.F, self.reference_point)
 
 
@@ -119,7 +119,7 @@ class References:
 
     Attributes:
         facts: about the search for the fronts: number of configs, seed, rounds, fidelity.
-        metrics: that are compared.
+        metrics: the metrics that are compared.
         starts: configs from which the search for the fronts began besides random ones, such as the best one of an
             exhaustive search at full size.
     """
@@ -216,7 +216,7 @@ class References:
 
 
 def _read_front(content: Mapping[str, Any], F: _Floats, metrics: _Combination) -> tuple[_Rows, _Floats]:  # Any: JSON
-    """Read one front and hold it to its own values."""
+    """Read one front and check it against its own values."""
     names = tuple(content["metrics"])
     if len(names) not in (2, 3) or len(set(names)) < len(names) or not set(names) <= set(metrics):
         raise InvalidArgument(f"fronts: metrics={names} are not two or three of {', '.join(metrics)}")
@@ -237,8 +237,8 @@ def build_references(
 
     Args:
         bench: the benchmark; only the metrics that references compare are queried.
-        n_configs: random configs to begin with.
-        seed: of the random configs; the same seed gives the same references.
+        n_configs: number of random configs to begin with.
+        seed: seed of the random configs; the same seed gives the same references.
         n_rounds: rounds in which the neighbours of every config that is new on a front are queried.
         starts: configs to begin with besides the random ones, such as the best of an exhaustive search.
 
@@ -263,7 +263,7 @@ def build_references(
         new = take(asked, first[is_unseen])
         n_known = len(F)
         answers = objective_matrix(bench.query_many(new, metrics=names), objectives)
-        ordinary = ordinary if n_known else np.median(answers, axis=0)  # of the random configs, the first ones asked
+        ordinary = ordinary if n_known else np.median(answers, axis=0)  # median of the random configs, which come first
         F = np.concatenate([F, answers])
         on_front = np.unique(np.concatenate([_front_rows(F[:, columns]) for columns in at]))
         known, F = take({name: np.concatenate([known[name], new[name]]) for name in known}, on_front), F[on_front]
@@ -277,7 +277,7 @@ def _assemble(
     F: _Floats,
     objectives: Sequence[Objective],
     *,
-    ordinary: _Floats,  # (n_objectives,): what half of all configs reach
+    ordinary: _Floats,  # (n_objectives,): medians over random configs
     facts: Mapping[str, Any],  # Any: JSON
     starts: Sequence[Config],
 ) -> References:
@@ -288,7 +288,7 @@ def _assemble(
         at = [names.index(name) for name in own]
         chosen = _front_rows(F[:, at])
         front = F[chosen][:, at]
-        # Else one config is best in everything: no trade-off.
+        # Otherwise one config is best in everything, and there is no trade-off.
         if len(front) > 1 and (front.min(axis=0) < front.max(axis=0)).all():
             fronts[own] = chosen, _reference_point(front, ordinary[at], [objectives[j] for j in at])
     if not fronts:
@@ -320,7 +320,7 @@ def _combinations_of(names: Sequence[str]) -> list[_Combination]:
 
 
 def _front_rows(F: _Floats) -> _Rows:
-    """Return the rows on the front, sorted by their values; of rows with equal values the first."""
+    """Return the rows on the front, sorted by their values; of equal rows, the first."""
     on_front = np.flatnonzero(is_non_dominated(F))
     _, first = np.unique(F[on_front], axis=0, return_index=True)
     return on_front[first]

@@ -1,4 +1,4 @@
-"""What answers a query: models (`surrogate`), recorded runs (`table`), or a training that really happens (`live`)."""
+"""Oracles answer queries: from models (`surrogate`), recorded runs (`table`), or actual training (`live`)."""
 
 from jahs.queries.oracles.oracle import Oracle
 from jahs.queries.oracles.repaired import RepairedOracle

@@ -1,7 +1,7 @@
 """Opening of an oracle: which one, and from which folder.
 
-kind="live" needs `pipeline`, which the wheel lacks and which is a name that other people use, too. So what would be
-imported is looked up before anything of it runs: it must lie beside this `jahs` in a checkout of the project.
+kind="live" needs `pipeline`, which the wheel lacks, and other packages have that name, too. So the package is located
+before any of its code runs: it must lie beside this `jahs` in a checkout of the project.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _NEXT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which oracle: the arguments of `jahs.Benchmark` that decide what is opened."""
+    """The arguments of `jahs.Benchmark` that select the oracle."""
 
     task: str
     kind: Kind
-    engine: EngineKind  # of a surrogate
+    engine: EngineKind  # engine of a surrogate
     release: Path | None  # a folder in place of the usual ones
-    save_dir: Path | None  # a folder that is looked into before the usual ones
-    sha256: str | None = None  # what `Opened.sha256` must be; None: anything
+    save_dir: Path | None  # a folder that is searched before the usual ones
+    sha256: str | None = None  # required value of `Opened.sha256`; None: any
     refit: int | None = None  # number of the refit that answers; None: the models themselves
     model: str | None = None  # family whose models answer where it has any; None: the release's own
 
@@ -60,14 +60,14 @@ class Opened:
 
     oracle: Oracle
     description: str  # its source, in a few words
-    folder: Path | None = None  # that was opened
-    release: Release | None = None  # the same, if it is a release
-    sha256: str | None = None  # covers every byte that answers come from; None where nothing does
-    table: RecordedTable | None = None  # the recorded runs, if it is a folder of them
+    folder: Path | None = None  # the folder that was opened
+    release: Release | None = None  # its release, if it is one
+    sha256: str | None = None  # digest of everything that answers depend on; None if there is no such digest
+    table: RecordedTable | None = None  # its recorded runs, if it is a folder of runs
 
 
 def open_oracle(asked: Asked) -> Opened:
-    """Open what is asked for; see `jahs.Benchmark`."""
+    """Open the requested oracle; see `jahs.Benchmark`."""
     _check(asked)
     if asked.kind == "live":
         return Opened(oracle=open_live(task_called(asked.task)), description="trains on this machine")
@@ -77,7 +77,7 @@ def open_oracle(asked: Asked) -> Opened:
     release = read_release(folder)
     if release.task.name != task_called(asked.task).name:
         raise ProtocolMismatch(f"{folder} is a release of {release.task.name}, not of {asked.task}")
-    _check_digest(asked, release.sha256, folder)  # before anything else of it is parsed
+    _check_digest(asked, release.sha256, folder)  # before any other file is parsed
     description = f"{release.facts.get('version', 'no version')}, {folder}"
     oracle: Oracle
     if asked.kind == "table":
@@ -122,7 +122,7 @@ def _check_digest(asked: Asked, found: str, folder: Path) -> None:
 
 
 def read_refit(refit: object, release: Release) -> int | None:
-    """Return which refit of a release is meant, None if none is; UnknownName if it does not exist."""
+    """Return the number of the requested refit, or None; UnknownName if it does not exist."""
     if refit is None:
         return None
     if not is_integer(refit):
@@ -134,11 +134,11 @@ def read_refit(refit: object, release: Release) -> int | None:
 
 
 def _find(asked: Asked) -> Path:
-    """Return the release's folder; if there is none, say how to get what was published for the task."""
+    """Return the release's folder; the error for a missing one says how to get the published data of the task."""
     try:
         return find_release(asked.task, asked.release, save_dir=asked.save_dir)
     except MissingData as err:
-        from jahs.published import fetching, sources  # only where something is missing: they load readers of archives
+        from jahs.published import fetching, sources  # only if a release is missing: they load readers of archives
 
         if asked.release is not None or asked.task not in sources.PUBLISHED_TASKS:
             raise
@@ -156,7 +156,7 @@ def sha256_of(asked: Asked) -> str | None:
 
 
 def _runs_folder(asked: Asked) -> Path | None:
-    """Return the folder of runs that a table is opened from, None if it is a release."""
+    """Return the folder of runs that a table is read from, None if it is read from a release."""
     is_runs = asked.kind == "table" and asked.release is not None and (asked.release / "protocol.json").is_file()
     return asked.release if is_runs else None
 
@@ -187,7 +187,7 @@ def open_live(task: Task, *, root: Path = _ROOT) -> Oracle:
     """Return the oracle that trains, `pipeline.live.LiveOracle`.
 
     MissingDependency says what to do if this `jahs`, which lies in `root`, is not part of a checkout, `pipeline` is
-    absent or somebody else's, or what it needs is not installed.
+    absent or another package of that name, or one of its dependencies is not installed.
     """
     ours = root / "pipeline" / "__init__.py"
     pyproject = root / "pyproject.toml"
@@ -197,7 +197,7 @@ def open_live(task: Task, *, root: Path = _ROOT) -> Oracle:
         )
     try:
         found = find_spec("pipeline")  # looks up a top-level package without running it
-    except ValueError:  # something that was put into sys.modules by hand
+    except ValueError:  # a module that was put into sys.modules by hand
         found = None
     if found is None or found.origin is None:
         raise MissingDependency(f"kind='live': Python finds no pipeline; run from {root}, where it lies")

@@ -25,18 +25,18 @@ Numbers: TypeAlias = dict[str, NDArray[np.float64]]
 
 
 class Oracle(Protocol):
-    """Answers queries about one task. What it is given is valid: configs as codes, epochs in 1..max_epoch."""
+    """Answers queries about one task. Its inputs are already checked: configs as codes, epochs in 1..max_epoch."""
 
     kind: Kind
     task: Task
-    metrics: Mapping[str, Metric]  # of the answers, in order
-    max_epoch: int  # the last epoch that it answers about
+    metrics: Mapping[str, Metric]  # metrics of the answers, in order
+    max_epoch: int  # the last epoch that it answers
     costs: Costs
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return the metrics of one config at one epoch: the bits of a batch's row. NotRecorded if there are none.
+        """Return the metrics of one config at one epoch, bit for bit as in a batch. NotRecorded if none are recorded.
 
-        This one asks for a batch of one; an oracle that can answer faster has its own.
+        By default, this queries a batch of one; faster oracles override it.
         """
         found = self.query_many(np.array([codes]), np.array([epoch]), seed=seed, metrics=metrics)
         return {name: values.item() for name, values in found.items()}
@@ -54,7 +54,7 @@ class Oracle(Protocol):
         ...
 
     def sample(self, n: int, *, seed: int | None) -> list[Config]:
-        """Return random configs that it can answer about."""
+        """Return random configs that it can answer."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Answers of every refit of a release at once; `Benchmark(refit=k)` asks one of them alone."""
+"""Answers of every refit of a release at once; `Benchmark(refit=k)` queries a single one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RefitsOracle:
             wanted, places, transforms = self._choice(metrics, names)
             if not wanted:
                 continue
-            if len(codes) == 1:  # without arrays, many times faster
+            if len(codes) == 1:  # without arrays, which is many times faster
                 row, epoch = codes[0].tolist(), epochs.item()
                 answers = engine.answer_row(rows.pack(row, epoch, rows.place(row)), forests=places)
                 values = np.array(invert_row(transforms, answers)).reshape(len(wanted), 1, self.n_refits)

@@ -1,8 +1,8 @@
-"""An imported release with the rules of ours: exact costs, one latency per config, a runtime that rises.
+"""An imported release under our rules: exact costs, one latency per config, a runtime that rises.
 
-The published models answer each epoch alone, so their runtime may fall from one epoch to the next, and their latency
-moves with the epoch. Here the runtime of an epoch is the largest that any epoch up to it was given, and at least a
-hundredth of the mean epoch more than the one before; the latency is that of the last epoch. Accuracies stay.
+The published models answer each epoch separately, so their runtime may fall from one epoch to the next, and their
+latency changes with the epoch. Here the runtime of an epoch is the largest predicted up to that epoch, and exceeds the
+previous one by at least a hundredth of the mean epoch; the latency is the last epoch's. Accuracies stay unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REPAIRED: Final = ("latency", "runtime", *EXACT)
 
 
 class RepairedOracle(Oracle):
-    """Asks an oracle of an imported release, and repairs what it answers about costs."""
+    """Queries an oracle of an imported release, and repairs its costs."""
 
     kind: Kind = "surrogate"
     costs: Costs = "repaired"
@@ -82,7 +82,7 @@ class RepairedOracle(Oracle):
     def _runtimes(self, codes: Codes, seed: Seeds) -> NDArray[np.float64]:
         """Return the repaired runtime of every epoch, (max_epoch,)."""
         if seed is not None and not isinstance(seed, int):
-            seed = int(seed[0])  # an imported release has no noise: the query below says so, whatever the seed
+            seed = int(seed[0])  # an imported release has no noise: the query below raises for any seed
         epochs = np.arange(1, self.max_epoch + 1)
         given = self.published.trajectory(codes, epochs, seed=seed, metrics=["runtime"])["runtime"]
         rise = _LEAST_RISE * given.max() / self.max_epoch * epochs
@@ -90,7 +90,7 @@ class RepairedOracle(Oracle):
 
 
 def _places(codes: NDArray[np.float64]) -> dict[tuple[float, ...], list[int]]:
-    """Group rows by config: one walk answers for all of them."""
+    """Group rows by config: one trajectory answers all rows of a config."""
     found: dict[tuple[float, ...], list[int]] = {}
     for i, row in enumerate(codes.tolist()):
         found.setdefault(tuple(row), []).append(i)

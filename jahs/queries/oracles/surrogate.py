@@ -1,4 +1,4 @@
-"""Answers from a release's forests: config -> one row of features -> every forest -> bounded metrics.
+"""Answers from a release's forests: config -> one row of features -> all forests -> bounded metrics.
 
 A release of this project has three kinds of models, which read different columns. They are joined into one forest over
 one row, so that a query builds one row and makes one call.
@@ -32,7 +32,7 @@ from jahs.tasks.metrics import METRICS, Metric
 EXACT: Final = ("n_params", "n_macs")
 """The metrics that are computed, in the order of `RowBuilder.costs`."""
 
-_FEW: Final = 6  # rows that are answered faster one by one
+_FEW: Final = 6  # up to this many rows are answered faster one by one
 _CHUNK: Final = 2**15  # rows at a time, which bounds the memory of features
 
 
@@ -40,16 +40,16 @@ _CHUNK: Final = 2**15  # rows at a time, which bounds the memory of features
 class _Plan:
     """The plan of a query for one choice of metrics."""
 
-    learned: tuple[tuple[str, MetricModel], ...]  # of the metrics that forests answer
-    targets: tuple[tuple[str, bool], ...]  # of the same, whether they are learned per epoch
+    learned: tuple[tuple[str, MetricModel], ...]  # metrics that forests answer, with their models
+    targets: tuple[tuple[str, bool], ...]  # the same metrics, with whether each is learned per epoch
     transforms: tuple[BoundedTransform | None, ...]
     forests: tuple[int, ...] | None  # their places in the joint forest; None for all, in order
     exact: tuple[tuple[str, int], ...]  # metrics that are computed, and their places in `RowBuilder.costs`
-    order: tuple[str, ...]  # all names as asked for
+    order: tuple[str, ...]  # all names in the requested order
 
 
 class _Part(NamedTuple):
-    """Forests that read the same features, and which of them answers which metric."""
+    """Forests that read the same features, and the number of each metric's forest."""
 
     features: FeatureSet
     forest: Forest
@@ -60,7 +60,7 @@ class SurrogateOracle:
     """Answers from the models of a release, from one of its refits, or from another family's models.
 
     Attributes:
-        engine: "numpy" or "compiled", whichever was opened.
+        engine: the engine in use, "numpy" or "compiled".
     """
 
     kind: Kind = "surrogate"
@@ -90,7 +90,7 @@ class SurrogateOracle:
         self._rows = RowBuilder(columns, release.task, joint_times(sets))
         self._engine: Engine | None = None
         if parts:
-            is_one = len(parts) == 1  # stays where it is, mapped from its file perhaps
+            is_one = len(parts) == 1  # not copied, as it may be mapped from its file
             forests = [part.forest for part in parts]
             joint = forests[0] if is_one else join_forests(forests, places, n_features=len(columns))
             self._engine = open_engine(joint, engine)
@@ -200,13 +200,13 @@ class SurrogateOracle:
         X: NDArray[np.float32],
         seed: Seeds,
     ) -> Numbers:
-        """Draw the noise if there is a seed, add what is exact, and put everything into the order asked for."""
+        """Draw the noise if there is a seed, add the exact metrics, and return everything in the requested order."""
         if seed is not None and learned:
             learned = self._noise(seed).draw(learned, X, ids_of_codes(codes), seed)
         exact = {} if costs is None else {name: costs[:, i].copy() for name, i in plan.exact}
         return {name: learned[name] if name in learned else exact[name] for name in plan.order}
 
-    def _noise(self, seed: Seeds) -> Any:  # Any: a jahs.models.noise.NoiseModel, which is read where there is one
+    def _noise(self, seed: Seeds) -> Any:  # Any: a jahs.models.noise.NoiseModel, imported only if the release has one
         if self._release.noise is None:
             raise MissingData(
                 f"seed={seed}: {self._release!r} has no noise.json to draw a training from; leave seed out for the mean"
@@ -232,7 +232,7 @@ def _refit_parts(release: Release, refit: int) -> list[_Part]:
 
 
 def _replaced(parts: Sequence[_Part], others: Sequence[_Part]) -> list[_Part]:
-    """Return the parts with others in place of theirs for every metric that the others answer."""
+    """Return the parts, with the `others` in their place for every metric that those answer."""
     again = {name for other in others for name in other.forest_of}
     left = [
         part._replace(forest_of={name: i for name, i in part.forest_of.items() if name not in again}) for part in parts

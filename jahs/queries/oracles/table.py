@@ -1,12 +1,12 @@
-"""Answers from recorded runs: what was measured, for the configs, seeds and epochs that were measured; nothing else.
+"""Answers from recorded runs: measurements of the recorded configs, seeds and epochs, and nothing else.
 
 A seed picks one of a config's runs, as NAS-Bench-101 picks a trial: run number `seed` in the order of their recorded
-seeds, counted round and round, so that recorded seeds 0, 1, 2 answer to themselves. Without a seed the answer is the
-mean over the runs. A run that diverged answers for the epochs before it did; later ones were not measured, and a mean
-over those runs alone that went well would not be the mean.
+seeds, modulo the number of runs, so that seeds 0, 1, 2 pick the runs recorded with these seeds. Without a seed the
+answer is the mean over the runs. A run that diverged answers for the epochs before; later epochs were not measured, and
+a mean over only the runs that did not diverge would be biased.
 
-Runtimes are seconds on one processor (`jahs.files.runs.timing_machine`). Where a seed picks a run of another processor,
-the runtime is that of a run on this one. A config without such a run has no runtime: it is answered, but not sampled.
+Runtimes are seconds on one processor (`jahs.files.runs.timing_machine`). If a seed picks a run on another processor,
+the runtime comes from a run on this one. A config without such a run has no runtime: it is answered, but not sampled.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class _Run(NamedTuple):
     """One recorded run."""
 
     seed: int  # as recorded
-    first: int  # of its rows that count
-    end: int  # one past the last of them
-    is_diverged: bool  # whether it ended before its time
+    first: int  # first row that counts
+    end: int  # one past the last row that counts
+    is_diverged: bool  # whether it diverged and ended early
 
 
 class _Rows(NamedTuple):
-    """The rows that answer for one config at one epoch; those of its runtime where that is asked for."""
+    """The rows that answer one config at one epoch, and the rows of its runtime if that is requested."""
 
     of_runs: list[int]
     of_runtime: list[int]
@@ -101,7 +101,7 @@ class TableOracle(Oracle):
         )
 
     def _is_recorded(self, name: str, drawn: Sequence[int]) -> bool:
-        """Return whether every config has this metric at every epoch; of times, every config that is drawn."""
+        """Return whether every config has this metric at every epoch; for times, every config that can be drawn."""
         if name in self._of_config:
             return all(config_id in self._of_config[name] for config_id in drawn)
         runs = self._timed if name == "runtime" else self._runs
@@ -132,14 +132,14 @@ class TableOracle(Oracle):
     def trajectory(
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
     ) -> Numbers:
-        """Return the recorded metrics of one training at ascending epochs; the first fault is raised, as above."""
+        """Return the recorded metrics of one training at ascending epochs; raises the first fault, as above."""
         asked = np.array(codes)
         [config_id] = ids_of_codes(asked[None]).tolist()
         rows = [self._rows(config_id, asked, epoch, seed, metrics) for epoch in epochs.tolist()]
         return self._answers([config_id] * len(rows), rows, metrics)
 
     def sample(self, n: int, *, seed: int | None) -> list[Config]:
-        """Return `n` recorded configs, each drawn from all that have epochs, and a runtime if any has one.
+        """Return `n` random configs out of those with recorded epochs, and with a runtime if any has one.
 
         The first ones do not depend on `n`.
         """
@@ -147,7 +147,7 @@ class TableOracle(Oracle):
         return [config_of(self._drawn_from[i].tolist()) for i in (words % np.uint64(len(self._drawn_from))).tolist()]
 
     def trained_in_full(self, metrics: Sequence[str]) -> NDArray[np.float64]:
-        """Return, as codes, every config that is drawn and has these metrics at the last epoch."""
+        """Return, as codes, every config that can be drawn and has these metrics at the last epoch."""
         epochs = np.full(len(self._drawn_from), self.max_epoch)
         try:
             self.query_many(self._drawn_from, epochs, seed=None, metrics=metrics)
@@ -170,7 +170,7 @@ class TableOracle(Oracle):
     def _rows(
         self, config_id: int, codes: NDArray[np.float64], epoch: int, seed: int | None, metrics: Sequence[str]
     ) -> _Rows:
-        """Return the rows that answer a query: one run's, or those of every run of the config."""
+        """Return the rows that answer a query: one run's, or all runs' of the config."""
         runs, timed = self._runs.get(config_id), self._timed.get(config_id, [])
         if runs is None:
             raise NotRecorded(self._miss(codes))

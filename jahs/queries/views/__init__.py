@@ -1,4 +1,4 @@
-"""Views: which of N, W and Resolution are searched, fixed or fidelities, a choice of the experiment."""
+"""Views: the experiment's choice of which of N, W and Resolution are searched, fixed or fidelities."""
 
 from jahs.queries.queryable import Queryable
 from jahs.queries.views.choices import FIDELITIES, SIZES

@@ -26,7 +26,7 @@ _SEARCHES: Final = MappingProxyType({"nas": GROUPS["architecture"], "hpo": GROUP
 def read_choices(
     fidelities: object, fixed: object, search: object, reference: Callable[[], Config]
 ) -> tuple[tuple[str, ...], Space]:
-    """Return the fidelities in the order of `FIDELITIES`, and the space in which all that is not searched is fixed.
+    """Return the fidelities in the order of `FIDELITIES`, and the space in which all other unsearched keys are fixed.
 
     `reference` is called only if a key takes its value. InvalidArgument names every contradiction at once.
     """
@@ -58,7 +58,7 @@ def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:
 
 
 def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
-    """Return the names, and what is wrong with them."""
+    """Return the names, and their faults."""
     if isinstance(fidelities, str) or not isinstance(fidelities, Iterable):
         fidelities = [fidelities]
     names = list(fidelities)
@@ -73,7 +73,7 @@ def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
 
 
 def _read_fixed(fixed: object, fidelities: Sequence[str]) -> tuple[dict[str, Value], list[str]]:
-    """Return the fixed values, and what is wrong with them."""
+    """Return the fixed values, and their faults."""
     if isinstance(fixed, str) and fixed in (REFERENCE, DEFAULT):
         return {}, []
     if not isinstance(fixed, Mapping):
@@ -93,7 +93,7 @@ def _read_fixed(fixed: object, fidelities: Sequence[str]) -> tuple[dict[str, Val
 def _read_search(
     search: object, fidelities: Sequence[str], fixed: Mapping[str, Value]
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Return the keys that are searched, and what is wrong with them."""
+    """Return the keys that are searched, and their faults."""
     taken = [*fidelities, *fixed]
     if isinstance(search, str) and search in ("all", *_SEARCHES):
         return tuple(key for key in _SEARCHES.get(search, CONFIG_KEYS) if key not in taken), []

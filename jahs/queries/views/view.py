@@ -3,7 +3,7 @@
     mf = bench.view(fidelities=("epoch", "Resolution"), fixed={"N": 5, "W": 16})
     mf.query(mf.sample(seed=0), at={"epoch": 3, "Resolution": 0.5})
 
-A view asks the benchmark that it was made from; it holds no data. Code that takes a `Queryable` runs with either.
+A view queries the benchmark that it was made from; it holds no data. Code that takes a `Queryable` runs with either.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class View(Queryable):
         bench: the benchmark that answers.
         space: the joint space with every key that is not searched fixed; fidelities have their full values there.
         fidelities: the legal values of each fidelity of this view, ascending, in the order of `FIDELITIES`.
-        metrics, max_epoch: as those of `bench`.
+        metrics, max_epoch: as in `bench`.
     """
 
     def __init__(
@@ -64,9 +64,9 @@ class View(Queryable):
             bench: the benchmark that answers.
             fidelities: some of epoch, N, W and Resolution. Without "epoch", every query is at the last epoch.
             fixed: values of the keys that are not searched: "reference", the benchmark's `reference_config`;
-                "default", JAHS-Bench-201's default; or values of some keys, with those of the reference for the others.
+                "default", JAHS-Bench-201's default; or values of some keys, with the reference's for the others.
                 N, W and Resolution have their full values unless you give others.
-            search: "all" that is neither fixed nor a fidelity, "nas" (the cell alone), "hpo" (how it is trained alone)
+            search: "all" that is neither fixed nor a fidelity, "nas" (only the cell), "hpo" (only the hyperparameters)
                 or the keys that are searched.
 
         Raises:
@@ -106,7 +106,7 @@ class View(Queryable):
 
     def _check(self, *, stacklevel: int = 3) -> None:
         """Warn if the best of many random configs of this view is worse than half of the whole space."""
-        self._is_unchecked = False  # whatever comes of it, and for the queries below
+        self._is_unchecked = False  # set first: it holds for the queries below, even if they raise
         own, whole = (
             self.bench.query_many(space.sample_columns(_N_CHECKED, seed=0), metrics=("valid_acc",))["valid_acc"]
             for space in (self.space, Space())
@@ -124,7 +124,7 @@ class View(Queryable):
         return (self.space if self._fixed else self.bench).sample(n, seed=seed)
 
     def fidelity(self, at: object = None) -> dict[str, float]:
-        """Return a whole fidelity of this view: what is not said is full, and an epoch is rounded, half to even.
+        """Return a complete fidelity of this view: omitted parts are full, and an epoch is rounded, half to even.
 
         `view.fidelity({"epoch": 2.469, "Resolution": 0.5})` is at the second epoch.
 
@@ -134,14 +134,14 @@ class View(Queryable):
         return self._read(at, read_budget)
 
     def path(self, s: float) -> dict[str, float]:
-        """Return the fidelity at the share `s` of the way to the full one, for tools that know one scalar alone.
+        """Return the fidelity at the share `s` of the way to the full one, for tools that use a single scalar.
 
         Every fidelity grows with `s`: the epoch is the one nearest to `s * max_epoch`, and N, W and Resolution have
         the nearest of their three values, so that a third of the way is (1/3 of the epochs, N=3, W=8,
         Resolution=0.5).
 
         Args:
-            s: in (0, 1]; 1 is the full fidelity.
+            s: share in (0, 1]; 1 is the full fidelity.
 
         Raises:
             InvalidFidelity: `s` is not a number in (0, 1].
@@ -182,7 +182,7 @@ class View(Queryable):
         return cast("Config", {**whole, **{name: there[name] for name in SIZES if name in there}})
 
     def _completed(self, config: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a config with the keys that the view fixes, where it lacks them; anything else unchanged."""
+        """Return a config, adding the keys that the view fixes if it lacks them; anything else unchanged."""
         given = as_mapping(config)
         return {**self._fixed, **given} if isinstance(given, Mapping) else config
 
@@ -219,7 +219,7 @@ class View(Queryable):
         configs = as_columns(configs)
         if isinstance(configs, Mapping):
             first: Any = next(iter(configs.values()), ())  # Any: whatever a user takes for a column
-            # Of no dimensions: one config, which is refused. A list is long, whatever it holds.
+            # A column without dimensions means one config, which is refused. A list counts as a column.
             shape = (len(first),) if isinstance(first, list | tuple) else np.shape(first)[:1]
             found = codes({**{name: np.full(shape, value) for name, value in fixed.items()}, **configs})
         else:
@@ -290,7 +290,7 @@ def _assignments(values: Mapping[str, Value]) -> list[str]:
 
 
 def _mapping(at: object) -> dict[str, object]:
-    """Return a fidelity in any form as a mapping of what is given."""
+    """Return a fidelity in any form as a mapping of the given values."""
     if isinstance(at, Mapping):
         return dict(at)
     return {} if at is None else {"epoch": at}
