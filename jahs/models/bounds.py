@@ -1,7 +1,7 @@
 """The target transform that keeps a surrogate inside its bounds: min-max, inverse sigmoid, slope.
 
-A model is fitted on z = logit(s) / slope, where s = margin + (y - lower) (1 - 2 margin) / (upper - lower), and whatever
-it answers is mapped back into [lower, upper].
+A model is fitted on z = logit(s) / slope, where s = margin + (y - lower) (1 - 2 margin) / (upper - lower), and its
+answers are mapped back into [lower, upper].
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class BoundedTransform:
 
     Attributes:
         lower, upper: bounds of the inverse.
-        slope: divides the logit. It only rescales what the model is fitted on.
+        slope: divides the logit. It only rescales the target of the model.
         margin: distance of the scaled bounds from 0 and 1, where the logit is infinite.
         published: whether to invert as JAHS-Bench-201 does, for models imported from there. That formula does not stop
             at the margin, so extreme answers leave [lower, upper] by up to margin / (1 - 2 margin) of its width.
@@ -41,7 +41,7 @@ class BoundedTransform:
     published: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what is not invertible, every fault at once."""
+        """Refuse parameters that are not invertible, every fault at once."""
         faults = []
         for name in ("lower", "upper", "slope", "margin"):
             value = getattr(self, name)
@@ -78,7 +78,7 @@ class BoundedTransform:
         """Return the transform whose bounds are the smallest and largest of `y`, or those given.
 
         Raises:
-            InvalidArgument: `y` is empty, not finite, constant without given bounds, or outside of those given.
+            InvalidArgument: `y` is empty, not finite, constant without given bounds, or outside the given bounds.
 
         Example:
             >>> BoundedTransform.fit([10.0, 90.0], upper=100.0)

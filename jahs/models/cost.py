@@ -9,8 +9,8 @@ the width, S the image side, C and K the task's channels and classes, and n3 and
     multiply-adds   9CW S^2   +  N (9 n3 + n1) 3 W^2 S^2                     +  28 W^2 S^2      +  4WK + K
                     stem         cells                                          two reductions     head
 
-Multiply-adds are those of convolutions and of the last linear layer with its bias, for one image. Divided by a
-million they are what JAHS-Bench-201 publishes as `FLOPS`; parameters divided by a million are its `size_MB`.
+Multiply-adds are counted in convolutions and in the last linear layer with its bias, for one image. Divided by a
+million, they are JAHS-Bench-201's `FLOPS`; parameters divided by a million are its `size_MB`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
         {'n_params': 1531546, 'n_macs': 220119690}
 
     Raises:
-        InvalidConfig: with a line for each key that is missing or has no network.
+        InvalidConfig: with a line for each key that is missing or invalid.
         InvalidArgument: `task` is not a Task.
     """
     if not isinstance(task, Task):
@@ -70,7 +70,7 @@ def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
 
 
 def _size_fault(key: str, value: object) -> str | None:
-    """Say which values of N, W or Resolution have a network, if this one has none."""
+    """Return the fault of a value of N, W or Resolution, or None."""
     if key == "Resolution":
         is_right, allowed = is_real(value) and value in RESOLUTIONS, f"one of {', '.join(map(str, RESOLUTIONS))}"
     else:

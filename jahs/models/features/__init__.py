@@ -1,4 +1,4 @@
-"""Features of a config and an epoch: those of a cell, the sets that models choose, and their builders."""
+"""Features of a config and an epoch: features of cells, the sets that models choose, and their builders."""
 
 from jahs.models.features.builder import Column, FeatureBuilder, RowBuilder, joint_columns, schedule
 from jahs.models.features.sets import (

@@ -1,7 +1,7 @@
 """Builds named float32 features of the encoded matrix, the same way for fitting and for queries.
 
 Everything is built from sums, products, quotients and look-ups in float64 and rounded once: one row gives the same bits
-alone, along a trajectory, in a batch and on any machine. `jahs.models.features.sets` says what the features are.
+alone, along a trajectory, in a batch and on any machine. `jahs.models.features.sets` defines the features.
 
     >>> from jahs.models.features import FEATURE_SETS
     >>> from jahs.tasks.definitions import TASKS
@@ -48,13 +48,13 @@ _CHUNK: Final = 2**12  # rows at a time, so that a formula's arrays stay in the 
 
 _OF_CELL: Final = frozenset(name for names in CELL_FEATURES.values() for name in names)
 FACTS: Final = _OF_CELL | frozenset(SIGNAL_FEATURES)
-"""What is looked up by the cell: its features, and those of its signal."""
+"""Features that are looked up by the cell: its own, and its signal's."""
 
 OF_CLASS: Final = "_of_class"
-"""Suffix of what is read from the cell that represents the class."""
+"""Suffix of values that are read from the cell that represents the class."""
 
-# What formulas may name. LearningRate and WeightDecay are there twice: as given, and as the float32
-# that the encoded matrix holds, which is what features are made of.
+# Names that formulas may use. LearningRate and WeightDecay occur twice: as given, and rounded to float32 as in the
+# encoded matrix; features use the latter.
 _ARGUMENTS: Final = (
     *(f"given_{key}" if key in {"LearningRate", "WeightDecay"} else key for key in CONFIG_KEYS),
     "LearningRate", "WeightDecay", *WORK, *(f"{name}{OF_CLASS}" for name in WORK),
@@ -62,7 +62,7 @@ _ARGUMENTS: Final = (
 _OF_EPOCH: Final = ("epoch", "schedule_spent", "schedule_now")
 _ACTIVATION, _RATE, _DECAY = (CONFIG_KEYS.index(key) for key in ("Activation", "LearningRate", "WeightDecay"))
 _WORK_ROW, _COSTS = Struct(f"={len(WORK)}d"), Struct("=2d")
-# To the nearest float32.
+# Rounds to the nearest float32.
 _ROUND: Final = Struct("=2f")
 
 
@@ -71,7 +71,7 @@ _Formulas: TypeAlias = Callable[[list[Any]], tuple[Any, ...]]
 
 
 class Column(NamedTuple):
-    """One feature; `is_canonical` where it depends on the cell and reads the one that represents its class."""
+    """One feature; `is_canonical` if it depends on the cell and reads the one that represents its class."""
 
     name: str
     is_canonical: bool
@@ -84,7 +84,7 @@ Place: TypeAlias = tuple[int, int]
 def joint_columns(sets: Sequence[FeatureSet]) -> tuple[tuple[Column, ...], list[list[int]]]:
     """Return every distinct column of several feature sets, and for each set the positions of its columns among them.
 
-    One set keeps its order. Of several, what is looked up by the cell comes last, so that it is copied in one piece.
+    One set keeps its order. With several, columns looked up by the cell come last, so that one copy moves them all.
     """
     each = [[Column(name, found.is_canonical and _needs_cell(name)) for name in found.columns] for found in sets]
     columns = list(dict.fromkeys(column for one in each for column in one))
@@ -95,7 +95,7 @@ def joint_columns(sets: Sequence[FeatureSet]) -> tuple[tuple[Column, ...], list[
 
 
 def _reads(name: str) -> tuple[str, ...]:
-    """Return the names of what a column is computed from."""
+    """Return the names of a column's inputs."""
     return parameters_of(FORMULAS[name]) if name in FORMULAS else (name,)
 
 
@@ -128,7 +128,7 @@ class RowBuilder:
         table = work_table(task, times)
         self._work, self._n_classes = table.reshape(-1, len(WORK)), table.shape[2]
         self._work_bytes = self._work.tobytes()
-        # Costs are those of the cell as it is; a canonical column reads those of the cell that represents its class.
+        # Costs belong to the cell as it is; a canonical column reads the costs of the cell that represents its class.
         self._classes = tuple(work_classes(canonical=flag) for flag in (False, True in flags))
         self._own, self._of_class = ((_WORK_ROW.size * classes).tolist() for classes in self._classes)  # in bytes
         self._size_of = {size: i for i, size in enumerate(SIZES)}
@@ -173,7 +173,7 @@ class RowBuilder:
         return F
 
     def _known_of(self, codes: Sequence[float], place: Place) -> list[float]:
-        """Return all arguments of a config but for those of the epoch."""
+        """Return all arguments of a config except those that depend on the epoch."""
         cell, size = place
         first = _WORK_ROW.size * self._n_classes * (_N_SIZES * (codes[_ACTIVATION] == MISH) + size)
         return [
@@ -252,7 +252,7 @@ def _argument(name: str, *, is_canonical: bool) -> str:
 
 
 def _formulas(columns: Sequence[Column], arguments: Sequence[str]) -> _Formulas:
-    """Return a function of the list of all arguments that computes `columns`, each formula once for all that it gives.
+    """Return a function of the list of all arguments that computes `columns`, calling each formula once.
 
     It appends to the list.
     """

@@ -2,14 +2,14 @@
 
 With `canonical`, every cell has the row of the cell that represents its class, so cells that compute the same function
 (`jahs.spaces.cell.canonical`) have equal features. Numbers that need a live path, such as the fewest convolutions on
-one, are `NO_PATH` where there is none.
+one, are `NO_PATH` in cells without one.
 
-`signal_features` say what becomes of a signal on its way through a network whose weights are as drawn. A convolution
-with BatchNorm gives variance 1 whatever it reads, and what different convolutions give is independent. Identity and
-pooling copy what they read, and copies of one signal add up. So in some cells the input is added to itself until no
-convolution matters, and in others every cell replaces it: how deep a network really is depends on its cell and on N
-together. A signal is an array (4, n_cells): its variance, and its variance times what it has passed on average:
-convolutions, 3x3 convolutions, poolings. Independent signals are added by adding such arrays.
+`signal_features` describe how a signal passes through a network at initialisation. A convolution with BatchNorm has
+outputs of variance 1 whatever its input, and outputs of different convolutions are independent. Identity and pooling
+copy their input, and copies of one signal add up. So in some cells the input is added to itself until no convolution
+matters, and in others every cell replaces it: the effective depth of a network depends on its cell and N together. A
+signal is an array (4, n_cells): its variance, and its variance times the mean numbers of convolutions, 3x3 convolutions
+and poolings that it has passed. Independent signals are added by adding such arrays.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ CELL_FEATURES: Final = {
 }
 """The columns of `cell_features`, by group.
 
-live: operations on live edges; sums over live paths; the fewest convolutions and the most 3x3 convolutions of a live
-path, and the most operations of a live path that see a neighbourhood. shortcuts: live paths without a convolution, of
-identities alone, and the fewest poolings on the former. nodes: edges that are not zero. computed: nodes whose value is
-activated, once for all convolutions that read it, and nodes whose value is pooled. trained: convolutions that the
-output depends on, and the activations and poolings that training goes back through.
+live: operations on live edges; sums over live paths; the fewest convolutions, the most 3x3 convolutions and the most
+operations with a neighbourhood (3x3 convolution or pooling) on a live path. shortcuts: live paths without convolutions,
+with identities only, and the fewest poolings on the former. nodes: edges that are not zero. computed: nodes whose value
+is activated, once for all convolutions that read it, and nodes whose value is pooled. trained: convolutions that the
+output depends on, and the activations and poolings in the backward pass.
 """
 
 SIGNAL_FEATURES: Final = ("signal_convs", "signal_conv3x3", "signal_pools", "signal_renewed")
@@ -65,7 +65,7 @@ SIGNAL_FEATURES: Final = ("signal_convs", "signal_conv3x3", "signal_pools", "sig
 by variance; and the share of its output that a cell's own convolutions give, summed over all cells."""
 
 _N_STAGES: Final = 3
-_SHORTCUT: Final = 1 / 3  # what a convolution without BatchNorm makes of variance 1, with torch's initial weights
+_SHORTCUT: Final = 1 / 3  # output variance of a convolution without BatchNorm for variance 1, at torch's initialisation
 _VARIANCE, _CONVS, _CONV3X3, _POOLS = range(4)
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -125,7 +125,7 @@ def _computed(ops: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
     """Compute the groups "computed" and "trained"."""
     conv3x3, conv1x1, pool, zero = (ops == code for code in (CONV3X3, CONV1X1, POOL, ZERO))
     conv = conv3x3 | conv1x1
-    # Gradients flow from nodes that lead to the output back to nodes with weights before them.
+    # Gradients flow back from nodes that lead to the output to nodes with weights before them.
     learns, leads = {1: np.ones(len(ops), bool)}, {4: np.ones(len(ops), bool)}
     for node in (2, 3):
         learns[node] = np.any(
@@ -158,8 +158,8 @@ class _Cells:
 
     Attributes:
         convs: whether an edge is a convolution, and whether it is a 3x3 one, each (n,), by edge.
-        gain: of a signal's variance on the paths of copies between two nodes, (n,).
-        pools: poolings on such a way, on average, (n,).
+        gain: gain of a signal's variance over the paths between two nodes that only copy, (n,).
+        pools: mean number of poolings on such paths, (n,).
     """
 
     def __init__(self, ops: NDArray[np.int64]) -> None:
@@ -180,8 +180,8 @@ class _Cells:
                 self.pools[start, node] = n_pools[node] / np.maximum(n_ways[node], 1.0)
 
     def pass_on(self, signal: _Floats) -> tuple[_Floats, _Floats]:
-        """Return the signal at node 4 of the signal at node 1, and the share of it that convolutions give."""
-        started = {1: signal, **{node: np.zeros_like(signal) for node in (2, 3, 4)}}  # at a node, not copied to it
+        """Return the signal at node 4, given the signal at node 1, and the share of it that comes from convolutions."""
+        started = {1: signal, **{node: np.zeros_like(signal) for node in (2, 3, 4)}}  # made at a node, not copied to it
         for node in (1, 2, 3):
             given = _as_convolved(self._arrived(node, started))
             for target in range(node + 1, 5):
@@ -210,7 +210,7 @@ def signal_features(n_cells: int, *, canonical: bool) -> dict[str, _Floats]:
     """
     ops = representatives() if canonical else all_ops()
     cells, signal, renewed = _Cells(ops), np.zeros((4, len(ops))), np.zeros(len(ops))
-    signal[_VARIANCE] = 1.0  # as the stem gives it
+    signal[_VARIANCE] = 1.0  # the stem's output
     for stage in range(_N_STAGES):
         if stage:
             signal = _reduced(signal)

@@ -1,7 +1,7 @@
 """The features that are computed: functions of a config's keys, costs, and columns of the cell and of its signal.
 
-A parameter's name says what it is. Functions take floats or float64 arrays, and give the same bits for either. Each
-gives many columns: a query computes them all, and a call costs as much as several products.
+Parameters are named after their inputs. Functions take floats or float64 arrays, and give the same bits for either.
+Each computes many columns: a query needs them all, and a call costs as much as several products.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def _of_training(  # noqa: PLR0917  # called with positions: the fast path of a 
 
 
 def parameters_of(formula: Formula) -> tuple[str, ...]:
-    """Return the names of what a formula reads."""
+    """Return the names of a formula's inputs."""
     return tuple(signature(formula).parameters)
 
 
 def columns_of(formula: Formula) -> tuple[str, ...]:
-    """Return the names of what a formula gives, in order."""
+    """Return the names of a formula's outputs, in order."""
     return tuple(formula(**dict.fromkeys(parameters_of(formula), 1.0)))
 
 

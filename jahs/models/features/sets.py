@@ -1,8 +1,8 @@
-"""The features that models read: what each is, its group, and the sets that models choose.
+"""The features that models read: their meaning, their groups, and the sets that models choose.
 
 A feature set is a list of columns with a name and a version. Trees see only the order of a column's values, so a
-logarithm or an epoch's share of the task says nothing that the plain value does not; what helps are products, which
-are sums of logarithms. `jahs.models.features` builds them.
+logarithm or the epoch's share of the task adds nothing to the plain value; products help, as sums of logarithms.
+`jahs.models.features` builds them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from jahs.models.features.formulas import columns_of
 from jahs.models.features.timing import DEFAULT_TIMES, WORK, TimeCoefficients, time_terms
 
 FEATURES_VERSION: Final = 3
-"""Raised whenever a column changes its values or goes; a release built with another version is refused.
+"""Increased whenever a column changes its values or is removed; a release built with another version is refused.
 
-A set may gain columns without it: a release lists those that its models read.
+A set may gain columns without an increase: a release lists the columns that its models read.
 """
 
 Trend = Literal["fixed", "rising", "falling"]
@@ -56,7 +56,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
     }
 )
-"""Every column by what it is about; an ablation leaves out one group at a time."""
+"""The columns of each group; an ablation leaves out one group at a time."""
 
 _KNOWN: Final = frozenset(name for names in GROUPS.values() for name in names)
 
@@ -97,7 +97,7 @@ class FeatureSet:
         return replace(self, name=f"{self.name} - {group}", columns=left)
 
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
-        """Return the set as JSON can hold it, `times` only where they are not the default."""
+        """Return the set as JSON can hold it, with `times` only if they are not the default."""
         times = {} if self.times == DEFAULT_TIMES else {"times": self.times.to_dict()}
         return {"name": self.name, "columns": list(self.columns), "is_canonical": self.is_canonical, **times}
 
@@ -168,9 +168,9 @@ FEATURE_SETS: Final[Mapping[str, FeatureSet]] = MappingProxyType(
         )
     }
 )
-"""published: JAHS-Bench-201's 41 columns, in its order. accuracy: ours, equal for cells that compute the same;
-accuracy_as_is: the same columns of the cell as it is written. latency and epoch_time: what costs time, hyperparameters
-and the epoch left out where they cannot matter. time_terms, which no set reads, are what the group time is a sum of."""
+"""published: JAHS-Bench-201's 41 columns, in its order. accuracy: ours, equal for cells that compute the same function;
+accuracy_as_is: the same columns of the cell as it is written. latency and epoch_time: columns that affect time, without
+hyperparameters and epochs that cannot. time_terms, which no set reads: the terms whose sums form the group time."""
 
 
 def feature_set(name: str) -> FeatureSet:

@@ -1,15 +1,15 @@
 """Costs of networks: parameters, multiply-adds, and estimated times of a forward pass and of a training step.
 
-A layer takes a time for being called, one for each position of its map, and one for each of its multiply-adds. In a
-network of three stages, each with twice the channels on a quarter of the positions, these grow with 1, Resolution² and
-(W Resolution)². Mish is the activation that costs something, for each number; the others are as good as free. Training
-does everything forwards, and goes back through all that leads to the output.
+The time of a layer has a constant term, one per position of its feature map, and one per multiply-add. In a network of
+three stages, each with twice the channels on a quarter of the positions, these grow with 1, Resolution² and
+(W Resolution)². Mish has a cost per number; the other activations are practically free. A training step runs the whole
+forward pass, and the backward pass through everything that leads to the output.
 
-`TimeCoefficients` weigh these terms. They are measurements of one processor and image side, so a release carries its
+`TimeCoefficients` weigh these terms. They were measured on one processor and for one image side, so a release has its
 own; `python -m surrogate.timing RUNS --split SPLIT` fits them.
 
-Cells with as many convolutions, activations and poolings cost the same: 618 classes of the 15,625 cells. So the table
-of costs by activation, size and class is small, and a query looks four numbers up.
+Cells with equal numbers of convolutions, activations and poolings cost the same: the 15,625 cells form 618 classes. So
+the table of costs by activation, size and class is small, and a query looks up four numbers.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ WORK: Final = ("n_params", "n_macs", "forward_time", "training_time")
 
 SIZE_KEYS: Final = ("N", "W", "Resolution")
 SIZES: Final = tuple(product(*(PARAMETERS[key].choices for key in SIZE_KEYS)))
-"""All 27 sizes; those of one depth lie side by side."""
+"""All 27 sizes; sizes of one depth are adjacent."""
 
 _FACTS: Final = ("n_conv3x3", "n_conv1x1", *CELL_FEATURES["computed"], *CELL_FEATURES["trained"])
-_BASE: Final = len(OPS) + 1  # more than any of these counts
+_BASE: Final = len(OPS) + 1  # exceeds each of these counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeCoefficients:
     """The weights of the terms of a time, milliseconds for 256 images."""
 
-    forward: tuple[float, ...]  # of an evaluation, in the order of `FORWARD_TERMS`
-    share_forward: float  # of an evaluation's time in a step of training; no unit
-    backward: tuple[float, ...]  # of the rest of a step, in the order of `BACKWARD_TERMS`
+    forward: tuple[float, ...]  # weights of an evaluation's time, in the order of `FORWARD_TERMS`
+    share_forward: float  # factor of an evaluation's time within a training step; no unit
+    backward: tuple[float, ...]  # weights of the rest of a step, in the order of `BACKWARD_TERMS`
 
     def __post_init__(self) -> None:
         """Refuse coefficients that are missing, negative, not finite or huge, every fault at once."""
@@ -100,7 +100,7 @@ class TimeCoefficients:
         return cls(share_forward=state["share_forward"], **parts)
 
     def times(self, terms: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Return the times of an evaluation and of a step of training, given `time_terms`."""
+        """Return the times of an evaluation and of a training step, given `time_terms`."""
         forward = _add(0.0, FORWARD_TERMS, self.forward, terms)
         return forward, _add(self.share_forward * forward, BACKWARD_TERMS, self.backward, terms)
 
@@ -124,9 +124,9 @@ DEFAULT_TIMES: Final = TimeCoefficients(
         0.66,
     ),
 )  # fmt: skip
-"""The coefficients of releases that name none: 16 pixels on one core of a Xeon of 2.8 GHz.
+"""The default coefficients of a release: images of 16 pixels on one core of a 2.8 GHz Xeon.
 
-On an AMD EPYC networks take 0.70 of these times, to 5 and 7 % in the median forwards and in training.
+On an AMD EPYC, times are 0.70 of these, with a median error of 5 % for a forward pass and 7 % for training.
 """
 
 
@@ -135,9 +135,9 @@ def time_terms(  # noqa: PLR0917  # called with positions, as every formula is
     n_conv3x3: Any, n_conv1x1: Any, n_pooled: Any, n_activated: Any,
     n_trained_conv3x3: Any, n_trained_conv1x1: Any, n_trained_pooled: Any, n_trained_activated: Any,
 ) -> dict[str, Any]:  # fmt: skip  # Any: floats or float64 arrays
-    """Return the terms of the sums that estimate times: counts of operations, times their sizes.
+    """Return the terms of the sums that estimate times: counts of operations, multiplied by their sizes.
 
-    "once" is stem, reductions and classifier, which activate half as much again as the inputs of the first cells.
+    "once" is stem, reductions and classifier, which activate 1.5 times as much as the inputs of the first cells.
     """
     positions = Resolution * Resolution
     units = {"calls": 1.0, "positions": positions, "numbers": W * positions, "macs": W * W * positions}
@@ -173,7 +173,7 @@ def _classes() -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def work_classes(*, canonical: bool) -> NDArray[np.intp]:
-    """Return the class of each cell, (15625,); with `canonical`, of the cell that represents it."""
+    """Return the class of each cell, (15625,); with `canonical`, the class of the cell that represents it."""
     classes = _classes()[1]
     return classes[representative_numbers()] if canonical else classes
 

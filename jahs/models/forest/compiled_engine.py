@@ -15,17 +15,17 @@ from jahs.models.forest.kernels import BLOCK, LANES, NOT_A_NUMBER, NOT_MONOTONE
 from jahs.models.forest.native_code import native_kernels
 from jahs.models.forest.numpy_engine import not_a_number
 
-# Full binary trees are the faster layout while they fit: padding that costs more than this many nodes is not worth it.
+# Full binary trees are the faster layout unless padding them takes more than this many nodes.
 MAX_HEAP_NODES = 2**22
-# Choices of forests for which a thread keeps the addresses of a single row.
+# Maximum number of choices of forests for which a thread keeps the addresses of a single row.
 MAX_CHOICES = 64
 
 
 class CompiledEngine:
     """Answers rows with machine code; equal to `NumpyEngine` bit for bit.
 
-    One object serves any number of threads, and goes on working after a fork. MissingDependency if Numba is not
-    installed, or the forest exceeds what a 2-byte node can say.
+    One object serves any number of threads, and keeps working after a fork. MissingDependency if Numba is not
+    installed, or the forest is too large for 2-byte nodes.
     """
 
     name = "compiled"
@@ -65,7 +65,7 @@ class CompiledEngine:
         """(n_rows, n_forests) answers to (n_rows, n_features) rows; see `Engine.predict`."""
         assert X.dtype == np.float32
         assert X.shape[1:] == (self.forest.n_features,)
-        if len(X) == 1:  # finding out addresses would cost more than a forest, so each choice of forests keeps them
+        if len(X) == 1:  # looking up addresses would cost more than a forest, so each choice of forests keeps them
             return np.array([self.answer_row(X.tobytes(), forests=forests)], np.float32)
         chosen = self._choice(forests)
         X = np.ascontiguousarray(X)

@@ -17,7 +17,7 @@ class Engine(Protocol):
     """Answers rows from a `Forest`: the same bits from every engine, for a row alone or in any batch, in any thread."""
 
     name: str  # "numpy" or "compiled"
-    forest: Forest  # that it evaluates
+    forest: Forest  # the forest that it evaluates
 
     def predict(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
         """Return the answers to each row, (n_rows, n_forests).
@@ -33,18 +33,18 @@ class Engine(Protocol):
         ...
 
     def predict_walk(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
-        """Predict as `predict`, for rows along which each column rises, falls or stays.
+        """Predict as `predict`, for rows along which each column is monotone.
 
-        The rows of a trajectory are such: the epoch rises, what is derived from it (a learning rate, say) falls, and
-        the config stays. An engine may use that and answer many times faster; other rows are answered as by `predict`.
+        A trajectory has such rows: the epoch rises, quantities derived from it (a learning rate, say) fall, and the
+        config is constant. An engine may use that to answer many times faster; other rows are answered as by `predict`.
         """
         ...
 
 
 def open_engine(forest: Forest, kind: EngineKind = "auto") -> Engine:
-    """Return the compiled engine if it can be had, else numpy's; `.name` says which, and `kind` insists on one.
+    """Return the compiled engine if it is available, else numpy's; `.name` says which, and `kind` can require one.
 
-    MissingDependency if "compiled" is asked for and Numba fails here, or the forest is beyond that engine.
+    MissingDependency if "compiled" is required and Numba fails here, or the forest is too large for that engine.
     """
     if kind == "numpy":
         return NumpyEngine(forest)

@@ -4,9 +4,9 @@ A `Forest` packs several forests (one per metric) that take the same rows. Its f
 are in breadth-first order, and only each node's split is stored. The children of the k-th inner node of a tree are
 then its nodes 2k + 1 and 2k + 2, so no pointer is stored, no file can contain a wrong one, and a walk always ends.
 
-Splits are shared: each distinct (feature, threshold) is once in a table sorted by feature, then threshold, and a
-node names its row. XGBoost's hist offers at most 256 thresholds a feature, so the table is small, a row is compared
-with each threshold once however many nodes use it, and a node fits 2 bytes without loss.
+Splits are shared: a table sorted by feature, then threshold, has each distinct (feature, threshold) once, and a node
+stores its row in the table. XGBoost's hist offers at most 256 thresholds a feature, so the table is small, a row is
+compared with each threshold once however many nodes use it, and a node fits in 2 bytes without loss.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ARRAY_DTYPES: Final[Mapping[str, tuple[type[np.generic], ...]]] = {
 }
 """The arrays of a forest, and which dtypes each may have."""
 
-# XGBoost's default is 6 and JAHS-Bench-201 searched up to 15; a file that claims more than this is a trap.
+# XGBoost's default is 6 and JAHS-Bench-201 searched up to 15; a file that claims more than this is malicious.
 MAX_DEPTH = 64
 # Twice a node's number must fit an int32.
 MAX_NODES = 2**30
@@ -55,13 +55,13 @@ class Forest:
     """
 
     n_features: int  # columns of a row
-    split_feature: NDArray[np.uint16]  # (n_splits,) that each split asks for; ascending
-    split_threshold: Float32s  # (n_splits,) what it is compared with; ascending within a feature, finite
+    split_feature: NDArray[np.uint16]  # (n_splits,) the feature of each split; ascending
+    split_threshold: Float32s  # (n_splits,) the threshold of each split; ascending within a feature, finite
     node_split: Splits  # (n_nodes,) the split of each node; a leaf has `n_splits`
     node_value: Float32s  # (n_nodes,) the value of each leaf, finite; 0 for the other nodes
     tree_start: Int64s  # (n_trees + 1,) where each tree's nodes begin
     forest_start: Int64s  # (n_forests + 1,) where each forest's trees begin
-    base_score: Float32s  # (n_forests,) what each sum begins with
+    base_score: Float32s  # (n_forests,) the initial value of each sum
 
     def __post_init__(self) -> None:
         faults = _form_faults(self) or _content_faults(self)
@@ -90,7 +90,7 @@ class Forest:
 
 
 def tree_depths(forest: Forest, inner_before: Int32s | None = None) -> Int64s:
-    """(n_trees,) how many steps lead from each root to its deepest leaf; `inner_before` where it is known already."""
+    """(n_trees,) the depth of each tree; give `inner_before` if it is known already."""
     inner_before = _inner_before(forest) if inner_before is None else inner_before
     start = forest.tree_start[:-1]
     n_nodes = np.diff(forest.tree_start)
@@ -125,7 +125,7 @@ def _inner_before(forest: Forest) -> Int32s:
 
 
 def _form_faults(forest: Forest) -> list[str]:
-    """Dtypes and lengths, which the other checks rely on."""
+    """Check dtypes and lengths, which the other checks rely on."""
     faults = []
     for name, allowed in ARRAY_DTYPES.items():
         array = getattr(forest, name)
@@ -195,7 +195,7 @@ def _shape_faults(forest: Forest) -> list[str]:
 
 
 def join_forests(forests: Sequence[Forest], places: Sequence[Sequence[int]], *, n_features: int) -> Forest:
-    """Return one forest whose answers are those of all, one after another; each sum keeps its bits.
+    """Return one forest that answers as all of them, one after another; each sum keeps its bits.
 
     `places` are, for each forest, the positions of its columns among the `n_features` of the joint row.
     """
@@ -210,7 +210,7 @@ def join_forests(forests: Sequence[Forest], places: Sequence[Sequence[int]], *, 
     parts: list[Splits] = []
     first = 0
     for forest in forests:
-        # A leaf's split, the last one, is again the one behind all splits.
+        # A leaf's split is again the number after all splits.
         split = np.append(row_of[first : first + forest.n_splits], joint.size).astype(dtype)
         parts.append(cast("Splits", split[forest.node_split]))
         first += forest.n_splits
@@ -227,13 +227,13 @@ def join_forests(forests: Sequence[Forest], places: Sequence[Sequence[int]], *, 
 
 
 def take_forests(forest: Forest, chosen: Sequence[int]) -> Forest:
-    """Return some of the forests, in this order, with the splits that they ask; each sum keeps its bits."""
+    """Return some of the forests, in this order, with the splits that they use; each sum keeps its bits."""
     trees = _ranges(forest.forest_start, np.array(chosen, np.intp))
     nodes = _ranges(forest.tree_start, trees)
     old = forest.node_split[nodes]
     is_asked = np.zeros(forest.n_splits + 1, np.bool_)
     is_asked[old] = True
-    is_asked[-1] = False  # the split of a leaf, which is again the one behind all splits
+    is_asked[-1] = False  # the split of a leaf is again the number after all splits
     renumbered = np.append(np.cumsum(is_asked[:-1]) - 1, is_asked.sum())
     return Forest(
         n_features=forest.n_features,

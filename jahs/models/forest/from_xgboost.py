@@ -28,10 +28,10 @@ Json = Mapping[str, Any]
 def forest_from_xgboost(models: Sequence[Json]) -> Forest:
     """Pack single-output regression models over the same features into one `Forest`, in the order given.
 
-    Answers equal those of `Booster.inplace_predict` on a CPU bit for bit.
+    Answers are bit for bit equal to `Booster.inplace_predict` on a CPU.
 
     Raises:
-        UnknownFormat: a model does more than sum the leaves of numerical trees (other boosters or objectives,
+        UnknownFormat: a model is more than a sum over the leaves of numerical trees (other boosters or objectives,
             categorical splits, several outputs, early stopping without a slice).
         CorruptFile: a model contradicts itself.
         InvalidArgument: no model, or models over different numbers of features.

@@ -1,15 +1,15 @@
 """Machine code of `kernels`, made once by Numba and kept as a checked object file.
 
 Numba's own cache is not used: it writes where it can (the home included), its files carry no checksum, a damaged one
-raises or returns wrong numbers, and reading it costs the import of Numba. Here Numba compiles, LLVM emits one object
-file, and from then on llvmlite, on which Numba is built, loads that file alone.
+raises or returns wrong numbers, and reading it requires importing Numba. Here Numba compiles, LLVM emits one object
+file, and from then on llvmlite, on which Numba is built, loads that file by itself.
 
 The file lies in `$JAHS_CACHE_DIR` if that is set, else where Python keeps the bytecode of this package
 (`__pycache__`, or `$PYTHONPYCACHEPREFIX`), under Python's own rules: nothing is written if `sys.dont_write_bytecode`
 is set. Where it cannot be written, each process compiles for itself. Its name holds a digest of everything that the
-code depends on, so machines with different processors share a home; its first bytes are the sha256 of the rest, which
-finds damage, not forgery. So a file is run only if this user or root owns it and all folders above it, and nobody else
-may write there; a user's kernels are no other user's.
+code depends on, so machines with different processors can share a home; its first bytes are the sha256 of the rest,
+which detects damage, not forgery. So a file is run only if this user or root owns it and all folders above it, and
+nobody else may write there; no user runs another user's kernels.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 REVISION = 1
 N_DIGEST = 32
 _OWN_FOLDER = "give JAHS_CACHE_DIR a folder of your own that others may not write"
-# What an object file may refer to: C's memory functions, which LLVM makes of loops and finds in the process.
+# External symbols that an object file may use: C's memory functions. LLVM emits them for loops, and finds them itself.
 KNOWN_SYMBOLS = frozenset({"memset", "memcpy", "memmove"})
 
 # i: int64, others: pointers to float32, int64, uint16, uint8.
@@ -56,14 +56,14 @@ class Native(NamedTuple):
 @functools.cache
 def native_kernels() -> Native:
     """Return the compiled kernels, from the cache or from Numba, once per process; MissingDependency without Numba."""
-    # No lock: two threads that come first together do the work twice, and a fork meanwhile harms nobody.
+    # No lock: two threads that call this first do the work twice, and a fork in between does no harm.
     try:
         return _open()
     except MissingDependency:
         raise
     except ModuleNotFoundError as err:
         raise MissingDependency("Numba is not installed; pip install 'jahs[fast]'") from err
-    except Exception as err:  # a Numba that does not fit its surroundings may raise anything
+    except Exception as err:  # a Numba that does not match its environment may raise anything
         raise MissingDependency(
             f"the installed Numba does not work here: {err!r}; unset NUMBA_DISABLE_JIT if it is set, else "
             "pip install --upgrade 'jahs[fast]', or do without it: engine='numpy'"
@@ -178,7 +178,7 @@ def _compile(llvm: Any) -> bytes:
         codemodel="jitdefault",
         jit=True,
     )
-    # Now that LLVM sees the whole program, it finds that nothing raises, and drops Numba's way of reporting errors.
+    # LLVM now sees the whole program, finds that nothing raises, and drops Numba's error reporting.
     passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
     passes.getModulePassManager().run(whole, passes)
     declared = {function.name for function in whole.functions if function.is_declaration}

@@ -1,4 +1,4 @@
-"""The obvious engine: numpy alone, all trees one level at a time. Always there; the other engine is held to it."""
+"""The reference engine: numpy only, all trees one level at a time. Always available; the other engine must agree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NumpyEngine:
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
-        # A node as one number, so that a step down fetches once: its left child above, its split below.
+        # A node as one number, so that a step down needs one fetch: left child in the high bits, split in the low bits.
         # The base scores follow the nodes, as leaves.
         self._node = np.arange(forest.n_nodes + forest.n_forests, dtype=np.int64) << 32
         self._node[: forest.n_nodes] += left_steps(forest).astype(np.int64) << 32
@@ -68,7 +68,7 @@ class NumpyEngine:
         goes[:, :-1] = X[:, self._split_feature] >= self.forest.split_threshold
         row: NDArray[np.intp] | int = np.arange(len(X))[:, None] * width if len(X) > 1 else 0
         node = np.repeat(roots[None], len(X), axis=0)
-        # "clip" clips nothing, the forest is checked; it spares numpy a buffer for the case of a wrong index.
+        # "clip" clips nothing, as the forest is checked; it saves numpy the buffer for invalid indices.
         for _ in range(depth):
             packed = self._node.take(node, mode="clip")
             node = (packed >> 32) + goes.take((packed & LOW) + row, mode="clip")

@@ -1,7 +1,7 @@
 """Forests on disk: one npz, or a folder of npy that is mapped into memory instead of read. No pickle, in or out.
 
-The npz suits a release of some MB. The folder is for forests of many millions of nodes: opening it reads each page
-once for the check that every forest gets, and the pages stay the file's, not the process's.
+The npz suits a release of some MB. The folder is for forests of many millions of nodes: opening it reads each page once
+to check the forest, and the pages stay in the file, not in the memory of the process.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ FORMAT_VERSION = 1
 ARRAYS = tuple(ARRAY_DTYPES)
 # Format version and number of features.
 HEADER = "header"
-# Of one array in an npz: what a small file may make a reader allocate.
+# Maximum size of one array in an npz, since a small file may claim a large one.
 MAX_BYTES = 2**28
-# Whatever the umask: a release is for all.
+# Set whatever the umask: everyone may read a release.
 _FOR_ALL = 0o644
 
 Array: TypeAlias = "NDArray[np.generic]"
@@ -54,9 +54,9 @@ def parse_forest(path: Path, data: bytes) -> Forest:
 
 @contextmanager
 def reading_npz(path: Path, data: bytes, what: str) -> Iterator[zipfile.ZipFile]:
-    """Yield the archive of arrays that these bytes are; CorruptFile says that `path` is not what it should be."""
+    """Yield the archive of arrays in these bytes; CorruptFile, naming `path`, if they are invalid."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:  # where a wrong place is a ValueError
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:  # a wrong offset in it raises ValueError
             yield archive
     except JahsError:  # some are a ValueError, too
         raise

@@ -1,4 +1,4 @@
-"""Training noise: how far trainings spread, numbers by their place, and the model that a query with a seed asks."""
+"""Training noise: the spread between trainings, counter-based random numbers, and the model that draws with a seed."""
 
 from jahs.models.noise.model import NOISE_FORMAT, Kind, NoiseModel
 

@@ -1,9 +1,9 @@
 """The shift that keeps the mean of draws at the prediction.
 
-Draws spread on the line without bounds; bent back to accuracies, their mean is nearer to the middle than what they
-spread around. So they spread around a number that lies further out, z + c sigma^2 z / (1 + z^2). For small spreads c is
-3/2. For others it is found here, on a grid of predictions and spreads, such that the mean of all draws that there are
-is the prediction; in between it is interpolated.
+Draws are made on an unbounded scale. Mapped back to accuracies, their mean is nearer to 50 % than their centre. So the
+centre is moved outwards, from z to z + c sigma^2 z / (1 + z^2). For small spreads c is 3/2. For others it is computed
+here, on a grid of predictions and spreads, such that the mean over all possible draws is the prediction; in between it
+is interpolated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _N_HALVINGS: Final = 40
 _LARGEST_BLOCK: Final = 2048
 
 Pulls: TypeAlias = list[float]
-"""c at each of `LEVELS` and each spread of the grid, the spreads of one level after another."""
+"""c at each of `LEVELS` and each spread of the grid, level by level."""
 
 
 @functools.cache

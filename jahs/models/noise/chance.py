@@ -1,4 +1,4 @@
-"""Normal numbers by their place: number i of a key is a pure function of both, so nothing has to be drawn in order.
+"""Counter-based normal numbers: number i of a key is a pure function of both, so nothing has to be drawn in order.
 
 A key is a 64-bit number; word i of a key is one step of SplitMix64 (Steele, Lea, Flood 2014) at state key + i * GOLDEN.
 Each word gives four normal numbers, looked up by its 16-bit pieces in one table of quantiles. Every function is
@@ -64,7 +64,7 @@ def normals(of_words: NDArray[np.uint64], piece: int) -> NDArray[np.float64]:
 
 @cache
 def normal_table() -> NDArray[np.float64]:
-    """Return 65,536 quantiles of the standard normal distribution, at the middle of as many equal shares."""
+    """Return 65,536 quantiles of the standard normal distribution, at the midpoints of 65,536 equal shares."""
     inverse = NormalDist().inv_cdf
     half = np.array([round(inverse((i + 0.5) / _N_QUANTILES), _DIGITS) for i in range(_N_QUANTILES // 2)])
     table = np.concatenate([half, -half[::-1]])
@@ -79,5 +79,5 @@ def normal_list() -> list[float]:
 
 
 def quantile(share: float) -> float:
-    """Return the standard normal number that is larger than a share of all."""
+    """Return the quantile of the standard normal distribution at a share."""
     return NormalDist().inv_cdf(share)

@@ -3,16 +3,17 @@
 Over 300 lines: drawing, describing and reading a model of noise change together, and a format version covers all
 three.
 
-For one (config, seed) all epochs and all metrics are one training: what is drawn for an epoch does not depend on what
-else is asked, or in which order, or with how many others. Accuracies spread by `jahs.models.noise.spread` around the
-prediction and stay in 0..100; `runtime` is multiplied by one factor for the whole training, so that it still rises with
-the epoch. Every other metric is left as it is. The mean over seeds is the prediction (`jahs.models.noise.centre`).
+For one (config, seed) all epochs and all metrics are one training: the draw of an epoch does not depend on the order or
+the number of queries, nor on other queries. Accuracies spread by `jahs.models.noise.spread` around the prediction and
+stay in 0..100; `runtime` is multiplied by one factor for the whole training, so that it still rises with the epoch. All
+other metrics are left unchanged. The mean over seeds is the prediction (`jahs.models.noise.centre`).
 
     model = NoiseModel.from_dict(json.loads(text))
     drawn = model.draw(means, X, config_ids, seed=3)
 
-Two spreads are kept. "seed" is that between trainings of one config, and is what is drawn. "outcome" is that of one
-training around the prediction, so it holds the surrogate's own error, too; `interval` can give either.
+Two spreads are stored. "seed": standard deviation between trainings of a config; queries draw from it. "outcome":
+standard deviation of one training around the prediction, so it includes the surrogate's own error; `interval` can use
+either.
 """
 
 from __future__ import annotations
@@ -57,9 +58,10 @@ from jahs.tasks.metrics import ACCURACIES
 NOISE_FORMAT: Final = 1
 _MOST_EPOCHS: Final = 10_000
 _EPOCH_WORDS: Final = 16  # words before this one belong to the whole training
-_FEW: Final = 24  # rows, up to which one by one is faster
-_ROWS: Final = 512  # whose draws fit a cache
-# Which of an epoch's weights are an accuracy's slow, common and new part; which piece of its word is the new part.
+_FEW: Final = 24  # up to this many rows are faster one by one
+_ROWS: Final = 512  # rows whose draws fit in a cache
+# For each accuracy, the places of its slow, common and new part among an epoch's weights, and the word's piece for the
+# new part.
 _ROLES: Final = {"train_acc": (0, None, 1, 1), "valid_acc": (2, 3, 4, 2), "test_acc": (2, 3, 4, 3)}
 _N, _W, _RESOLUTION = SIZE_COLUMNS
 _Floats = NDArray[np.float64]
@@ -74,10 +76,10 @@ class NoiseModel:
     Attributes:
         task: name of the task; other tasks draw other numbers for the same config and seed.
         max_epoch: the task's last epoch.
-        accuracies: of each accuracy, its spreads "seed" and "outcome".
-        runtime: the same of `runtime`.
-        correlation: between epochs and between accuracies of one training.
-        counts: of the configs that it was fitted to.
+        accuracies: the spreads "seed" and "outcome" of each accuracy.
+        runtime: the same for `runtime`.
+        correlation: correlation between epochs and between accuracies of one training.
+        counts: numbers of the configs and runs that it was fitted to.
     """
 
     task: str
@@ -124,10 +126,10 @@ class NoiseModel:
         """Return one training's outcome for each row.
 
         Args:
-            means: predictions of any metrics, (n,) each. What a metric gets does not depend on which others are here.
+            means: predictions of any metrics, (n,) each. The draw of a metric does not depend on the others given.
             X: encoded configs and epochs, (n, 15).
-            config_ids: (n,).
-            seed: of the training; one for all, or one for each row.
+            config_ids: ids of the configs, (n,).
+            seed: seed of the training; one for all, or one for each row.
 
         Raises:
             InvalidArgument: a seed is not an integer in 0..2**63-1, or a prediction is NaN.
@@ -189,13 +191,13 @@ class NoiseModel:
     def interval(
         self, means: Mapping[str, _Floats], X: NDArray[np.float32], *, level: float = 0.9, of: Kind = "outcome"
     ) -> dict[str, tuple[_Floats, _Floats]]:
-        """Return the lower and upper ends that hold a share `level` of all trainings, of accuracies and `runtime`.
+        """Return the ends of the interval with a share `level` of all trainings, for accuracies and `runtime`.
 
         Args:
             means, X: as in `draw`.
             level: above 0 and below 1.
-            of: "seed" is where the draws are, and the prediction is taken for the truth; "outcome" is where one more
-                training of the config is, however wrong the prediction.
+            of: "seed": interval of the draws, which takes the prediction as exact; "outcome": interval of one more
+                training of the config, including the error of the prediction.
         """
         if not 0 < level < 1:
             raise InvalidArgument(f"level={level!r} is not between 0 and 1")
@@ -214,17 +216,17 @@ class NoiseModel:
         return ends
 
     def on_line(self, names: Sequence[str], y: _Floats, X: NDArray[np.float32]) -> tuple[_Floats, _Floats, _Floats]:
-        """Return the centres of the draws of accuracies, on the line of `jahs.models.noise.spread`.
+        """Return the centres of the draws of accuracies, on the unbounded scale of `jahs.models.noise.spread`.
 
         Args:
-            names: of the accuracies.
+            names: names of the accuracies.
             y: predictions, (n_names, n).
             X: encoded configs and epochs, (n, 15).
 
         Returns:
             Centres and standard deviations, (n_names, n) each, and tails, (n_names, 1).
         """
-        if len(X) == 1:  # without arrays, many times faster
+        if len(X) == 1:  # without arrays, which is many times faster
             place = _place(X[0].tolist())
             of_names = zip(names, y[:, 0].tolist(), strict=True)
             found = np.array([_centre_one(name, self._tables[name], one, place) for name, one in of_names])
@@ -315,13 +317,13 @@ class NoiseModel:
 
 
 def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is_mean: bool = True) -> _Floats:
-    """Move predictions by standard normal numbers; they become the mean, or else the median."""
+    """Move predictions by standard normal numbers; the prediction is the mean, or else the median, of the draws."""
     z, sigma = _centre(spread, y, X, is_mean=is_mean)
     return from_line(z + sigma * with_tail(g, spread.tail))
 
 
 def _centre(spread: Spread, y: _Floats, X: NDArray[np.float32], *, is_mean: bool = True) -> tuple[_Floats, _Floats]:
-    """Return the centre of draws on the line such that their mean (or else median) is y, and their spread."""
+    """Return the centre of the draws on the unbounded scale, whose mean (or else median) is y, and their spread."""
     sigma = spread.of_rows(y, X)
     z = to_line(y)
     if is_mean:
@@ -376,7 +378,7 @@ def _centre_one(name: str, tables: SpreadTables, y: float, place: _Place) -> tup
 
 
 def _factor(spread: TimeSpread, g: Any, *, is_mean: bool = True) -> Any:  # Any: a float, or an array of them
-    """Return a factor of times, positive and with mean 1, or else with median 1."""
+    """Return a positive factor of the runtime, with mean 1, or else with median 1."""
     a = 0.5 * spread.spread * with_tail(g, spread.tail)
     root = (np.sqrt if isinstance(g, np.ndarray) else math.sqrt)(1.0 + a * a) + a
     return root * root / (1.0 + 0.5 * spread.spread * spread.spread) if is_mean else root * root

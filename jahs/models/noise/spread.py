@@ -1,9 +1,8 @@
 """Spread of trainings around a prediction: a table of factors for each variable that it depends on.
 
-Spread is measured in a space without bounds: a bounded value y in 0..100 is z = t / sqrt(1 - t^2), with
-t = (y - 50) / 51. The one point more keeps both bounds finite. Only sums, products, quotients and roots occur, here as
-wherever noise is drawn, and IEEE 754 rounds those alike everywhere: a number is the same bits alone, in a batch and on
-any machine.
+Spread is measured on an unbounded scale: a value y in 0..100 becomes z = t / sqrt(1 - t^2), with t = (y - 50) / 51; 51
+rather than 50 keeps both bounds finite. Only sums, products, quotients and roots occur, as everywhere in drawing noise,
+and IEEE 754 rounds those alike everywhere: a number has the same bits alone, in a batch and on any machine.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ RATES: Final = tuple(round(10 ** (-3 + i / 4), 6) for i in range(13))
 
 SIZES: Final = ("N", "W", "Resolution")
 MOST: Final = 1.5
-"""No spread is larger: such trainings are anywhere already."""
+"""The largest spread; with it, draws are already spread over the whole range."""
 
 SIZE_COLUMNS: Final = tuple(COLUMNS.index(key) for key in SIZES)
 RATE_COLUMN: Final = COLUMNS.index("LearningRate")
@@ -48,13 +47,13 @@ SpreadTables: TypeAlias = tuple[
 
 
 def to_line(y: _Floats) -> _Floats:
-    """Map accuracies to the whole line."""
+    """Map accuracies to the unbounded scale."""
     t = (y - _MIDDLE) / _HALF
     return np.asarray(t / np.sqrt(1.0 - t * t))
 
 
 def from_line(z: _Floats) -> _Floats:
-    """Map the whole line to accuracies; what would leave 0..100 stops there."""
+    """Map the unbounded scale to accuracies, clipped to 0..100."""
     t = z / np.sqrt(1.0 + z * z)
     return np.minimum(np.maximum(_MIDDLE + _HALF * t, 0.0), 100.0)
 
@@ -73,7 +72,7 @@ def from_line_one(z: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Standard deviation of an accuracy on the line, as a product of factors, and the shape of its distribution."""
+    """Standard deviation of an accuracy on the unbounded scale, as a product of factors; shape of the distribution."""
 
     level: tuple[float, ...]  # standard deviation at each predicted accuracy of `LEVELS`
     epoch: tuple[float, ...]  # a factor for each epoch
@@ -96,7 +95,7 @@ class Spread:
             raise InvalidArgument("\n".join(faults))
 
     def tables(self) -> SpreadTables:
-        """Return level, epoch, size by (N, W, Resolution) and rate; then tail and what gives it unit variance."""
+        """Return level, epoch, size by (N, W, Resolution) and rate; then tail and its factor for unit variance."""
         sizes = {
             (a, b, c): n * w * r
             for (a, b, c), (n, w, r) in zip(product(*_CODES), product(self.N, self.W, self.Resolution), strict=True)
@@ -120,7 +119,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSpread:
-    """Spread of a positive factor: 2 asinh of what is added, so about its logarithm."""
+    """Spread of a positive factor, measured on 2 asinh(a) with a normal a: about the logarithm of the factor."""
 
     spread: float  # standard deviation
     tail: float = 0.0  # as in `Spread`
@@ -139,14 +138,14 @@ class Correlation:
     """Correlation of the noise of one training, between its epochs and between its three accuracies.
 
     Every number is a share of variance or a correlation; pairs are for the beginning of the training and for its last
-    epoch, and change linearly with the epoch.
+    epoch, and are interpolated linearly.
 
     Attributes:
         halving: correlation of the slow part, which all three accuracies share, between an epoch and half of it.
         train: share of the slow part in training accuracy; the rest is new in every epoch.
         evaluation: share of the slow part in validation and testing accuracy.
-        twins: correlation between validation and testing accuracy, at least the share of the slow part. What exceeds
-            it is new in every epoch, but common to the two.
+        twins: correlation between validation and testing accuracy, at least the share of the slow part. The excess is
+            new in every epoch, but common to the two.
     """
 
     halving: float = 0.7
@@ -169,7 +168,7 @@ class Correlation:
             raise InvalidArgument("\n".join(faults))
 
     def slow_loadings(self, max_epoch: int) -> list[tuple[float, ...]]:
-        """Return, for each epoch, by what to multiply independent normal numbers to get the slow part.
+        """Return, for each epoch, the factors of independent normal numbers that give the slow part.
 
         Its knots are the last epoch, half of it, a quarter of it and so on; each is `halving` times the later one and a
         new number. Between knots it is interpolated and scaled to unit variance. Trailing zeros are left out, so the
@@ -226,7 +225,7 @@ _Part = TypeVar("_Part", Spread, TimeSpread, Correlation)
 
 
 def read_part(cls: type[_Part], state: object, *, where: str) -> _Part:
-    """Return the part that `asdict` described, lists for tuples; InvalidArgument says what does not fit."""
+    """Return the part that `asdict` described, lists for tuples; InvalidArgument lists every fault."""
     names = [field.name for field in fields(cls)]
     if not isinstance(state, Mapping) or set(state) != set(names):
         raise InvalidArgument(f"{where}: not a mapping of {', '.join(names)}")
