@@ -1,16 +1,16 @@
 """A release: the folder that answers queries for one task. Written by `surrogate.release` and `jahs import`, read here.
 
-    RELEASE/manifest.json     what it is, and size and sha256 of every other file
-    RELEASE/models.json       per metric: which forest, which features, and what turns its answer into the metric
+    RELEASE/manifest.json     facts of the release, and size and sha256 of every other file
+    RELEASE/models.json       per metric: its forest, features, and the transform from the forest's answer to the metric
     RELEASE/forests-0.npz     forests that read the same features (or a folder of npy, mapped instead of read)
     RELEASE/refits.json       optional: models fitted again to resampled configs; their forests are refits-0.npz
     RELEASE/lightgbm.json     optional: models of another family, as models.json; their forests are lightgbm-0.npz
     RELEASE/noise.json        optional: the spread of the training noise
     RELEASE/table.npz         optional: the recorded runs
     RELEASE/references.json   optional: Pareto fronts and frozen reference points
-    RELEASE/quality.json      optional: how good the models are
+    RELEASE/quality.json      optional: scores of the models
 
-A file's size and sha256 are checked when it is first read, and the bytes that were hashed are those that are parsed.
+A file's size and sha256 are checked when it is first read, and exactly the hashed bytes are parsed.
 Only JSON and plain numbers are read, never a pickle.
 """
 

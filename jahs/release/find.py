@@ -1,4 +1,4 @@
-"""Search for a release: inside the package, in `$JAHS_DATA_DIR`, or in a folder that is named."""
+"""Search for a release: inside the package, in `$JAHS_DATA_DIR`, or in a given folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OWN_FOLDER: Final = Path(__file__).resolve().parents[1] / "releases"
 
 
 def full_path(given: Path | str) -> Path:
-    """Return a path that a later change of the working folder leaves as it is; `~` is the user's home."""
+    """Return an absolute path, independent of later changes of the working folder; `~` is the user's home."""
     try:
         return Path(given).expanduser().absolute()
     except RuntimeError as err:
@@ -45,17 +45,17 @@ def full_path(given: Path | str) -> Path:
 
 
 def default_task(release: Path | str | None) -> str:
-    """Return the task where none is named: that of the release in this folder, or else `DEFAULT_TASK`."""
+    """Return the default task: the task of the release in this folder, or else `DEFAULT_TASK`."""
     if release is None:
         return DEFAULT_TASK
     try:
         return read_manifest(full_path(release)).task
-    except JahsError:  # no release itself, or a damaged one: whoever opens it says so
+    except JahsError:  # not a release itself, or a damaged one: opening it raises
         return DEFAULT_TASK
 
 
 def data_folders() -> tuple[Path, ...]:
-    """Return the folders in which releases are looked for, the first one first: the user's, then the package's own."""
+    """Return the folders that are searched for releases, in order: the user's, then the package's own."""
     asked = os.environ.get(DATA_DIR)
     if not asked:
         return (_OWN_FOLDER,)
@@ -68,7 +68,7 @@ def data_folders() -> tuple[Path, ...]:
 
 
 def releases() -> dict[str, Path]:
-    """Return the folder of the release that answers for each task, for those tasks that have one.
+    """Return the folder of each task's release, for the tasks that have one.
 
     A release in `$JAHS_DATA_DIR/<task>/` comes before the one inside the package. Nothing is read or downloaded.
 
@@ -83,13 +83,13 @@ def releases() -> dict[str, Path]:
 
 
 def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: Path | str | None = None) -> Path:
-    """Return the folder of the release for a task; MissingData says where it was looked for and what to do.
+    """Return the folder of the release for a task; MissingData says where it searched and what to do.
 
     Args:
-        task_name: name of the task; one of a user's own need not be registered, since its release holds it.
+        task_name: name of the task; a user's own task need not be registered, since its release defines it.
         folder: a release, or a folder with one per task, in place of the usual ones.
-        save_dir: the folder of code for jahs_bench, searched before the usual ones. It may hold none, and need
-            not be there yet.
+        save_dir: the folder given by code for jahs_bench, searched before the usual ones. It may hold no release, and
+            need not exist yet.
     """
     name = task_name if isinstance(task_name, str) and TASK_NAME.fullmatch(task_name) else task(task_name).name
     if folder is not None:
@@ -114,14 +114,14 @@ def _usual(name: str) -> Path | None:
 
 @cache
 def _first_meant(asked: str) -> Path:
-    """Return the path that the variable meant at first: a relative one does not follow the working folder."""
+    """Return the path of the variable, resolved once: a relative one does not follow the working folder."""
     return full_path(asked)
 
 
 def _named(folder: Path, name: str) -> Path:
     if (place := _release_in(folder, name)) is not None:
         return place
-    task(name)  # a name that does not exist comes first
+    task(name)  # raises first if the name does not exist
     why = f"nor is {folder / name}: it has no {MANIFEST}"
     if not stat.S_ISDIR(_mode(folder)):
         why = "it is not even a folder"

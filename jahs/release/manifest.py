@@ -1,7 +1,7 @@
-"""A release's manifest, and reading the files that it vouches for.
+"""A release's manifest, and reading the files that it lists.
 
-A manifest says of every other file how long it is and what its sha256 is. Nothing in it is trusted to be small or to
-stay inside the folder: names are plain, sizes are bounded, and a link is not followed.
+A manifest has the size and sha256 of every other file. It is not trusted to be small or to stay inside the folder:
+names must be plain, sizes are bounded, and links are not followed.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ class Manifest:
     task: str
     files: Mapping[str, tuple[int, str]]  # (size in bytes, sha256) of every other file, by name
     facts: Mapping[str, Any]  # version, source, protocol, seed, versions, commit, command; Any: JSON
-    sha256: str  # of the manifest itself, which covers the whole release
+    sha256: str  # sha256 of the manifest itself, which covers the whole release
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file: what was hashed is what is parsed.
+        """Return the bytes of a file: exactly the hashed bytes are parsed.
 
-        MissingData if it cannot be read; CorruptFile if its size or its sha256 is another, or it is a link.
+        MissingData if it cannot be read; CorruptFile if its size or its sha256 differs, or it is a link.
         """
         with self._open(name) as file:
             return self._checked(name, file.read(self.files[name][0] + 1))
 
     def map(self, name: str) -> mmap.mmap:
-        """Return a file as `read` does, mapped into memory: what was hashed are the pages that are parsed.
+        """Return a file as `read` does, mapped into memory: exactly the hashed pages are parsed.
 
-        Another file of the same name changes nothing; one that is written over in place does.
+        Replacing the file changes nothing; overwriting it in place does.
         """
         with self._open(name) as file:
             if os.fstat(file.fileno()).st_size != self.files[name][0] or not self.files[name][0]:
@@ -113,7 +113,7 @@ def read_manifest(folder: Path) -> Manifest:
 
     Raises:
         MissingData: the folder is not a release, or this user may not read it.
-        CorruptFile, UnknownFormat: the manifest is not one, or of another format version.
+        CorruptFile, UnknownFormat: the manifest is invalid, or of another format version.
     """
     path = folder / MANIFEST
     with _naming(path):
@@ -146,7 +146,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether this is a file; one that may not be looked at raises, which Python 3.14's `is_file` does not."""
+    """Whether this is a file; without permission to look, it raises, which Python 3.14's `is_file` does not."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -155,7 +155,7 @@ def _is_file(path: Path) -> bool:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Name the file that the system does not let us read, and what to do about it."""
+    """Raise an error that names the file that the system does not let us read, and what to do about it."""
     try:
         yield
     except JahsError:  # some are an OSError, too
@@ -187,5 +187,5 @@ def _parsed(path: Path, data: bytes) -> Any:  # Any: JSON
 
 
 def to_json(content: object) -> bytes:
-    """Return the bytes of a JSON file: the same for the same content; ValueError or TypeError if it is no JSON."""
+    """Return the bytes of a JSON file: the same for the same content; ValueError or TypeError if it is not JSON."""
     return (json.dumps(content, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()

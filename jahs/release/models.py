@@ -1,12 +1,12 @@
 """The content of `models.json` and of `refits.json`.
 
-models.json says for every learned metric which forest, features and transform it has. refits.json lists models that
-were fitted again to resampled configs, whose spread is the model error:
+models.json has the forest, the features and the transform of every learned metric. refits.json lists models that were
+fitted again to resampled configs; their spread is the model error:
 
-    RELEASE/refits.json     how many refits there are, of which metrics, and how their spread is scaled
+    RELEASE/refits.json     number of refits, their metrics, and the scales of their spread
     RELEASE/refits-0.npz    their forests, in the format of forests-0.npz: all metrics of refit 0, then of refit 1, ...
 
-Transform, target and features of a refit are those of the metric in models.json.
+A refit has the transform, target and features of its metric in models.json.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class MetricModel:
 
     pack: int  # place of its pack
     forest: int  # place of its forest in the pack
-    transform: BoundedTransform | None  # from the forest's answer to the target; None: it is the target, without bounds
+    transform: BoundedTransform | None  # from the forest's answer to the target; None: the answer is the target
     target: Target = "value"  # "per_epoch": the target is multiplied by the epoch
     overrides: Mapping[str, Any] = field(default_factory=dict)  # Any: each has the type of its field
 
@@ -92,7 +92,7 @@ class Models:
     counts: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
 
     def __post_init__(self) -> None:
-        """Refuse models that cannot be asked, every fault at once."""
+        """Refuse models that cannot be queried, every fault at once."""
         faults = []
         try:
             joint_times([pack.features for pack in self.packs])
@@ -165,7 +165,7 @@ class Models:
 
 
 def _bound_faults(metric: Metric | None, model: MetricModel, costs: str) -> Iterator[str]:
-    """Say in which way answers could leave the metric's bounds; an imported release may, as its authors' code does."""
+    """Yield how answers could leave the metric's bounds; an imported release may, as its authors' code does."""
     transform = model.transform
     if transform is None:
         if costs == "exact":
@@ -201,7 +201,7 @@ class RefitPack:
     """Refits of metrics that read the same features."""
 
     file: str  # name of the npz
-    pack: int  # place of the pack in models.json whose features they read
+    pack: int  # place in models.json of the pack whose features they read
     metrics: tuple[str, ...]  # in the order of their forests
 
 
@@ -209,13 +209,13 @@ class RefitPack:
 class Refits:
     """The refits of a release."""
 
-    n_refits: int  # of each metric; refit k of every metric was fitted to the same resampled configs
+    n_refits: int  # refits per metric; refit k of every metric was fitted to the same resampled configs
     packs: tuple[RefitPack, ...]
-    scales: Mapping[str, float]  # of the standard deviation between refits, to be the error of the model; by metric
+    scales: Mapping[str, float]  # factors from the standard deviation between refits to the model's error, by metric
     facts: Mapping[str, Any] = field(default_factory=dict)  # about the fits; kept as written; Any: JSON
 
     def __post_init__(self) -> None:
-        """Refuse refits that cannot be asked, every fault at once."""
+        """Refuse refits that cannot be queried, every fault at once."""
         faults = []
         if type(self.n_refits) is not int or not _FEWEST <= self.n_refits <= _MOST:
             faults.append(f"n_refits={show(self.n_refits)} is not an integer in {_FEWEST}..{_MOST}")

@@ -23,11 +23,11 @@ _Part = TypeVar("_Part")
 
 
 class Release:
-    """A folder that answers queries for one task. Its parts are read and checked when they are first asked for.
+    """A folder that answers queries for one task. Its parts are read and checked when they are first needed.
 
     Attributes:
-        facts: of the manifest besides task and files: version, source, protocol, seed, versions, commit.
-        sha256: of the manifest, which covers every byte of the release.
+        facts: facts of the manifest besides task and files: version, source, protocol, seed, versions, commit.
+        sha256: sha256 of the manifest, which covers every byte of the release.
     """
 
     def __init__(self, path: Path) -> None:
@@ -60,7 +60,7 @@ class Release:
             raise CorruptFile(f"{where}: {err}\nrestore the file") from err
 
     def _json(self, name: str) -> dict[str, Any]:  # Any: JSON
-        """Return the content of a JSON file; its task and protocol must be those of the manifest."""
+        """Return the content of a JSON file; its task and protocol must agree with the manifest."""
         content = self.manifest.read_json(name)
         if not isinstance(content, dict):
             raise CorruptFile(f"{self.path / name} holds no object; restore the file")
@@ -119,7 +119,7 @@ class Release:
         return tuple(found)
 
     def _forest(self, file: str, n_columns: int, n_forests: int, wanted_by: str, *, exactly: bool = False) -> Forest:
-        """Return the forests of a file: so many, or at least so many, over as many columns."""
+        """Return the forests of a file; CorruptFile if it has too few, other columns, or, with `exactly`, too many."""
         path = self.path / file
         forest = parse_forest(path, self.manifest.read(file)) if file.endswith(".npz") else map_forest(path, self._map)
         has_others = forest.n_forests != n_forests if exactly else forest.n_forests < n_forests
@@ -161,7 +161,7 @@ class Release:
         return self.manifest.map(path.relative_to(self.path).as_posix())
 
     @cached_property
-    def noise(self) -> Any:  # Any: jahs.models.noise is read only where a release has noise
+    def noise(self) -> Any:  # Any: jahs.models.noise is imported only if the release has noise
         """The model of the training noise, a `jahs.models.noise.NoiseModel`, or None."""
         if not self.has("noise.json"):
             return None
@@ -190,7 +190,7 @@ class Release:
 
     @property
     def reference_config(self) -> Config | None:
-        """A good config, at which a view fixes what it does not search; None if the manifest has none."""
+        """A good config, to which views fix the keys that they do not search; None if the manifest has none."""
         try:
             return validate(self.facts["reference_config"]) if "reference_config" in self.facts else None
         except InvalidConfig as err:
@@ -198,7 +198,7 @@ class Release:
 
     @property
     def answers_as(self) -> frozenset[str]:
-        """The sha256 of this release, and of those before it that give the same answers, as its manifest says."""
+        """The sha256 of this release, and of earlier ones with the same answers according to its manifest."""
         before = self.facts.get("same_answers", ())
         return frozenset({self.sha256, *(one for one in before if isinstance(one, str))})
 
@@ -209,7 +209,7 @@ class Release:
         self.check_contents()
 
     def check_contents(self) -> None:
-        """Check models' and noise's task, that refits and other families fit, and that nothing else is there."""
+        """Check the task of models and noise, that refits and other families fit, and that no other file is there."""
         if self.has("models.json"):
             self.check_task()
         if self.has(REFITS):

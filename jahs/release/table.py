@@ -1,7 +1,7 @@
-"""The recorded runs as one npz of plain numbers, so that they can be read with numpy alone.
+"""The recorded runs as one npz of plain numbers, readable with numpy only.
 
-A member `runs.valid_acc` is that column of that table. A column of text is two members: the code of each row, and the
-words, one after the other in UTF-8 and separated by zero bytes (`runs.status`, `runs.status.words`).
+The member `runs.valid_acc` is the column valid_acc of the table runs. A column of text has two members: the code of
+each row, and the words in UTF-8, separated by zero bytes (`runs.status`, `runs.status.words`).
 """
 
 from __future__ import annotations

@@ -20,17 +20,17 @@ from jahs.release.table import RecordedTable, write_table_npz
 from jahs.tasks.definitions import task
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack  # type checkers alone see it
+    from typing_extensions import Unpack  # only type checkers see it
 
 
 class Parts(TypedDict, total=False):
     """The parts of a release, each in a file of its own."""
 
-    models: Models  # of every learned metric; a pack whose file does not end in .npz becomes a mapped folder
-    forests: Sequence[Forest]  # of each pack of `models`, in its order
-    refits: Refits | None  # models fitted again, and what is known about them
-    refit_forests: Sequence[Forest]  # of each pack of `refits`, in its order
-    families: Mapping[str, tuple[Models, Sequence[Forest]]]  # for some metrics; with the forests of each pack
+    models: Models  # models of all learned metrics; a pack whose file does not end in .npz becomes a mapped folder
+    forests: Sequence[Forest]  # forests of each pack of `models`, in its order
+    refits: Refits | None  # models fitted again, and facts about them
+    refit_forests: Sequence[Forest]  # forests of each pack of `refits`, in its order
+    families: Mapping[str, tuple[Models, Sequence[Forest]]]  # models for some metrics, with the forests of each pack
     noise: Mapping[str, Any] | None  # `NoiseModel.to_dict()`; Any: JSON, here and below
     table: RecordedTable | None
     references: Mapping[str, Any] | None
@@ -46,7 +46,7 @@ def write_release(path: Path, *, manifest_facts: Mapping[str, Any], **parts: Unp
         **parts: see `Parts`.
 
     InvalidArgument if the folder holds something else, UnknownName if there is no such task. Nothing is left behind on
-    a full disk (OutOfSpace). Whether models and forests fit together is checked by whoever reads the release.
+    a full disk (OutOfSpace). Whether models and forests fit together is checked when the release is read.
     """
     if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
         raise InvalidArgument(f"{path} exists and is not a release; choose another folder, or empty it")
@@ -55,10 +55,10 @@ def write_release(path: Path, *, manifest_facts: Mapping[str, Any], **parts: Unp
 
 
 def extend_release(release: Release, facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
-    """Write facts and parts into a release that is whole: beside it, then in its place.
+    """Add facts and parts to a complete release: written beside it, then put in its place.
 
-    It is verified first, since the new manifest vouches for its files again; these are linked where possible. Facts are
-    added to those of its manifest. Raises as `write_release`, and the release stays as it was.
+    It is verified first, since the new manifest lists its files again; these are linked where possible. Facts are added
+    to its manifest. Raises as `write_release`, and then the release is unchanged.
     """
     release.verify()
     with out_of_space(release.path), change_folder(release.path) as beside:
@@ -98,9 +98,9 @@ def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Un
 
 
 def clear_leftovers(path: Path) -> None:
-    """Undo what was left beside a release when its writer was killed; no other may be writing it.
+    """Clean up beside a release whose writer was killed; no other process may be writing it.
 
-    A release that had made room for a new one, which never came, has its name again; what is unfinished is removed.
+    A release that was moved aside for a new one that never came gets its name back; unfinished files are removed.
     """
     left = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.(part|old)")
     for found in sorted(p for p in path.parent.iterdir() if left.fullmatch(p.name)):
