@@ -9,16 +9,16 @@ JahsError
 ├── InvalidTable       (ValueError)   a table lacks columns, repeats rows or holds values out of range
 ├── Leakage            (ValueError)   a config is in more than one part of a split
 ├── NotRecorded        (LookupError)  the recorded table has no such run; names the nearest one
-├── CorruptFile        (ValueError)   a file's bytes are not what its manifest or format says
-├── UnknownFormat      (ValueError)   a file of a format version this code does not read
-├── UnsafeFile         (ValueError)   a pickle or archive that asks for more than data
+├── CorruptFile        (ValueError)   a file does not match its manifest or its format
+├── UnknownFormat      (ValueError)   a file in a format version that this code does not read
+├── UnsafeFile         (ValueError)   a pickle or archive that contains more than data
 ├── DownloadFailed     (OSError)      a download could not be completed or verified
-├── OutOfSpace         (OSError)      too little disk for what was asked
+├── OutOfSpace         (OSError)      not enough free disk space
 ├── OptimizerFailed    (RuntimeError) an optimiser raised or broke a simulation's rules; names it and the trial
-├── MissingData        (OSError)      images or a release are not where they were looked for
+├── MissingData        (OSError)      images or a release cannot be found
 └── MissingDependency  (ImportError)  an optional package is needed; says what to install
 
-PoorView               (UserWarning)  a view fixes values with which no config is good; a warning, never raised
+PoorView               (UserWarning)  a view fixes values that no good config has; a warning, never raised
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class InvalidConfig(JahsError, ValueError):
         super().__init__("\n".join(self.faults))
 
     def __reduce__(self) -> tuple[type[InvalidConfig], tuple[tuple[str, ...]]]:
-        """Rebuild from the faults, so that the error survives the way back from another process."""
+        """Rebuild from the faults, so that the error survives pickling between processes."""
         return type(self), (self.faults,)
 
 
@@ -135,7 +135,7 @@ class NotRecorded(JahsError, LookupError):
 
     Attributes:
         faults: the missing answers of a batch, by the position of the config.
-        n_configs: in the batch.
+        n_configs: number of configs in the batch.
     """
 
     faults: Mapping[int, str] = MappingProxyType({})
@@ -161,21 +161,21 @@ class NotRecorded(JahsError, LookupError):
 
 
 class CorruptFile(JahsError, ValueError):
-    """A file's bytes are not what its manifest or its format says.
+    """A file does not match its manifest or its format.
 
     Fetch or make the file again. Do not edit files of a release or of a folder of runs.
     """
 
 
 class UnknownFormat(JahsError, ValueError):
-    """A file of a format version that this code does not read.
+    """A file in a format version that this code does not read.
 
     Use the version of JAHS that wrote the file, or make the file again with this one.
     """
 
 
 class UnsafeFile(JahsError, ValueError):
-    """A pickle or archive that asks for more than data.
+    """A pickle or archive that contains more than data.
 
     Do not open the file with anything else. Fetch it again from its authors; if it still fails, report it.
     """
@@ -189,7 +189,7 @@ class DownloadFailed(JahsError, OSError):
 
 
 class OutOfSpace(JahsError, OSError):
-    """Too little disk for what was asked.
+    """Not enough free disk space.
 
     Free the space that the message names, or choose another folder. The same command then continues.
     """
@@ -203,7 +203,7 @@ class OptimizerFailed(JahsError, RuntimeError):
 
 
 class MissingData(JahsError, OSError):
-    """Images or a release are not where they were looked for.
+    """Images or a release cannot be found.
 
     Run the command that the message gives, or name the folder that has them.
     """
@@ -212,12 +212,12 @@ class MissingData(JahsError, OSError):
 class MissingDependency(JahsError, ImportError):
     """An optional package is needed.
 
-    Install what the message names.
+    Install the package that the message names.
     """
 
 
 class PoorView(UserWarning):
     """The best of 1,000 random configs of a view is below the median of the whole space.
 
-    Fix other values: leave `fixed` out to get those of `bench.reference_config`.
+    Fix other values: leave `fixed` out to get the values of `bench.reference_config`.
     """
