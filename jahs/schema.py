@@ -1,4 +1,4 @@
-"""Column names and types of every table, in one place; the formats that rooms hand to one another.
+"""Column names and types of every table, in one place: the formats that packages exchange.
 
 The config table has one row per config (`CONFIG_TABLE_COLUMNS`), the runs one row per (config, seed, epoch)
 (`RUN_COLUMNS`).
@@ -69,8 +69,8 @@ SOURCES: Final = (
 SOURCE_COLUMNS: Final = MappingProxyType(
     {
         "source": "string",  # one of `SOURCES`
-        "round": "int64",  # of proposals, from 0
-        "release": "string",  # digest of the one that proposed the config, "" if none did
+        "round": "int64",  # round of proposals, from 0
+        "release": "string",  # digest of the release that proposed the config, "" if none did
     }
 )
 
@@ -78,7 +78,7 @@ SOURCE_DEFAULTS: Final = MappingProxyType({"source": "uniform", "round": 0, "rel
 """Sources of the configs of a table without `SOURCE_COLUMNS`."""
 
 CONFIG_TABLE_COLUMNS: Final = MappingProxyType({**CONFIG_COLUMNS, **SOURCE_COLUMNS})
-"""The config table of a folder of runs; a release keeps `CONFIG_COLUMNS` alone."""
+"""The config table of a folder of runs; a release keeps only `CONFIG_COLUMNS`."""
 
 RUN_COLUMNS: Final = MappingProxyType(
     {
@@ -142,10 +142,10 @@ PROXY_TIMES: Final = MappingProxyType({name: f"{name}_s" for name in PROXIES})
 PROXY_COLUMNS: Final = MappingProxyType(
     {
         "config_id": "uint64",
-        "seed": "int64",  # of the weights and of the batch
-        **dict.fromkeys(PROXIES, "float64"),  # NaN where there is none
-        "reason": "string",  # of each score that is NaN, as "jacov: why; zen: why"
-        **dict.fromkeys(PROXY_TIMES.values(), "float32"),  # CPU seconds of each alone
+        "seed": "int64",  # seed of the weights and of the batch
+        **dict.fromkeys(PROXIES, "float64"),  # NaN for a missing score
+        "reason": "string",  # reason for each score that is NaN, as "jacov: why; zen: why"
+        **dict.fromkeys(PROXY_TIMES.values(), "float32"),  # CPU seconds of each score by itself
         "machine": "string",
         "torch_version": "string",
         "protocol": "string",

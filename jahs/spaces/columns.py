@@ -65,7 +65,7 @@ def validate_columns(columns: Mapping[str, npt.ArrayLike]) -> Columns:
     LearningRate, WeightDecay and Resolution; or it is a list or an array of objects, which are read one by one.
 
     Raises:
-        InvalidConfig: faults of the first faulty rows, each beginning with its key; how many there are in all.
+        InvalidConfig: the faults of the first invalid rows, each beginning with its key, and the number of all.
     """
     return columns_of_codes(_codes_of_columns(columns))
 
@@ -124,7 +124,7 @@ def as_columns(configs: Configs) -> Iterable[Mapping[str, object]] | Mapping[str
 def codes(configs: Configs) -> npt.NDArray[np.float64]:
     """Return the `config_codes` of every config, given one by one or as columns, (n_configs, 14).
 
-    InvalidConfig has the faults of the first faulty configs, with their positions, and how many there are in all.
+    InvalidConfig has the faults of the first invalid configs, with their positions, and the number of all.
     """
     configs = as_columns(configs)
     if isinstance(configs, Mapping):
@@ -134,13 +134,13 @@ def codes(configs: Configs) -> npt.NDArray[np.float64]:
     try:
         found = [config_codes(config) for config in given]
     except InvalidConfig:
-        validate_many(given)  # names every faulty config, not the first alone
+        validate_many(given)  # names every invalid config, not only the first
         raise
     return np.array(found, dtype=np.float64).reshape(len(found), len(CONFIG_KEYS))
 
 
 class RowFaults:
-    """Faults of a table: the first of each column in words, and how many there are."""
+    """Faults of a table: the first ones of each column in words, and the number of all."""
 
     def __init__(self, n_rows: int) -> None:
         self.n_rows = n_rows
@@ -148,7 +148,7 @@ class RowFaults:
         self.lines: list[tuple[int, str]] = []
 
     def note(self, is_bad: npt.NDArray[np.bool_], describe: Callable[[int], str]) -> None:
-        """Note the rows where `is_bad`; `describe` says what is wrong with a row."""
+        """Note the rows where `is_bad`; `describe` returns the fault of a row."""
         bad = np.flatnonzero(is_bad).tolist()
         self.n_faults += len(bad)
         self.lines += [(i, f"{describe(i)} (row {i})") for i in bad[:MOST_LISTED]]

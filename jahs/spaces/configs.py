@@ -1,4 +1,4 @@
-"""Configs: their keys, validation and identity, and what draws them at random."""
+"""Configs: their keys, validation, identity and random sampling."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ class Config(TypedDict):
 def validate(config: Mapping[str, object]) -> Config:
     """Return `config` as a new dict of builtins in canonical key order.
 
-    Numpy scalars are taken for the builtins they hold, and an int for a float. A bool is not an int, an int is not a
-    bool, and 5.0 is not 5. A pandas Series is a mapping, too; a ConfigSpace `Configuration` may lack the keys that have
-    one value.
+    Numpy scalars are converted to builtins, and an int to a float. A bool is not an int, an int is not a bool, and 5.0
+    is not 5. A pandas Series is a mapping, too; a ConfigSpace `Configuration` may lack the keys that have one value.
 
     Raises:
         InvalidConfig: one line for *every* fault, each beginning with its key, with the nearest legal value or key.
@@ -69,7 +68,7 @@ def validate(config: Mapping[str, object]) -> Config:
 
 
 def read_values(given: Mapping[str, object]) -> tuple[dict[str, Value], list[str]]:
-    """Return the legal values among those that are given, in canonical order, and the faults of the others."""
+    """Return the given values that are legal, in canonical order, and the faults of the others."""
     clean: dict[str, Value] = {}
     faults: list[str] = []
     for name, parameter in PARAMETERS.items():
@@ -93,7 +92,7 @@ def validate_many(configs: Iterable[Mapping[str, object]]) -> list[Config]:
     """Validate every config; see `validate`.
 
     Raises:
-        InvalidConfig: faults of the first faulty configs, each with its config's position; how many there are in all.
+        InvalidConfig: the faults of the first invalid configs, each with its position, and the number of all.
     """
     if isinstance(configs, Mapping):
         raise InvalidArgument("configs is one mapping; give a list of configs, or one config to jahs.validate()")
@@ -120,7 +119,7 @@ def is_frame(configs: object) -> bool:
 
 
 def check_many(configs: object) -> None:
-    """Refuse what is no iterable, and so holds no configs."""
+    """Refuse anything that is not an iterable."""
     if not isinstance(configs, Iterable):
         raise InvalidArgument(f"configs={show(configs)} is not an iterable of configs or a mapping of columns")
 
@@ -219,7 +218,7 @@ _NICKNAMES: Final = MappingProxyType(
 
 
 def key_faults(config: Mapping[str, object]) -> Iterator[str]:
-    """Say which keys a config, or a mapping of columns, lacks, and which it should not have."""
+    """Yield a fault for each key that a config, or a mapping of columns, lacks or should not have."""
     for name, parameter in PARAMETERS.items():
         if name not in config:
             yield f"{name} is missing: {parameter.allowed} (default: {parameter.default!r})"
@@ -227,7 +226,7 @@ def key_faults(config: Mapping[str, object]) -> Iterator[str]:
 
 
 def unknown_key_faults(config: Mapping[str, object]) -> Iterator[str]:
-    """Say which keys a mapping should not have, and what was probably meant."""
+    """Yield a fault for each key that a mapping should not have, with the key that was probably meant."""
     unknown = [key for key in config if key not in PARAMETERS]
     for key in unknown[:MOST_LISTED]:
         text = show_key(key)
@@ -256,8 +255,8 @@ class Sampler(ABC):
     def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
         """Return `n` random configs, or one if `n` is not given; all 14 keys.
 
-        A space draws as `Space.sample_columns` says; a table, and a view of one that fixes nothing, draws recorded
-        configs.
+        A space draws as described at `Space.sample_columns`; a table, and a view of one that fixes nothing, draws
+        recorded configs.
 
         Raises:
             InvalidArgument: `n` is not an integer >= 0, or `seed` is not an integer >= 0 or None, or too large.

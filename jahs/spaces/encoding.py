@@ -1,10 +1,10 @@
 """The float32 matrix that models read, from configs and epochs, and the way back.
 
-The matrix has the columns `jahs.schema.COLUMNS`: the 14 keys in order, then the epoch. Choices are their codes
-(`Parameter.codes`), everything else is itself. Two laws hold:
+The matrix has the columns `jahs.schema.COLUMNS`: the 14 keys in order, then the epoch. Choices are encoded as
+`Parameter.codes`, other values are unchanged. Two laws hold:
 
 - `encode(*decode(X))` is `X`, bit for bit;
-- `decode(encode(configs, epochs))` is `configs, epochs`, but for LearningRate and WeightDecay rounded to float32.
+- `decode(encode(configs, epochs))` is `configs, epochs`, with LearningRate and WeightDecay rounded to float32.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jahs.spaces.fidelities import is_list, read_epoch, read_epochs
 from jahs.spaces.parameters import PARAMETERS, Parameter, refuse_masked
 
 MAX_EPOCH: Final = 2**24
-"""Largest epoch that float32 tells from its neighbours. A query checks what a task allows."""
+"""Largest epoch that float32 distinguishes from its neighbours. Queries check the limit of the task."""
 
 
 def encode(configs: Configs, epoch: int | Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
@@ -35,8 +35,8 @@ def encode(configs: Configs, epoch: int | Sequence[int] | npt.NDArray[np.integer
         epoch: one for all, or one for each config.
 
     Raises:
-        InvalidConfig: faults of the first faulty configs, with their positions; how many there are in all.
-        InvalidFidelity: an epoch is not an integer in 1..2**24, or there are not as many as configs.
+        InvalidConfig: the faults of the first invalid configs, with their positions, and the number of all.
+        InvalidFidelity: an epoch is not an integer in 1..2**24, or their number differs from the configs'.
 
     Example:
         >>> config = jahs.space().default()

@@ -1,7 +1,7 @@
 """Fidelities: reading an epoch, and the one place where budgets are rounded.
 
-Tools that spread a budget over powers of three ask for 2.469 epochs. `read_budget` says which epoch that is: the
-nearest one, half to even. A query takes integers alone.
+Tools that divide a budget by powers of three ask for 2.469 epochs. `read_budget` rounds to the nearest epoch, half to
+even. A query takes only integers.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The law of the float ranges: a value is legal if it lies in the range *or* is th
 ends. So rounding a legal value to float32, as the encoded matrix does, never makes it illegal. It matters at one end
 only: float32(1e-5) is 9.999999747378752e-06, just under WeightDecay's lower end. Nothing is clipped or rounded here.
 
-Masked arrays are refused: a masked value is missing, and `np.asarray` would return what lies under the mask.
+Masked arrays are refused: a masked value is missing, and `np.asarray` would return the value under the mask.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Parameter:
         return f"one of {', '.join(map(repr, self.choices))}"
 
     def read(self, value: object) -> Value:
-        """Return `value` as a legal builtin; numpy scalars are taken, nothing is rounded or clipped.
+        """Return `value` as a legal builtin; numpy scalars are accepted, nothing is rounded or clipped.
 
         Raises:
             InvalidConfig: one line beginning with the name, with the nearest legal value.
@@ -106,7 +106,7 @@ class Parameter:
         return InvalidConfig([f"{self.name}={show(value)} {problem}{hint}"])
 
     def _nearest(self, value: object) -> Value | None:
-        """Return the legal value that was probably meant, or None where nothing suggests one."""
+        """Return the legal value that was probably meant, or None if there is no near one."""
         if isinstance(value, str):
             if isinstance(self.default, str):
                 lowered = {str(choice).lower(): choice for choice in self.choices}
@@ -122,7 +122,7 @@ class Parameter:
         if self.kind == "float":
             return min(max(number, self.lower), self.upper)
         choices = cast("tuple[float, ...]", self.choices)
-        inside = min(max(number, min(choices)), max(choices))  # from far away, all are equally far
+        inside = min(max(number, min(choices)), max(choices))  # else rounding makes distant ones equal
         near = min(choices, key=lambda choice: (abs(choice - inside), choice))
         return near if self.kind == "ordinal" or near == number else None
 
@@ -153,7 +153,7 @@ PARAMETERS: Final[Mapping[str, Parameter]] = MappingProxyType({parameter.name: p
 def _to_builtin(value: object) -> object:
     """Return the builtin that a numpy scalar, a 0-d array or a subclass holds; anything else unchanged."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]  # of a masked array nothing: np.ma.masked stays what it is
+        value = value[()]  # np.ma.masked stays as it is
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):  # item() of 5 ns is 5
         value = value.item()
     if isinstance(value, str):
@@ -187,12 +187,12 @@ def with_article(name: str) -> str:
 
 
 def is_integer(value: object) -> TypeGuard[int | np.integer]:
-    """Return whether this is an integer, Python's or numpy's: no bool, and no duration."""
+    """Return whether this is an integer, Python's or numpy's; bools and durations are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def as_index(value: Any) -> int | None:  # Any: whatever a user gives
-    """Return whatever counts as an integer as a builtin, or None: a bool does not, nor does 5.0."""
+    """Return an integer as a builtin, or None for anything else, such as a bool or 5.0."""
     try:
         return None if isinstance(value, bool | np.bool_) else operator.index(value)
     except TypeError:
@@ -200,17 +200,17 @@ def as_index(value: Any) -> int | None:  # Any: whatever a user gives
 
 
 def is_real(value: object) -> TypeGuard[int | float | np.integer | np.floating]:
-    """Return whether this is an integer or a float, Python's or numpy's; NaN and the infinities are."""
+    """Return whether this is an integer or a float, Python's or numpy's, including NaN and infinities."""
     return isinstance(value, float | np.floating) or is_integer(value)
 
 
 def is_number(value: object) -> bool:
-    """Return whether this is a number that a float can hold, Python's or numpy's: no bool, not NaN, not infinite."""
+    """Return whether this is a finite number that a float can hold, Python's or numpy's; bools are not."""
     if not is_real(value):
         return False
     try:
         return math.isfinite(value)
-    except OverflowError:  # an int beyond every float
+    except OverflowError:  # an int too large for a float
         return False
 
 
@@ -228,7 +228,7 @@ class _Short(reprlib.Repr):
     def repr_int(self, x: int, level: int) -> str:
         try:
             repr(x)
-        except ValueError:  # more digits than Python agrees to print; since 3.14 reprlib has other words for it
+        except ValueError:  # more digits than Python prints; since 3.14 reprlib words it differently
             return "<a number of too many digits>"
         return super().repr_int(x, level)
 
@@ -238,7 +238,7 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _MOST_SHOWN
 
 
 def masked_fault(name: str, values: object) -> str | None:
-    """Say how many values of an array are masked, and in which row the first is; None if no value is masked."""
+    """Return a fault with the number of masked values and the row of the first one; None if no value is masked."""
     if not isinstance(values, np.ndarray) or not hasattr(values, "mask"):  # np.ma itself would have to be imported
         return None
     masked = np.argwhere(np.broadcast_to(values.mask, values.shape))

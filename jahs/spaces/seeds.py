@@ -1,6 +1,6 @@
-"""Seeds: integers in 0..2**63-1, Python's or numpy's; no bool, no duration, nothing rounded.
+"""Seeds: integers in 0..2**63-1, Python's or numpy's; bools and durations are refused, and nothing is rounded.
 
-`Space.sample` alone takes one bit more, as samples of such seeds are frozen.
+Only `Space.sample` takes one bit more, since samples of such seeds are frozen.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def is_seed(value: object, *, bits: int = 63) -> bool:
 
 
 def read_seed(seed: object, *, name: str = "seed", or_else: str = "", bits: int = 63) -> int:
-    """Return a seed as a built-in integer; `or_else` is what else may be given, for the message."""
+    """Return a seed as a built-in integer; `or_else` names other allowed values in the message."""
     if isinstance(seed, np.ndarray) and seed.ndim == 0:
         seed = seed[()]
     if not is_seed(seed, bits=bits):
@@ -43,10 +43,10 @@ def read_optional_seed(seed: object, *, or_else: str = ", or None") -> int | Non
 def read_seeds(seed: object, n_configs: int) -> Seeds:
     """Return one seed for all configs, an array of one for each, or None.
 
-    One for each is an array, a list, or anything else that numpy takes for an array (a Series).
+    Seeds for each are an array, a list, or anything else that numpy accepts as an array (a Series).
 
     Raises:
-        InvalidArgument: a seed is not an integer in 0..2**63-1, or there are not as many as configs.
+        InvalidArgument: a seed is not an integer in 0..2**63-1, or their number differs from the configs'.
     """
     if isinstance(seed, Sequence) and not isinstance(seed, str | bytes):
         if any(one is None for one in seed):

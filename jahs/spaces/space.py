@@ -33,7 +33,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "hyperparameters": ("Activation", "LearningRate", "Optimizer", "TrivialAugment", "WeightDecay"),
     "fidelities": ("N", "Resolution", "W"),
 }
-"""Names for sets of keys: the cell, how it is trained, and the sizes that JAHS-Bench-201 uses as fidelities."""
+"""Names for sets of keys: the cell, the hyperparameters, and the sizes that JAHS-Bench-201 uses as fidelities."""
 
 STEP: Final = 1.7782794100389228
 """Default factor between a float and its neighbours: 10**(1/4), a twelfth of either range on its log scale."""
@@ -106,8 +106,8 @@ class Space(Sampler):
     def only(self, keys: str | Iterable[str], *, at: Mapping[str, object] | None = None) -> Space:
         """Return the space that searches only `keys`, a name in `GROUPS` or an iterable of keys.
 
-        Every other key stays fixed where it is fixed, or is fixed at its value in `at`, or at its default. The defaults
-        of N and W are the smallest network.
+        Every other key keeps its fixed value, or is fixed at its value in `at`, or at its default. The defaults of N
+        and W are those of the smallest network.
 
         Raises:
             UnknownName: a key does not exist.
@@ -158,9 +158,9 @@ class Space(Sampler):
     def sample_columns(self, n: int, *, seed: int | None) -> Columns:
         """Return `n` random configs as one array per key.
 
-        Choices are uniform, floats uniform on their log scale. The values are a pure function of (seed, row, key): the
-        same on every platform and for every version of numpy, the first k rows do not depend on n, and fixing a key
-        changes no other one. With `seed=None` the operating system's entropy is used.
+        Choices are uniform, floats uniform on their log scale. The values are a pure function of (seed, row, key): they
+        are the same on every platform and for every version of numpy, the first k rows do not depend on n, and fixing a
+        key changes no other one. With `seed=None` the operating system's entropy is used.
 
         Raises:
             InvalidArgument: if `n` is not an integer in 0..`MOST_ROWS` or `seed` is not one in 0..2**64-1.
@@ -175,7 +175,7 @@ class Space(Sampler):
     def columns_from_words(self, words: npt.NDArray[np.uint64]) -> Columns:
         """Return the configs of a uint64 matrix of random words, one row and 14 words per config.
 
-        This is how another stream of random numbers becomes configs: word j of a row decides key j alone.
+        This converts another stream of random numbers to configs: word j of a row only decides key j.
         """
         if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.shape[1:] != (len(CONFIG_KEYS),):
             given = f"{words.dtype} {words.shape}" if isinstance(words, np.ndarray) else type(words).__name__

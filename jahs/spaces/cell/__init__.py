@@ -1,4 +1,4 @@
-"""The NAS-Bench-201 cell: a value, its names, when two cells are the same, its paths, and its drawings."""
+"""The NAS-Bench-201 cell: the class, its names, equality of cells, its paths, and its drawings."""
 
 from jahs.spaces.cell.index import nb201_indices, ops_at
 from jahs.spaces.cell.keys import canonical, canonical_keys, nb201_key, representatives

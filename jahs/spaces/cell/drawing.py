@@ -53,13 +53,13 @@ text{font:14px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;fil
 
 
 def draw_text(ops: Sequence[int]) -> str:
-    """Draw the cell in characters: nodes on the first line, the longer edges below, each into its target from below."""
+    """Draw the cell in characters: nodes on the first line, longer edges below, entering their target from below."""
     dead = dead_edges(ops)
     canvas = [[" "] * (_COLUMNS[4] + 2) for _ in range(max(_ROWS.values()) + 1)]
     for edge in range(len(EDGES)):
         _draw_across(canvas, edge, label=f" Op{edge + 1} {LABELS[ops[edge]]} ", is_dead=edge in dead)
     below = [edge for edge in range(len(EDGES)) if _ROWS[EDGES[edge]]]
-    for edge in sorted(below, key=lambda edge: edge not in dead):  # where uprights overlap, the live one is seen
+    for edge in sorted(below, key=lambda edge: edge not in dead):  # of overlapping vertical lines, show the live one
         source, target = EDGES[edge]
         for row in range(1, _ROWS[EDGES[edge]]):
             for node in (source, target):
@@ -82,7 +82,7 @@ def _draw_across(canvas: list[list[str]], edge: int, *, label: str, is_dead: boo
         canvas[row][column] = "·" if is_dead else "─"
     if row == 0:
         canvas[row][end] = ">"
-    right = _COLUMNS[2] if (source, target) == (1, 3) else end  # the label keeps clear of the upright under node 2
+    right = _COLUMNS[2] if (source, target) == (1, 3) else end  # keeps the label clear of the line under node 2
     middle = (start + right - len(label)) // 2 + 1
     canvas[row][middle : middle + len(label)] = label
 

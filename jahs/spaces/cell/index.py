@@ -1,8 +1,7 @@
 """NAS-Bench-201's two names for a cell: the architecture string and the number in its published list.
 
-The string is grouped by target node, so its order of edges is not that of Op1 .. Op6. The published list is
-every string in product order, shuffled by the standard library's generator with seed 88; the shuffle runs on
-first use.
+The string is grouped by target node, so its order of edges differs from Op1 .. Op6. The published list has every
+string in product order, shuffled by the standard library's generator with seed 88; the shuffle runs on first use.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def ops_from_string(text: str) -> tuple[int, ...]:
 
 
 def _operation(part: str, edge: int, faults: list[str]) -> int:
-    """Return the code in `part`, such as `none~0`; add to `faults` what is wrong with it."""
+    """Return the code in `part`, such as `none~0`; add its faults to `faults`."""
     source, target = EDGES[edge]
     name, tilde, given = part.partition("~")
     where = f"edge {part!r} into node {target}"
@@ -94,7 +93,7 @@ def ops_at(indices: ArrayLike) -> NDArray[np.int64]:
 
 
 def index_of_number(index: object) -> int:
-    """Return `index` as a built-in integer that the published list has; InvalidArgument if it has no such number."""
+    """Return `index` as a built-in integer; InvalidArgument if the published list has no such number."""
     allowed = f"allowed are the integers 0 to {N_CELLS - 1}"
     if (number := as_index(index)) is None:
         raise InvalidArgument(f"NAS-Bench-201 index {show(index)} is a {type(index).__name__}; {allowed}")
@@ -107,7 +106,7 @@ def index_of_number(index: object) -> int:
 def _published() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the operations in the list's order, (15625, 6), and each cell number's position in the list, (15625,)."""
     places = list(range(N_CELLS))
-    random.Random(88).shuffle(places)  # noqa: S311  # not for secrets: it is what the published list was made with
+    random.Random(88).shuffle(places)  # noqa: S311  # not for secrets: the published list was made with it
     base = len(_PRODUCT_ORDER)
     digits = np.array(places)[:, None] // base ** np.arange(len(EDGES) - 1, -1, -1) % base  # in the string's order
     codes = np.array([OPERATIONS.index(name) for name in _PRODUCT_ORDER])

@@ -1,30 +1,30 @@
-"""When two cells are the same: the published notion, and what the network computes.
+"""When two cells are the same: by the published definition, and by the function of the network.
 
-`nb201_key` is the string by which NAS-Bench-201 counts unique cells: 6,466 over all 15,625. It is not what the
-network computes. It takes a convolution of nothing for nothing, and two convolutions of the same input for one.
+`nb201_key` is the string by which NAS-Bench-201 counts unique cells: 6,466 among 15,625. It does not describe the
+function of the network: it treats a convolution without input as zero, and two convolutions of the same input as one.
 
-`canonical` is what the network computes, for every activation, weight and image. Two cells have the same key
-if and only if the convolutions of one can be matched to those of the other so that, with matched weights, both
-compute the same function. It holds for images of at least 3 pixels a side. The rules:
+`canonical` describes the function of the network, for every activation, weight and image. Two cells have the same key
+if and only if their convolutions can be matched so that, with matched weights, both compute the same function. This
+holds for images of at least 3 pixels a side. The rules:
 
 - A zero is dropped and a sum is flattened: x + x is 2x, which is not x.
 - Pooling is linear, so it moves inside sums: pool(x + y) is pool(x) + pool(y).
 - A convolution is one module with its own weights, wherever its output goes: a(x) + a(x) is not a(x) + b(x).
-- A convolution of nothing is not nothing: its batch normalisation has a bias, which trains. It gives a learned
-  constant, the same at every pixel. Pooling does not change it (padding is not counted), and batch
-  normalisation makes of its 1x1 convolution a learned constant again. A 3x3 convolution sees the padding: it gives
-  a learned map that differs at the border.
-- What does not depend on the image is one term of a sum, since the free biases decide it: constants merge into one
-  constant, and a map takes constants in.
+- A convolution without input is not zero: its batch normalisation has a learned bias. Its output is a learned constant,
+  the same at every pixel. Pooling does not change it (padding is not counted), and a 1x1 convolution with batch
+  normalisation turns it into a learned constant again. A 3x3 convolution sees the padding: its output is a learned map
+  that differs at the border.
+- Terms of a sum that do not depend on the image merge, since the free biases decide their value: constants into one
+  constant, and constants into a map.
 
-That gives 5,189 keys, and running networks give the same classes (`tests/pipeline/test_cell_canonical_law.py`). Counts
-to compare with, from expressions that see neither which convolution is which nor that pooling is linear: 5,130 with
-constants merged in sums, and 4,930 with constants dropped. Both put cells together that compute different functions.
+This gives 5,189 keys, and running networks give the same classes (`tests/pipeline/test_cell_canonical_law.py`). For
+comparison, expressions that ignore the identity of convolutions and the linearity of pooling give 5,130 classes with
+constants merged in sums, and 4,930 with constants dropped. Both put cells with different functions together.
 
-Neither key says anything about cost: cells that compute the same differ in parameters and latency.
+Neither key describes costs: cells with the same function may differ in parameters and latency.
 
-The classes of equal `canonical` keys are numbered by their smallest member, which represents them. Finding them takes a
-second of work, so the package carries their table. A test finds the classes anew and compares.
+The classes of equal `canonical` keys are numbered by their smallest member, which represents them. Computing them takes
+a second, so the package contains their table. A test computes the classes again and compares.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _CONSTANT: Final = "constant"
 _BORDER: Final = "border_map"
 _NAMES: Final = {CONV3X3: "conv3x3", CONV1X1: "conv1x1"}
 
-# A term is (base, how often it is pooled); a base is the input, a constant, a map, or the edge of a convolution.
+# A term is (base, number of poolings); a base is the input, a constant, a map, or the edge of a convolution.
 _Term = tuple[str | int, int]
-_Value = Mapping[_Term, int]  # how often each term is in the sum
+_Value = Mapping[_Term, int]  # number of occurrences of each term in the sum
 _Convolutions = dict[int, tuple[str, _Value]]  # edge: kind and input
 
 TABLE: Final = Path(__file__).with_name("classes.npz")
@@ -130,7 +130,7 @@ def _sum(values: Iterator[_Value]) -> _Value:
 
 
 def _reachable(value: _Value, convolutions: _Convolutions) -> set[int]:
-    """Edges of the convolutions that `value` depends on."""
+    """Return the edges of the convolutions that `value` depends on."""
     here = {base for base, _ in value if isinstance(base, int)}
     return here.union(*(_reachable(convolutions[edge][1], convolutions) for edge in here))
 
@@ -138,8 +138,8 @@ def _reachable(value: _Value, convolutions: _Convolutions) -> set[int]:
 def _texts(output: _Value, convolutions: _Convolutions) -> Iterator[str]:
     """Yield the text under every naming of the convolutions that could matter.
 
-    Names follow the structure of what each convolution computes; convolutions of the same structure, which only
-    sharing tells apart, try each other's names.
+    Names follow the structure of each convolution's input; convolutions of the same structure, which only sharing
+    distinguishes, try each other's names.
     """
 
     def structure(edge: int) -> str:
@@ -149,7 +149,7 @@ def _texts(output: _Value, convolutions: _Convolutions) -> Iterator[str]:
     alike: dict[str, list[int]] = {}
     for edge in convolutions:
         alike.setdefault(structure(edge), []).append(edge)
-    in_order = sorted(alike, key=lambda text: (len(text), text))  # what is inside is shorter, so it comes first
+    in_order = sorted(alike, key=lambda text: (len(text), text))  # an inner expression is shorter, so it comes first
     for orders in product(*(permutations(alike[text]) for text in in_order)):
         names = dict(zip(chain.from_iterable(orders), ascii_lowercase, strict=False))
         parts = [
@@ -160,7 +160,7 @@ def _texts(output: _Value, convolutions: _Convolutions) -> Iterator[str]:
 
 
 def _text(value: _Value, name: Callable[[int], str]) -> str:
-    """Write the sum as text, in an order that depends on the names alone."""
+    """Return the sum as text, in an order that only depends on the names."""
     terms = []
     for (base, n_pools), count in value.items():
         term = name(base) if isinstance(base, int) else base

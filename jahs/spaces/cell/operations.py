@@ -2,7 +2,7 @@
 
 A cell is a graph of four nodes: 1 is its input, 4 its output, and a node is the sum of its incoming edges. Many
 cells are an integer array of shape (n, 6), one column per edge in JAHS order; `cell_numbers` maps each row to
-its place among all 15,625 in lexicographic order, which is what tables over all cells are indexed by.
+its place among all 15,625 in lexicographic order, the index of tables over all cells.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OPERATIONS: Final = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "av
 """NAS-Bench-201's name of each code. JAHS-Bench-201 calls them Identity, Zero, ConvBN3x3, ConvBN1x1, AvgPool1x1."""
 
 PASSING: Final = tuple(op for op in range(len(OPERATIONS)) if op != ZERO)
-"""The codes that pass something on: all but the zero."""
+"""The codes of operations with an output: all but zero."""
 
 EDGES: Final = ((1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4))
 """(source, target) of Op1 .. Op6."""

@@ -40,11 +40,11 @@ _IS_ALIVE: Final = [place for place, name in enumerate(PATH_FEATURES) if name.en
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """One way from the cell's input to its output."""
+    """One path from the cell's input to its output."""
 
     nodes: tuple[int, ...]  # in order, such as (1, 2, 4)
-    operations: tuple[str, ...]  # NAS-Bench-201's names of those between the nodes
-    is_alive: bool  # whether none of them is a zero
+    operations: tuple[str, ...]  # NAS-Bench-201's names of the operations between the nodes
+    is_alive: bool  # whether no operation on it is a zero
 
 
 def paths(ops: Sequence[int]) -> tuple[Path, ...]:
@@ -63,7 +63,7 @@ def dead_edges(ops: Sequence[int]) -> frozenset[int]:
 
 
 def effective_depth(ops: ArrayLike) -> NDArray[np.int64]:
-    """Return the most convolutions in sequence on a live path, (n,), for `ops` of shape (n, 6); 0 without one."""
+    """Return the largest number of convolutions on a live path, (n,), for `ops` of shape (n, 6); 0 without one."""
     return path_features(ops)[:, PATH_FEATURES.index("effective_depth")].astype(np.int64)
 
 

@@ -33,7 +33,7 @@ class Cell:
     ops: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Take any sequence of six integers, numpy's too, and keep a tuple of built-in ones."""
+        """Accept any sequence of six integers, including numpy's, and keep a tuple of built-in ones."""
         given: object = self.ops
         is_row = isinstance(given, np.ndarray) and given.ndim == 1
         if not (is_row or isinstance(given, (tuple, list))) or len(self.ops) != len(OPS):
@@ -96,12 +96,12 @@ class Cell:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The four ways from input to output: 1-2-3-4, 1-2-4, 1-3-4, 1-4."""
+        """The four paths from input to output: 1-2-3-4, 1-2-4, 1-3-4, 1-4."""
         return paths(self.ops)
 
     @property
     def effective_depth(self) -> int:
-        """Most convolutions in sequence on a path from input to output that no zero interrupts."""
+        """The largest number of convolutions on a path from input to output without zeros."""
         return int(effective_depth([self.ops])[0])
 
     @property
