@@ -1,4 +1,4 @@
-"""Tasks and what they measure: metrics, fidelities, objectives, fronts.
+"""Tasks, their metrics and objectives, and fronts.
 
 >>> import jahs
 >>> jahs.tasks.task("cifar10").max_epoch

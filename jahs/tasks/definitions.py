@@ -1,4 +1,4 @@
-"""The tasks: which images, how many, at what side, for how many epochs. A task is a protocol, frozen once collected.
+"""The tasks: images, their number and side, and epochs. A task is a protocol, frozen once its data are collected.
 
 Laptop tasks (`digits`, `fashion_mnist_mini`) are measured by this project. The other three follow JAHS-Bench-201;
 where its authors do not state a number (the validation sizes of the two ICGen tasks), ours is named in the comment.
@@ -16,7 +16,7 @@ from jahs.errors import InvalidArgument, UnknownName
 
 RESOLUTIONS: Final = (0.25, 0.5, 1.0)
 PROSE: Final = ("title", "citation", "caveat")
-"""Fields of a task that are for people: they may change, so no protocol digest covers them."""
+"""Descriptive fields of a task: they may change, so no protocol digest covers them."""
 _SMALLEST_SIDE: Final = 4
 
 _ENTRIES: Final = """\
@@ -40,7 +40,7 @@ class Task:
         title: name for people.
         data_set: name of the images (`pipeline.data` finds them); `own_` and a digest for a user's own.
         side: image side at Resolution 1.0; the network halves it twice.
-        n_channels, n_classes: of the images.
+        n_channels, n_classes: channels and classes of the images.
         n_train, n_valid, n_test: split sizes, disjoint.
         epoch_images: training images of one epoch, drawn anew without replacement for each epoch; None: all of them.
         max_epoch: epochs of a full run; the cosine schedule ends there.
@@ -58,7 +58,7 @@ class Task:
             or None where it scales with the image.
         mean, std: per channel, of pixels in [0, 1]; None: computed from the training images.
         index_digest: digest of the split's indices once the protocol is frozen; None while it is not.
-        citation: of the images.
+        citation: reference for the images.
         caveat: a paragraph that a user must read before using the task's numbers, or None.
     """
 
@@ -119,15 +119,15 @@ class Task:
         return 100.0 * (1 - 1 / self.n_classes)
 
     def trained_rate(self, rate: float) -> float:
-        """Learning rate that training starts from for a config's `LearningRate`."""
+        """Return the initial learning rate of training for a config's `LearningRate`."""
         return float(self.learning_rate_factor * rate**self.learning_rate_power)
 
     def trained_decay(self, rate: float, decay: float) -> float:
-        """Weight decay that training uses for a config's `LearningRate` and `WeightDecay`."""
+        """Return the weight decay of training for a config's `LearningRate` and `WeightDecay`."""
         return decay * (rate / self.trained_rate(rate) if self.keeps_decay else 1.0)
 
     def image_side(self, resolution: float) -> int:
-        """Side in pixels of the images that a config of this Resolution sees."""
+        """Return the image side in pixels for a config of this Resolution."""
         return int(self.side * resolution)
 
 
@@ -162,10 +162,10 @@ _BADLY_RANKED = (
 
 
 def _task(name: str, title: str, of: tuple[int, int, int], counts: tuple[int, int, int], **more: Any) -> Task:
-    """Return a task on images of (side, channels, classes), with (train, valid, test) of them."""
+    """Return a task on images of (side, channels, classes), split into (train, valid, test)."""
     side, n_channels, n_classes = of
     n_train, n_valid, n_test = counts
-    given = {"data_set": name, "max_epoch": 200, **more}  # 200 epochs are those of JAHS-Bench-201
+    given = {"data_set": name, "max_epoch": 200, **more}  # 200 epochs, as in JAHS-Bench-201
     return Task(
         name=name, title=title, side=side, n_channels=n_channels, n_classes=n_classes,
         n_train=n_train, n_valid=n_valid, n_test=n_test, **given,
@@ -244,7 +244,7 @@ _ALL = (
 )
 
 DEFAULT_TASK: Final = "cifar10_mini"
-"""The task where none is named."""
+"""The task that is used if no task is named."""
 
 BUILT_IN: Final = frozenset(t.name for t in _ALL)
 """Names of the tasks that come with the package."""

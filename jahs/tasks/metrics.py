@@ -23,7 +23,7 @@ class Metric:
         lower, upper: bounds that no answer leaves (`upper` may be infinite).
         kind: "exact" is computed from the config, "learned" is predicted, "recorded" is only in the tables.
         by_epoch: whether the value depends on the epoch.
-        published_name, published_scale: JAHS-Bench-201's name, and what to multiply by to get its number.
+        published_name, published_scale: JAHS-Bench-201's name, and the factor that gives its number.
         description: one sentence.
     """
 
@@ -129,7 +129,7 @@ def _fault_of(name: str, known: Mapping[str, Metric]) -> str:
 
 
 def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS) -> tuple[str, ...]:
-    """Return our names of metrics that are given by ours or the published ones, each once; `known` are allowed."""
+    """Return our names of metrics given by our or the published names, each once; only `known` ones are allowed."""
     if isinstance(metrics, str) or not isinstance(metrics, Iterable):
         raise InvalidArgument(f"metrics={show(metrics)} is not a list of names; for one metric give [{show(metrics)}]")
     given = [name if isinstance(name, str) else show(name) for name in metrics]

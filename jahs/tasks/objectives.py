@@ -1,6 +1,6 @@
-"""Metrics as objectives: float64 columns of which less is always better.
+"""Metrics as objectives: float64 columns in which less is always better.
 
-A metric that is minimised is its own objective. One that is maximised is taken from its upper bound (an accuracy
+A metric that is minimised is its own objective. One that is maximised is subtracted from its upper bound (an accuracy
 becomes the error, 100 - accuracy), or changes its sign if it has no bound.
 """
 
@@ -23,7 +23,7 @@ class Objective:
     """A metric, turned so that less is better.
 
     Attributes:
-        metric: with its unit and its own direction.
+        metric: the metric, with its unit and its own direction.
     """
 
     metric: Metric
@@ -59,7 +59,7 @@ class Objective:
         return given if self.metric.direction == "min" else self._turned_at - given
 
     def measured(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return values of the objective as values of the metric, the way back from `minimised`."""
+        """Return values of the objective as values of the metric, the inverse of `minimised`."""
         return self.minimised(values)  # a - (a - x)
 
     @property
@@ -68,15 +68,15 @@ class Objective:
 
 
 def read_objectives(metrics: Iterable[str], *, known: Mapping[str, Metric] = METRICS) -> tuple[Objective, ...]:
-    """Return the objectives that are named, in their order.
+    """Return the named objectives, in their order.
 
     Args:
         metrics: names, our own or the published ones.
-        known: the metrics that there are; a release may lack some.
+        known: the metrics that are available; a release may lack some.
 
     Raises:
-        UnknownName: a metric that `known` lacks; lists those that it has.
-        InvalidArgument: no metric, one that is named twice, or a single string.
+        UnknownName: `known` lacks a metric; lists those that it has.
+        InvalidArgument: no metric, a metric named twice, or a single string.
 
     Example:
         >>> [objective.label for objective in read_objectives(("valid_acc", "latency"))]

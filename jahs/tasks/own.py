@@ -1,8 +1,7 @@
-"""Tasks of a user's own: registered in this process, and kept as facts in every file that is made for them.
+"""A user's own tasks: registered in this process, and recorded as facts in every file that is made for them.
 
-A registered task is found by its name like any other. Nothing else has to be carried along: a task file, the
-`protocol.json` of a folder of runs and the manifest of a release hold all its facts, and reading one of them registers
-the task again.
+A registered task is found by its name like any other. No other file is needed: a task file, the `protocol.json` of a
+folder of runs and the manifest of a release hold all its facts, and reading one of them registers the task again.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ TASK_FORMAT: Final = 1
 """Version of the task file; a reader refuses any other."""
 
 TASK_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
-"""A legal name of a task, which is that of folders, too."""
+"""A legal name of a task, which also names folders."""
 
 OPTIONAL: Final[Mapping[str, Any]] = {  # Any: values of a task's fields
     "epoch_images": None,
@@ -34,7 +33,7 @@ OPTIONAL: Final[Mapping[str, Any]] = {  # Any: values of a task's fields
     "random_crop": True,
     "operators": 1,
 }
-"""Facts that older protocols do not name, with the values that they have there."""
+"""Facts that older protocols lack, with the values that apply there."""
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{16}")
 _MOST: Final = 10**9
@@ -109,7 +108,7 @@ def write_task_file(path: Path, chosen: Task) -> None:
 
 
 def recorded_as(chosen: Task) -> str | dict[str, Any]:  # Any: JSON
-    """Return the record of a task in a file: its name, or all facts of one that is not built in as it is now."""
+    """Return the record of a task in a file: its name, or all its facts unless it equals a built-in task."""
     known = TASKS.get(chosen.name)
     is_built_in = chosen.name in BUILT_IN and chosen == known
     return chosen.name if known is None or is_built_in else task_facts(chosen)
@@ -157,7 +156,7 @@ def _register(facts: object) -> Task:
 
 
 def _decisive(chosen: Task) -> dict[str, Any]:  # Any: fields of a Task
-    """Return the facts that decide on measurements: all but name and prose."""
+    """Return the facts that affect measurements: all but name and prose."""
     return {key: value for key, value in task_facts(chosen).items() if key not in ("name", *PROSE)}
 
 

@@ -1,8 +1,8 @@
-"""Sets of points that are compared in several objectives, all of them minimised: who is dominated, and hypervolume.
+"""Sets of points in several objectives, all minimised: dominance, fronts and hypervolume.
 
 A point dominates another if it is nowhere larger and somewhere smaller. Equal points do not dominate one another.
-Two and three objectives take O(n log n) (Kung, Luccio, Preparata 1975; for the volume Beume et al. 2009), without
-rounding beyond that of the products and of one exact sum.
+Two and three objectives take O(n log n) (Kung, Luccio, Preparata 1975; for the volume Beume et al. 2009). Only the
+products and one exact sum are rounded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jahs.errors import InvalidArgument
 from jahs.spaces.parameters import refuse_masked, show
 
 _MOST_LISTED: Final = 5
-_BLOCK: Final = 64  # points compared at once with all that are kept, so that the comparisons stay in the cache
+_BLOCK: Final = 64  # points compared at once with all points kept so far, so that the comparisons stay in the cache
 
 _Floats = npt.NDArray[np.float64]
 _Bools = npt.NDArray[np.bool_]
@@ -178,7 +178,7 @@ class _Stairs:
         self._zs: list[float] = []
 
     def step(self, y: float, z: float) -> bool:
-        """Add a point and say whether none before it was at most as large in both coordinates."""
+        """Add a point; return whether no earlier point was at most as large in both coordinates."""
         first, last = self._beaten(y, z)
         if last < first:
             return False
@@ -186,7 +186,7 @@ class _Stairs:
         return True
 
     def add(self, y: float, z: float) -> float:
-        """Add a point and return the area that it dominates and none before it did; both ends must be finite."""
+        """Add a point; return the area that only it dominates so far; both ends must be finite."""
         first, last = self._beaten(y, z)
         if last < first:
             return 0.0
@@ -200,7 +200,7 @@ class _Stairs:
         return area
 
     def _beaten(self, y: float, z: float) -> tuple[int, int]:
-        """Return the range of points that (y, z) replaces; its end lies before its start if (y, z) is beaten."""
+        """Return the range of points that (y, z) replaces; its end lies before its start if (y, z) is dominated."""
         ys, zs = self._ys, self._zs
         first = bisect_left(ys, y)
         if (first and zs[first - 1] <= z) or (first < len(ys) and ys[first] == y and zs[first] <= z):
