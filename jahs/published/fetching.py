@@ -26,7 +26,7 @@ _COSTS: Final = {
         "the import takes under a minute, 0.6 GB of memory and 0.8 GB of disk, of which 0.1 GB stays",
     ),
 }
-"""Further options of the import, where the result is, and what it takes."""
+"""Further options of the import, the folder of its result, and its costs."""
 
 _ADDRESS: Final = "https://ml.informatik.uni-freiburg.de/research-artifacts/jahs_bench_201/v{version}"
 
@@ -42,13 +42,13 @@ def download_archives(
     """Fetch published archives; every member is checked before an archive gets its name.
 
     Args:
-        folder: for the archives; made if needed.
+        folder: folder for the archives; made if needed.
         what: the archives, keys of `ARCHIVES`.
-        version: of JAHS-Bench-201.
+        version: version of JAHS-Bench-201.
         url: folder of the archives on another server.
         report: is called with an archive's name and its number of bytes so far and in all.
 
-    Raises as `jahs.files.download.fetch`, and UnsafeFile or CorruptFile for members that no such archive has.
+    Raises as `jahs.files.download.fetch`, and UnsafeFile or CorruptFile for members that such an archive does not have.
     """
     if unknown := [name for name in what if name not in ARCHIVES]:
         raise UnknownName.of("what", unknown[0], ARCHIVES)
@@ -67,7 +67,7 @@ def download_archives(
 
 
 def how_to_get(task: str, what: str) -> str:
-    """Return the commands that fetch and import what JAHS-Bench-201 published for a task, and what they cost."""
+    """Return the commands that fetch and import JAHS-Bench-201's data for a task, and their costs."""
     options, folder, costs = _COSTS[what]
     return (
         f"JAHS-Bench-201 published data for {task}. To get them, run\n"

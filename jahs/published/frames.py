@@ -33,10 +33,10 @@ PANDAS_NAMES: Final = (
 _MOST_NAMES: Final = 1000
 _MOST_LEVELS: Final = 10
 _MOST_LABEL: Final = 1 << 48
-_MOST_STEPS: Final = 1_000_000  # of a pickle's opcodes; the published tables have some thousand, however long
-_HELD: Final = 4 << 20  # bytes of an array that are held in memory where there is a scratch folder
+_MOST_STEPS: Final = 1_000_000  # opcodes of a pickle; the published tables have a few thousand, whatever their length
+_HELD: Final = 4 << 20  # bytes of an array that are held in memory if there is a scratch folder
 
-Values: TypeAlias = NDArray[Any]  # Any: the dtype is what the file says
+Values: TypeAlias = NDArray[Any]  # Any: the file decides on the dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +47,7 @@ class Column:
     words: tuple[object, ...] | None = None
 
     def take(self, rows: NDArray[np.integer] | slice) -> Values:
-        """Return a copy of some rows; of texts as an array of texts, of words that are all bools as bools."""
+        """Return a copy of some rows: numbers, texts, or bools if all words are bools."""
         values: Values = np.array(self.values[rows])
         let_go(self.values)  # a few scattered rows already touch every page
         if self.words is None:
@@ -85,7 +85,7 @@ def let_go(values: Values) -> None:
 def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Frame:
     """Read a DataFrame of pandas 1.x whose columns are numbers, texts and bools.
 
-    `where` names the file in messages. Long arrays are mapped from files in the folder `scratch` instead of held.
+    `where` names the file in messages. Long arrays are mapped from files in the folder `scratch`, not held in memory.
     """
     held = 2 << 30 if scratch is None else _HELD
     limits = Limits(n_bytes=1 << 36, n_payload=held, n_steps=_MOST_STEPS, scratch=scratch)
@@ -110,7 +110,7 @@ def _frame(described: object, where: str) -> Frame:
         case _:
             raise UnknownFormat(f"{where} is not a DataFrame of pandas 1.x")
     names, labels = _column_names(columns, where), _row_labels(index, where)
-    if not names:  # columns alone vouch for the number of rows
+    if not names:  # only columns confirm the number of rows
         raise CorruptFile(f"{where}: a table without columns")
     found: dict[tuple[str, ...], Column] = {}
     for block in blocks:
@@ -150,7 +150,7 @@ def _columns_of(block: object, n_rows: int, n_columns: int, where: str) -> list[
 def _column(row: Values, words: tuple[object, ...] | None, where: str) -> Column:
     if row.dtype != object:
         return Column(row, words)
-    items = row.tolist()  # a short table's: longer ones come coded
+    items = row.tolist()  # a short table; longer ones are coded
     if not all(isinstance(item, str | bool | int | float | None) for item in items):
         raise CorruptFile(f"{where}: a column of something else than texts, bools and numbers")
     scalars(items)
@@ -177,7 +177,7 @@ def _column_names(index: Record, where: str) -> list[tuple[str, ...]]:
 
 
 def _is_short(values: object) -> bool:
-    """Return whether it is an array of names, or of numbers of names, and not too many of them."""
+    """Return whether it is an array of names, or of their numbers, and not too long."""
     return isinstance(values, np.ndarray) and values.ndim == 1 and values.size <= _MOST_NAMES
 
 

@@ -1,4 +1,4 @@
-"""A published model: what is taken out of the pickled pipeline of one metric, or of several in the older layout.
+"""A published model, read from the pickled pipeline of one metric, or of several in the older layout.
 
 The pipeline encodes categories as columns, leaves the other features as they are, sums the leaves of 500 trees, and
 maps the sum back through a sigmoid and a min-max scaling. The older layout has no such map. The trees are XGBoost's
@@ -82,7 +82,7 @@ class Headers:
 
     metrics: tuple[str, ...]  # names as published, in the order of the outputs
     features: tuple[str, ...]  # names of the input's columns, in order
-    hyperparams: dict[str, Any]  # of XGBoost; Any: numbers and texts
+    hyperparams: dict[str, Any]  # XGBoost's hyperparameters; Any: numbers and texts
 
 
 def read_headers(file: BinaryIO, where: str) -> Headers:
@@ -157,7 +157,7 @@ def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
             ],
             "feature_names_in_": np.ndarray() as names,
             "sparse_output_": bool() | np.bool_() as sparse,
-        } if not sparse:  # of a sparse matrix, XGBoost would take each 0 for a missing value
+        } if not sparse:  # in a sparse matrix, XGBoost would take each 0 for a missing value
             features = _short_texts(names.ravel()[: _MOST_NAMES + 1].tolist(), where)
         case _:
             raise UnknownFormat(f"{where}: the encoder is not a dense one-hot encoder beside features left as they are")
@@ -183,7 +183,7 @@ def _one_hot_columns(one_hot: Record, encoded: list[object], where: str) -> list
         if not isinstance(categories, np.ndarray) or categories.ndim != 1 or categories.size > _MOST_NAMES:
             raise CorruptFile(f"{where}: the categories of {feature} are not a short list")
         names = categories.tolist()
-        if not all(isinstance(name, str | int) for name in names):  # of anything else, even its text may be endless
+        if not all(isinstance(name, str | int) for name in names):  # the text of any other object may be endless
             raise CorruptFile(f"{where}: the categories of {feature} are not texts, integers or bools")
         columns += [f"{feature}_{name}"[:_LONGEST_NAME] for i, name in enumerate(names) if i != drop]
     return columns
@@ -236,7 +236,7 @@ def _booster(regressor: object, where: str) -> dict[str, Any]:
 
 
 def _short_texts(texts: list[object], where: str) -> tuple[str, ...]:
-    """Return the texts if all are short. Nothing else is shown or compared: shared parts could make it endless."""
+    """Return the texts if all are short. Nothing else is shown or compared: shared parts could make that endless."""
     found = tuple(text for text in texts if isinstance(text, str) and len(text) <= _LONGEST_NAME)
     if len(texts) > _MOST_NAMES or len(found) != len(texts):
         raise CorruptFile(f"{where}: names that are not up to {_MOST_NAMES} short texts")
@@ -250,7 +250,7 @@ _TREE_COLUMNS: Final = {
     "split_conditions": np.float32,
 }
 _LONGEST_OBJECT: Final = 16 << 20  # bytes of one tree's JSON; 64,000 nodes have 6 million
-_LONGEST_LIST: Final = 100_000  # outside of a tree
+_LONGEST_LIST: Final = 100_000  # items of a list outside of a tree
 
 
 def parse_booster(handle: bytes, where: str) -> dict[str, Any]:  # Any: JSON, whose trees are arrays
@@ -269,7 +269,7 @@ def parse_booster(handle: bytes, where: str) -> dict[str, Any]:  # Any: JSON, wh
 
 
 def _gaps(handle: bytes) -> Iterator[int]:
-    """Yield the lengths between ends of objects: the most that is parsed before it is shrunk."""
+    """Yield the lengths between ends of objects: the maximum that is parsed before it is shrunk."""
     start = 0
     while (end := handle.find(b"}", start)) >= 0:
         yield end - start
@@ -278,7 +278,7 @@ def _gaps(handle: bytes) -> Iterator[int]:
 
 
 def _shrunk(found: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
-    """Return a finished object of the JSON; of a tree only what predictions need, as arrays."""
+    """Return a finished object of the JSON; a tree is reduced to the arrays that predictions need."""
     if "left_children" not in found:
         if any(isinstance(value, list) and len(value) > _LONGEST_LIST for value in found.values()):
             raise CorruptFile("the XGBoost model has a long list outside of a tree")

@@ -19,21 +19,21 @@ FINDINGS: Final[Mapping[str, str]] = {
     "nan_last_row": "A model whose last row has NaN: an evaluation that failed moved later rows up by one, so its "
     "validation and test values may be one epoch too early. Kept, but for the row.",
     "repeated_config": "A config under several model ids (value: the first of them). Kept, as further seeds.",
-    "same_run": "A repeated config whose validation accuracies equal those of an earlier model at every epoch "
+    "same_run": "A repeated config with the validation accuracies of an earlier model at every epoch "
     "(value: that model). Kept.",
     "shared_by_split": "A config on several sides of the published split (value: 1 train and validation, 2 train and "
     "test, 3 validation and test). Kept; make a split of its own.",
-    "flops_label": "A model whose FLOPS is not what its config's network has (value: the label, expected: the exact "
+    "flops_label": "A model whose FLOPS is not exact for its config's network (value: the label, expected: the exact "
     "one, both in millions). Not used: exact multiply-adds are computed.",
-    "size_label": "A model whose size_MB is not what its config's network has (value: the label, expected: the exact "
+    "size_label": "A model whose size_MB is not exact for its config's network (value: the label, expected: the exact "
     "one, both in millions). Not used: exact parameters are computed.",
     "falling_runtime": "A model whose runtime falls from one epoch to the next (value: the epoch). Kept.",
-    "flat_tail": "A model that learns at first and whose validation accuracy then stays as it is for the last fifth of "
-    "its epochs or more, as with a learning rate of 0 (value: the epoch from which on). Kept.",
+    "flat_tail": "A model that learns at first and whose validation accuracy is then constant for at least the last "
+    "fifth of its epochs, as with a learning rate of 0 (value: the first such epoch). Kept.",
     "constant_run": "A model whose validation accuracy never changes. Kept.",
     "changed_row": "A row of the split files that is not the row of that label in raw (value: its label). Not used.",
 }
-"""Every kind of finding, and what becomes of it."""
+"""Every kind of finding, and how it is treated."""
 
 ODDITY_COLUMNS: Final[Mapping[str, str]] = {
     "finding": "string",
@@ -87,7 +87,7 @@ class Oddities:
         return {name: values[order] for name, values in found.items()}
 
     def summary(self) -> dict[str, Any]:  # Any: JSON
-        """Return the counts of each kind: in all, of models, by fidelity group, and the first ones."""
+        """Return the counts of each kind: in all, by model and by fidelity group; and its first findings."""
         found = self.table()
         return {name: _counts(found, found["finding"] == name, text) for name, text in FINDINGS.items()}
 

@@ -1,9 +1,9 @@
-"""Convert one task of `metric_data.tar` to a folder of runs (see `jahs.files.runs`) and report everything odd.
+"""Convert one task of `metric_data.tar` to a folder of runs (see `jahs.files.runs`) and report all oddities.
 
 Over 300 lines: one conversion, step by step in the order in which a table is read.
 
-The rows of `raw` are taken as they are, a model id being one run. What cannot be a run is left out and listed, and
-whatever else is odd is listed, too (`jahs.published.oddities`). Labels of costs are compared with the exact costs, and
+The rows of `raw` are taken as they are; each model id is one run. Rows that cannot be a run are left out and listed,
+and other oddities are listed, too (`jahs.published.oddities`). Labels of costs are compared with the exact costs, but
 not used.
 """
 
@@ -30,7 +30,7 @@ from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import PROSE, Task
 
 Ints = NDArray[np.int64]
-Whole = NDArray[np.signedinteger[Any]]  # Any: of a size that depends on the file
+Whole = NDArray[np.signedinteger[Any]]  # Any: the size depends on the file
 Floats = NDArray[np.float64]
 
 _ROWS_AT_ONCE: Final = 200_000
@@ -70,7 +70,7 @@ class _Models:
 
 
 class Recorder:
-    """The tables of one task, and what is odd about them.
+    """The tables of one task, and their oddities.
 
     Attributes:
         configs: the config table.
@@ -185,7 +185,7 @@ class Recorder:
         return np.flatnonzero(is_there)
 
     def _piece(self, first: int, last: int) -> Table:
-        """Return the runs of models `first` to `last - 1`; note what is odd about them."""
+        """Return the runs of models `first` to `last - 1`; note their oddities."""
         models = self._models
         rows = models.order[models.start[first] : models.start[last]]
         which = np.repeat(np.arange(first, last), np.diff(models.start[first : last + 1]))
@@ -245,7 +245,7 @@ class Recorder:
         return is_bad
 
     def _note_costs(self, rows: Ints, which: Ints, is_valid: NDArray[np.bool_]) -> None:
-        """Compare the labels of costs with what the networks have, a row per model."""
+        """Compare the labels of costs with the exact costs of the networks, a row per model."""
         models = np.unique(which[is_valid])
         if not len(models):
             return
@@ -259,7 +259,7 @@ class Recorder:
             self.oddities.note(finding, odd, label[is_off][at], exact[odd])
 
     def _note_shapes(self, which: Ints, epoch: Ints, measured: Mapping[str, Floats]) -> None:
-        """Runtimes that fall, accuracies that stay: by model, over its rows in order of the epoch."""
+        """Note falling runtimes and constant accuracies by model, over its rows in order of the epoch."""
         if not len(which):
             return
         falls = np.flatnonzero((np.diff(measured["runtime"]) < 0) & (np.diff(which) == 0)) + 1
@@ -278,7 +278,7 @@ class Recorder:
                 self.oddities.note("flat_tail", which[begin : begin + 1], epoch[begin + int(far[-1]) + 1])
 
     def _keep(self, rows: Ints, which: Ints) -> None:
-        """Remember what was kept of these models, and what the profile needs."""
+        """Remember the models that were kept, and their values for the profile."""
         kept, first = np.unique(which, return_index=True)
         self._kept.append(kept)
         if not len(kept):
@@ -402,7 +402,7 @@ def _smallest(least: int, most: int) -> np.dtype[np.signedinteger[Any]]:
     return np.dtype(np.int64)
 
 
-def _whole(values: NDArray[Any]) -> NDArray[Any]:  # Any: what the file says
+def _whole(values: NDArray[Any]) -> NDArray[Any]:  # Any: the file decides on the dtype
     if values.dtype.kind not in "iu":
         raise InvalidTable(f"numbers that should be whole are {values.dtype}")
     return values

@@ -45,7 +45,10 @@ def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]
         found = [p for p in path.rglob("*") if p.name in names and p.is_file()]
         yield [
             PublishedFile(
-                folder=(*path.resolve().parts[-2:], *p.relative_to(path).parts[:-1]),  # its own two may say the task
+                folder=(
+                    *path.resolve().parts[-2:],
+                    *p.relative_to(path).parts[:-1],
+                ),  # its own two may name the task
                 name=p.name,
                 where=str(p),
                 open=partial(_open_path, p),
@@ -77,8 +80,8 @@ def files_by_task(
 
     Args:
         path: an archive or a folder.
-        names: the first one is needed for each task.
-        tasks: names; None for all. One alone is the task of files whose path does not name a task.
+        names: names of the files; the first one is required for each task.
+        tasks: names; None for all. A single one is the task of files whose path does not name a task.
     """
     wanted = None if tasks is None else [task(name).name for name in tasks]
     if others := [name for name in wanted or () if name not in PUBLISHED_TASKS]:

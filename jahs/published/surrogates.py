@@ -67,15 +67,15 @@ def import_surrogates(
     """Turn published surrogates into releases, one for each task; nothing of the files is executed.
 
     Args:
-        path: `assembled_surrogates.tar`, the folder it was unpacked to, or that of one task or one metric.
+        path: `assembled_surrogates.tar`, the folder it was unpacked to, or the folder of one task or one metric.
         out: a folder, made if needed; the release of each task goes to `out/<task>`.
         tasks: names; None for all. A single one is the task of files whose path names no task.
         metrics: our names or the published ones; None for all.
         costs: mode of the releases' costs; see `jahs.release.Costs`.
         report: is called with a line about each finished model and task.
 
-    UnsafeFile names a file that asks for more than data, CorruptFile and UnknownFormat one that JAHS-Bench-201 did not
-    publish. InvalidArgument if something else is where a release would go.
+    UnsafeFile names a file that holds more than data, CorruptFile and UnknownFormat one that JAHS-Bench-201 did not
+    publish. InvalidArgument if something else is in the place of a release.
     """
     chosen = None if metrics is None else {metric(name).name for name in metrics}
     if costs not in ("published", "repaired"):
@@ -118,7 +118,7 @@ def _import_task(
         report(f"{name}: {release} is there already, from the same files")
         return release
     models: dict[str, PublishedModel] = {}
-    where: dict[str, str] = {}  # each came from
+    where: dict[str, str] = {}  # file of each metric's model
     for number, (file, headers) in enumerate(asked_of, 1):
         own = _read_models(file, headers)
         models |= own
@@ -136,7 +136,7 @@ def _key(headers: Headers) -> str:
 
 
 def _is_there(release: Path, asked: dict[str, Any]) -> bool:
-    """Return whether this release exists whole; a damaged one is made again, anything else is never replaced."""
+    """Return whether this release exists undamaged; a damaged one is made again, anything else is never replaced."""
     if not release.exists() or (release.is_dir() and not any(release.iterdir())):
         return False
     refused = InvalidArgument(
@@ -172,7 +172,7 @@ def _forest_of(models: Mapping[str, PublishedModel], where: Mapping[str, str]) -
         if all(len(model.columns) == forest.n_features for model in models.values()):
             return forest
     except (CorruptFile, InvalidArgument, UnknownFormat):
-        pass  # only now are they looked at one by one
+        pass  # find the faulty one below
     for name, model in models.items():
         _check_forest(model, f"{where[name]}: {name}")
     raise CorruptFile(f"{', '.join(where[name] for name in models)}: their trees do not fit into one forest")

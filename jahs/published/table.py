@@ -1,7 +1,7 @@
-"""From `metric_data.tar` to folders of runs, one for each task, and a report of everything odd beside them.
+"""From `metric_data.tar` to folders of runs, one for each task, with a report of all oddities.
 
 OUT/runs/<task>/              a folder of runs, as `jahs.files.runs` lays it out
-OUT/runs/<task>/report.json   what was read, what was written, and how often each oddity was found
+OUT/runs/<task>/report.json   numbers of rows, runs and configs read and written, and the count of each oddity
 OUT/runs/<task>/oddities.parquet   every oddity, one row each (`jahs.published.oddities`)
 """
 
@@ -39,12 +39,12 @@ def import_table(
     """Turn published tables into folders of runs, one for each task; nothing is executed, and nothing is repaired.
 
     Args:
-        path: `metric_data.tar`, the folder it was unpacked to, or that of one task.
+        path: `metric_data.tar`, the folder it was unpacked to, or the folder of one task.
         out: a folder, made if needed; the runs of each task go to `out/runs/<task>`.
         tasks: names; None for all. A single one is the task of files whose path names no task.
         report: is called with a line about the progress.
 
-    UnsafeFile names a file that asks for more than data; CorruptFile, UnknownFormat and InvalidTable one that
+    UnsafeFile names a file that holds more than data; CorruptFile, UnknownFormat and InvalidTable one that
     JAHS-Bench-201 did not publish. InvalidArgument if a folder holds other runs.
     """
     require_pyarrow()

@@ -24,7 +24,7 @@ from jahs.published.pickles.source import Limits, Source
 
 __all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "CodedArray", "Limits", "Record", "Use", "making_sense", "read_pickle"]
 
-_LONGEST_REASON: Final = 200  # Python's own messages may quote all that there is
+_LONGEST_REASON: Final = 200  # characters; Python's own messages may quote the whole content
 _NONSENSE: Final = (ArithmeticError, AttributeError, LookupError, SystemError, TypeError, ValueError, struct.error)
 
 
@@ -36,14 +36,14 @@ def read_pickle(
     Args:
         file: open for reading bytes; plain, or compressed with gzip.
         where: name of the file in messages.
-        names: allowed besides `PYTHON_NAMES` and `NUMPY_NAMES`.
-        limits: on memory and steps.
+        names: names that are allowed besides `PYTHON_NAMES` and `NUMPY_NAMES`.
+        limits: limits on memory and steps.
 
     Returns:
         None, bools, numbers, texts, bytes, lists, tuples, dicts, sets, slices, numpy's numbers and arrays
-        (`CodedArray` for long columns of texts), and a `Record` for whatever else was allowed. Parts may be shared, so
-        to traverse, compare or print the whole can take exponential time: access parts by their path, and check the
-        type of each first.
+        (`CodedArray` for long columns of texts), and a `Record` for any other allowed object. Parts may be shared, so
+        traversing, comparing or printing the whole can take exponential time: access parts by their path, and check
+        the type of each first.
 
     Raises:
         UnsafeFile: it asks for more than data, or for more than the limits allow.

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[Any]  # Any: the dtype is what the file says
+Array: TypeAlias = NDArray[Any]  # Any: the file decides on the dtype
 
 _CODES: Final = frozenset(
     {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "O8", "O4"}
@@ -22,7 +22,7 @@ _MOST_DISTINCT: Final = 255
 
 
 class DType:
-    """A dtype in the making: its kind and size, then its byte order."""
+    """A dtype under construction: its kind and size, then its byte order."""
 
     __slots__ = ("code", "order")
 
@@ -36,8 +36,8 @@ class DType:
         return self.code[0] == "O"
 
     @property
-    def dtype(self) -> np.dtype[Any]:  # Any: what the file says
-        """The dtype; that of objects is never asked for."""
+    def dtype(self) -> np.dtype[Any]:  # Any: the file decides
+        """The dtype; not used for objects."""
         assert not self.is_object
         return np.dtype(f"{self.order}{self.code}")
 
@@ -51,7 +51,7 @@ class DType:
 
 
 class NewArray:
-    """An array between its making and the state that fills it."""
+    """An array that was created, but not yet filled by its state."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ class ObjectItems:
 
     @property
     def n_bytes(self) -> int:
-        """About what the array of them takes: a byte for each item that is coded."""
+        """Approximate bytes of the array: one for each coded item."""
         return 15 * len(self.items) + self.n_items
 
     def extend(self, items: list[object]) -> None:
@@ -161,7 +161,7 @@ def array_from(content: NDArray[np.uint8] | bytes, made: DType, shape: tuple[int
 
 
 def _checked_texts(array: Array) -> Array:
-    """Return an array whose texts, if it has texts, are made of characters that exist; ValueError if they are not."""
+    """Return an array after checking that its texts, if any, consist of valid characters; ValueError if they do not."""
     if array.dtype.kind == "U" and array.size and array.view(f"{array.dtype.byteorder}u4").max() > sys.maxunicode:
         raise ValueError("a text with a character that does not exist")
     return array

@@ -1,4 +1,4 @@
-"""The stack machine of a pickle, for the opcodes that data needs: lists, dicts, numbers, texts, arrays and records.
+"""The stack machine of a pickle, for the opcodes of plain data: lists, dicts, numbers, texts, arrays and records.
 
 Over 300 lines: it is one table of opcodes; whoever reviews its safety reads every opcode in one place.
 """
@@ -23,9 +23,9 @@ from jahs.published.pickles.source import Source
 _WRAPPER: Final = "joblib.numpy_pickle.NumpyArrayWrapper"
 _NEWEST_PROTOCOL: Final = 5
 _LONGEST_INTEGER: Final = 128  # bits
-_CONTAINER: Final = 4  # steps that an empty container counts as
+_CONTAINER: Final = 4  # steps counted for an empty container
 _ITEM: Final = 64  # bytes that an item of a list takes in a dict or a set
-_NO_RUN: Final = 32  # items after which a run is looked for again
+_NO_RUN: Final = 32  # items until the next search for a run
 # Runs of one opcode in a long column of objects, each followed by the next one's opcode (h, j) or by nothing.
 _RUN_OF_GETS: Final = re.compile(rb"(?:[\x00-\xff]h){64,}")
 _RUN_OF_LONG_GETS: Final = re.compile(rb"(?:[\x00-\xff]{4}j){64,}")
@@ -38,7 +38,7 @@ def follow(source: Source, names: Mapping[str, Use]) -> object:
 
 
 def _weight(parts: object) -> int:
-    """About how many bytes an opcode copies of its arguments or of a state; what their parts hold is not copied."""
+    """Approximate bytes that an opcode copies of its arguments or of a state; the copy is shallow."""
     n_bytes = _ITEM
     for part in parts if isinstance(parts, tuple) else ():
         match part:
@@ -65,7 +65,7 @@ class _Machine:
         self.stack: list[object] = []
         self.marks: list[int] = []
         self.memo: dict[int, object] = {}
-        self.memo_keys: dict[int, list[int]] = {}  # of what becomes another object once it is built, by its id
+        self.memo_keys: dict[int, list[int]] = {}  # memo keys of objects that are replaced once they are built, by id
         self.n_until_run = 0  # items of a column before a run is looked for again
 
     def run(self) -> object:
@@ -125,7 +125,7 @@ class _Machine:
         self.stack.append((self.source.array_bytes if self.is_array_state() else self.source.read)(n_bytes))
 
     def is_array_state(self) -> bool:
-        """Return whether what comes is the content of an array that is being built: 1, shape, dtype, order."""
+        """Return whether the next bytes are the content of an array, whose state so far is 1, shape, dtype, order."""
         if not self.marks or len(self.stack) != self.marks[-1] + 4:
             return False
         match self.stack[-5:]:
@@ -169,7 +169,7 @@ class _Machine:
         items = self.pop_to_mark()
         self.stack.append(dict(zip(check_keys(items[::2]), items[1::2], strict=True)))
 
-    # The memo, and runs of what it holds in long columns
+    # The memo, and runs of memoised items in long columns
 
     def put(self, key: int) -> None:
         item = self.top()
@@ -216,14 +216,14 @@ class _Machine:
         return found.group()
 
     def add_run(self, keys: NDArray[np.unsignedinteger], meaning: Callable[[int], object]) -> None:
-        """Append what is on the stack to the column below the mark, and a run after it."""
+        """Append the items on the stack, and a run after them, to the column below the mark."""
         column = self.stack[self.marks[-1] - 1]
         assert isinstance(column, ObjectItems)
         column.extend(self.pop(len(self.stack) - self.marks[-1]))
         distinct, codes = np.unique(keys, return_inverse=True)
         column.extend_run(codes, [meaning(int(key)) for key in distinct])
 
-    # Names and what becomes of them
+    # Names, and the objects built from them
 
     def name(self, module: object, name: object) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
@@ -280,7 +280,7 @@ class _Machine:
                 raise TypeError(f"a state for a {type(target).__name__}, or a second one")
 
     def replace(self, old: object, new: object) -> None:
-        """Push what `old` has become, and remember it in its place."""
+        """Push the object that replaces `old`, and remember it in its place."""
         for key in self.memo_keys.pop(id(old), ()):
             self.memo[key] = new
         self.stack.append(new)

@@ -1,4 +1,4 @@
-"""The names that a pickle may use, and what each is built into. Nothing is ever imported or called.
+"""The names that a pickle may use, and how each is built. Nothing is ever imported or called.
 
 The `Use` of a name is "record" (it becomes a `Record`, which holds the class's name and state and does nothing), "word"
 (it may only be passed on, as the class of a dtype is), or a function of this package that builds plain data.
@@ -22,11 +22,11 @@ _NEW_MODULES: Final = {
 }
 _TEXTS: Final = frozenset({str, bytes})
 _SCALARS: Final = _TEXTS | {int, float, bool, type(None)}
-_BITS: Final = 64  # of an integer as a key; see `scalars`
+_BITS: Final = 64  # maximum size of an integer as a key; see `scalars`
 
 
 class Name:
-    """A name that a pickle mentions, as a word and what may be made of it."""
+    """A name that a pickle mentions, and its allowed use."""
 
     __slots__ = ("name", "use")
 
@@ -50,7 +50,7 @@ class Record:
         self.items: dict[object, object] = {}
 
     def __repr__(self) -> str:
-        return f"<a record of {self.name}>"  # never its parts: they may be shared a thousandfold
+        return f"<a record of {self.name}>"  # without its parts, which may be shared a thousandfold
 
     def get(self, key: str) -> object:
         """Return the value of `key` in the state, if that is a dict; else None."""
@@ -58,14 +58,14 @@ class Record:
 
 
 def plain_name(module: str, name: str) -> str:
-    """Return the present dotted name for one of an old protocol or of any numpy."""
+    """Return the current dotted name for a name of an old protocol or of any numpy version."""
     return f"{_NEW_MODULES.get(module, module)}.{name}"
 
 
 def scalars(values: Sequence[object]) -> Sequence[object]:
     """Return `values` if all of them are single values, whose hash is cheap and whose collisions cannot be chosen.
 
-    To hash a tuple of tuples of tuples can take longer than a life. Python salts the hash of texts and bytes alone:
+    Hashing deeply nested tuples can take longer than a lifetime. Python salts only the hashes of texts and bytes:
     numbers beyond 64 bits, and tuples of numbers, can be chosen so that a dict of n keys takes n * n steps.
     """
     for value in values:
@@ -91,7 +91,7 @@ def check_keys(keys: Sequence[object]) -> Sequence[object]:
 
 
 def _build(name: str, arguments: tuple[object, ...]) -> object:
-    """Return what a call of a function or a class of Python or numpy makes, if its arguments are those of data."""
+    """Return the result of an allowed call: a function or class of Python or numpy with arguments of plain data."""
     match name, arguments:
         case "_codecs.encode", (str(text), "latin1" | "latin-1"):  # how old protocols write bytes
             return text.encode("latin-1")

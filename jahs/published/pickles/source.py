@@ -1,6 +1,6 @@
 """The bytes of a pickle, decompressed and counted while they are read; no claim of a length allocates memory ahead.
 
-Whatever the limits, an opcode that copies what was read before is charged for each byte of the copy (`copy`).
+Whatever the limits, an opcode that copies earlier content is charged for each byte of the copy (`copy`).
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile, UnsafeFile
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer  # type checkers alone see it
+    from typing_extensions import Buffer  # only type checkers see it
 
 _CHUNK: Final = 1 << 20
-_FREE: Final = 32 << 20  # bytes that may come before the ratio is looked at
-_FREE_COPIES: Final = 16 << 20  # bytes that may be copied, whatever was read
-_COPIES: Final = 4  # of each byte that was read
+_FREE: Final = 32 << 20  # bytes before the ratio is checked
+_FREE_COPIES: Final = 16 << 20  # bytes that may be copied in any case
+_COPIES: Final = 4  # further copied bytes per byte read
 _GZIP: Final = b"\x1f\x8b"
 _LONGEST_LINE: Final = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds of one reading: a file that goes beyond one is refused, a claim before memory is asked for."""
+    """Limits of reading one file: a file that exceeds one is refused, a claimed length before memory is allocated."""
 
-    n_bytes: int = 1 << 30  # of the whole file once decompressed
+    n_bytes: int = 1 << 30  # size of the whole file once decompressed
     n_payload: int = 256 << 20  # bytes of one text, byte string or array that are held in memory
     n_steps: int = 500_000  # opcodes; an empty container counts as several, an item of a repetitive column as none
     depth: int = 100  # open marks
-    ratio: float = 200.0  # decompressed by compressed bytes, once 32 MB have come
+    ratio: float = 200.0  # decompressed by compressed bytes, after the first 32 MB
     scratch: Path | None = None  # folder for longer arrays, as files that vanish with them; None: they are refused
 
 
 class Source:
-    """Reads a file that is plain or compressed with gzip, and refuses what goes beyond the limits."""
+    """Reads a file that is plain or compressed with gzip, and refuses one that exceeds the limits."""
 
     def __init__(self, file: BinaryIO, limits: Limits) -> None:
         self.limits = limits
@@ -57,23 +57,23 @@ class Source:
 
     @property
     def position(self) -> int:
-        """Bytes read so far, once decompressed; at most a buffer's length ahead of what was used."""
+        """Bytes read so far, once decompressed; at most a buffer's length ahead of the bytes used."""
         return self._counted.n_bytes
 
     def spend(self, n_steps: int) -> None:
-        """Count steps, also those of a pickle inside of this one."""
+        """Count steps, including the steps of a nested pickle."""
         self._n_steps += n_steps
         if self._n_steps > self.limits.n_steps:
             raise UnsafeFile(f"it takes more than {self.limits.n_steps} steps, which are allowed")
 
     def copy(self, n_bytes: int) -> None:
-        """Count bytes that an opcode is about to copy: what is remembered can be used again by two more bytes."""
+        """Count bytes that an opcode is about to copy: two bytes suffice to use a remembered object again."""
         self._n_copied += n_bytes
         if self._n_copied > _FREE_COPIES + _COPIES * self.position:
             raise UnsafeFile(f"it copies {self._n_copied} bytes after {self.position}; no data is that repetitive")
 
     def read(self, n_bytes: int) -> bytes:
-        """Return so many bytes, asked for as they come; EOFError if there are not as many."""
+        """Return `n_bytes` bytes, read in pieces; EOFError if the file is shorter."""
         self._check_claim(n_bytes, self.limits.n_payload)
         if n_bytes <= _CHUNK:
             return self._take(n_bytes)
@@ -102,7 +102,7 @@ class Source:
         return self.readline(longest=self.limits.n_payload)[:-1]
 
     def array_bytes(self, n_bytes: int) -> NDArray[np.uint8]:
-        """Return so many bytes as an array; in a scratch file if they are too many for memory and one is allowed."""
+        """Return `n_bytes` bytes as an array; in a scratch file if they exceed memory and one is allowed."""
         if n_bytes <= self.limits.n_payload or self.limits.scratch is None:
             return np.frombuffer(self.read(n_bytes), np.uint8)
         self._check_claim(n_bytes, self.limits.n_bytes)
