@@ -1,4 +1,4 @@
-"""Optimisers that need numpy alone, by name, their base class, and expert priors for optimisers that take one."""
+"""Optimisers that only need numpy, by name, their base class, and expert priors for optimisers that take one."""
 
 from jahs.optimizers.baseline import Baseline, TrialResult
 from jahs.optimizers.priors import QUALITIES, expert_prior

@@ -84,7 +84,7 @@ class Baseline(ABC, Generic[S]):
         """Learn the result of a proposal."""
 
     def random_config(self) -> Config:
-        """Return the next config of a random stream that nothing else reads."""
+        """Return the next config of a random stream that only this method reads."""
         return next(self._random)
 
     def ask(self, n: int) -> list[Proposal]:
@@ -116,7 +116,7 @@ class Baseline(ABC, Generic[S]):
 
 
 def _random_configs(view: Visible, seed: int) -> Iterator[Config]:
-    """Yield random configs, made in blocks that grow, so that few are cheap and many are fast."""
+    """Yield random configs, made in growing blocks, so that few are cheap and many are fast."""
     n, block = 32, 0
     while True:
         child = np.random.SeedSequence([seed, 1, block]).generate_state(1, np.uint64)

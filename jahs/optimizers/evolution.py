@@ -31,7 +31,7 @@ class EvolutionSettings(OptimizerSettings):
     tournament_size: Annotated[int, Within(1)] = 5  # members in a tournament; the best becomes the parent
     n_mutations: Annotated[int, Within(1)] = 1  # keys that change in a child
     decades: Annotated[float, Within(0, 3, excluded=0)] = 0.5  # largest change of a float, in powers of ten
-    removes: Literal["oldest", "worst"] = "oldest"  # from a full population; the oldest: regularized evolution
+    removes: Literal["oldest", "worst"] = "oldest"  # "oldest" is regularized evolution
 
     def __post_init__(self) -> None:
         """Also refuse a tournament larger than the population."""
@@ -131,7 +131,7 @@ class DifferentialEvolutionSettings(OptimizerSettings):
 
     population_size: Annotated[int, Within(4)] = 20  # members, which are random configs at first
     mutation_factor: Annotated[float, Within(0, 2, excluded=0)] = 0.5  # scale of the difference of two members
-    crossover_rate: Annotated[float, Within(0, 1)] = 0.5  # share of keys, one at least, from the mutant
+    crossover_rate: Annotated[float, Within(0, 1)] = 0.5  # share of keys from the mutant, at least one key
 
 
 class DifferentialEvolution(Baseline[DifferentialEvolutionSettings]):

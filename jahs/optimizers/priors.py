@@ -1,4 +1,4 @@
-"""Expert priors: configs that somebody could believe to be good, for optimisers that take one."""
+"""Expert priors: configs that an expert could believe to be good, for optimisers that take one."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from jahs.tasks.objectives import read_objectives
 _N_RANDOM: Final = 1000
 
 QUALITIES: Final = MappingProxyType({"good": 9, "medium": 499, "bad": 990})
-"""How many of 1,000 random configs are better than the prior."""
+"""Number of configs, among 1,000 random ones, that are better than the prior."""
 
 
 def expert_prior(view: Queryable, quality: str, *, objective: str = "valid_acc") -> Config:
-    """Return a prior of stated quality, the same for everybody who asks the same release.
+    """Return a prior of a given quality, the same for everyone with the same release.
 
     1,000 random configs (seed 0) are ranked by the mean of the objective at the full fidelity. The 10th is the "good"
     prior, the 500th the "medium" and the 991st the "bad" one.
 
     Args:
-        view: a benchmark or a view; an optimiser cannot query it, so whoever runs the optimiser asks for the prior.
+        view: a benchmark or a view; an optimiser cannot query it, so the caller asks for the prior.
         quality: "good", "medium" or "bad".
         objective: a metric, in its own direction.
 

@@ -39,9 +39,9 @@ class Ranking:
 
     def __init__(self) -> None:
         self._losses: list[Losses] = []
-        self._ranked: list[tuple[float, int]] = []  # of one objective
-        self._fronts = _Fronts()  # of two
-        self._order: list[int] | None = None  # of more, until another result comes
+        self._ranked: list[tuple[float, int]] = []  # for one objective
+        self._fronts = _Fronts()  # for two objectives
+        self._order: list[int] | None = None  # for more, valid until the next result
 
     def __len__(self) -> int:
         return len(self._losses)
@@ -56,7 +56,7 @@ class Ranking:
         self._order = None
 
     def first(self, n: int, is_open: Sequence[bool]) -> int | None:
-        """Return the best position that is open among the first `n` of `order`; None if there is none."""
+        """Return the best open position among the first `n` of `order`; None if all are taken."""
         if self._ranked:
             return next((i for _, i in self._ranked[:n] if is_open[i]), None)
         if len(self._fronts):
@@ -69,8 +69,8 @@ class Ranking:
 class _Fronts:
     """The fronts of points with two objectives that come one at a time.
 
-    A front is sorted: its first objective rises while its second falls, so bisection finds what dominates a point and
-    what it dominates. Adding a point to a front moves the points that it dominates to the next front, and so on.
+    A front is sorted: its first objective rises while its second falls, so bisection finds the points that dominate a
+    point or are dominated by it. Adding a point moves the points that it dominates to the next front, and so on.
     """
 
     def __init__(self) -> None:

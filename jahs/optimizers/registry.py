@@ -28,7 +28,7 @@ class Optimizer(Driven, Protocol):
 
     @property
     def settings(self) -> Mapping[str, object]:
-        """Everything that the run depends on, seed and objectives included."""
+        """Everything that determines the run, seed and objectives included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Entry:
     """A recipe for an optimiser.
 
     Attributes:
-        title: name for people.
+        title: readable name.
         factory, settings: "module:name" of the factory and of its `OptimizerSettings`.
         preset: settings that select this optimiser where a factory makes several.
         has_many_objectives: whether it takes more than one objective.

@@ -27,7 +27,7 @@ class ReinforceSettings(OptimizerSettings):
 
     learning_rate: Annotated[float, Within(0, excluded=0)] = 0.3  # step of the logits for a unit advantage
     memory: Annotated[float, Within(0, 1, excluded=1)] = 0.9  # decay of the moving mean and variance of the loss
-    n_bins: Annotated[int, Within(2)] = 8  # of a float
+    n_bins: Annotated[int, Within(2)] = 8  # bins of a float
 
 
 class Reinforce(Baseline[ReinforceSettings]):

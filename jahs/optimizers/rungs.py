@@ -27,7 +27,7 @@ class RungSettings(OptimizerSettings):
     """Settings of an optimiser that promotes configs from rung to rung."""
 
     eta: Annotated[float, Within(1.5)] = 3.0  # 1/eta of a rung's configs are promoted; rungs are a factor of eta apart
-    n_rungs: Annotated[int | None, Within(1)] = None  # at most; None: down to the lowest fidelity
+    n_rungs: Annotated[int | None, Within(1)] = None  # maximum number of rungs; None: down to the lowest fidelity
 
 
 def rungs(view: Visible, *, eta: float, n_rungs: int | None = None) -> list[dict[str, float]]:

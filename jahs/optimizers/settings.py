@@ -1,4 +1,4 @@
-"""Settings of optimisers: frozen dataclasses whose annotations say which values are allowed.
+"""Settings of optimisers: frozen dataclasses whose annotations define the allowed values.
 
 A field is `Annotated[int, Within(1)]`, `Annotated[float, Within(0, 1)]`, either with `| None`, or a `Literal`. Other
 fields are not checked.
@@ -38,7 +38,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerSettings:
-    """Settings that refuse values which their annotations do not allow, and keep numpy's numbers as Python's."""
+    """Settings that refuse values outside their annotations, and convert numpy's numbers to Python's."""
 
     def __post_init__(self) -> None:
         """Check every field; InvalidArgument names all that are of a wrong type or out of range."""
