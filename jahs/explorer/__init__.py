@@ -1,4 +1,4 @@
-"""One self-contained page for a release: its models, evaluated in the browser, and everything that was recorded."""
+"""One self-contained page for a release: its models, evaluated in the browser, and its recorded runs."""
 
 from jahs.explorer.page import MOST_BYTES, Subject, read_subject, write_page
 

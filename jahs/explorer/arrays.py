@@ -62,13 +62,13 @@ def pack_arrays(arrays: Arrays, *, compressed: bool) -> tuple[dict[str, Any], st
 
 
 def as_codes(values: NDArray[np.float64]) -> tuple[NDArray[np.generic], NDArray[np.float64]]:
-    """Return the place of each value among all distinct ones, at most 65,536, and those."""
+    """Return the place of each value among the distinct values, at most 65,536, and the distinct values."""
     distinct, codes = np.unique(values, return_inverse=True)
     return codes.astype(np.uint8 if distinct.size <= 2**8 else np.uint16), distinct
 
 
 LEVEL: Final = 0.9
-"""Share of trainings that a predictive band holds."""
+"""Share of trainings inside a predictive band."""
 
 
 def model_parts(release: Release) -> tuple[dict[str, Any], Arrays, str]:  # Any: JSON
@@ -97,7 +97,7 @@ def model_parts(release: Release) -> tuple[dict[str, Any], Arrays, str]:  # Any:
 
 
 def fact_arrays(names: Iterable[str], task: Task) -> Arrays:
-    """Return the arrays in which facts of a cell and exact costs are looked up."""
+    """Return the look-up arrays of cells' facts and of exact costs."""
     arrays: dict[str, NDArray[np.generic]] = {}
     for name in names:
         arrays[f"{name}_codes"], arrays[f"{name}_values"] = as_codes(_fact(name))
@@ -105,7 +105,7 @@ def fact_arrays(names: Iterable[str], task: Task) -> Arrays:
 
 
 def _fact(name: str) -> NDArray[np.float64]:
-    """Return a fact of every cell; of the signal, for each depth of networks."""
+    """Return a fact of every cell; facts of the signal for each depth of networks."""
     plain, canonical = name.removesuffix(OF_CLASS), name.endswith(OF_CLASS)
     if plain not in SIGNAL_FEATURES:
         return cell_features(canonical=canonical)[plain].astype(np.float64)
@@ -114,7 +114,7 @@ def _fact(name: str) -> NDArray[np.float64]:
 
 
 def _costs(task: Task) -> Arrays:
-    """Return exact costs by size and by how many 3x3 and 1x1 convolutions the cell has, 7 times 7 for each size."""
+    """Return exact costs by size and by the cell's numbers of 3x3 and 1x1 convolutions, 7 times 7 for each size."""
     most = len(OPS) + 1
     tables = {name: np.zeros((len(SIZES), most, most)) for name in ("n_params", "n_macs")}
     for (i, size), n3, n1 in product(enumerate(SIZES), range(most), range(most)):
@@ -143,7 +143,7 @@ def _forest_arrays(forest: Forest) -> dict[str, NDArray[np.generic]]:
 
 
 def _band(release: Release) -> dict[str, Any] | None:  # Any: JSON
-    """Return how far one more training may be from the prediction; None if the release has no noise."""
+    """Return the predictive band of one more training; None if the release has no noise."""
     if release.noise is None:
         return None
     spreads = {name: kinds["outcome"] for name, kinds in release.noise.accuracies.items()}
@@ -157,7 +157,7 @@ def _band(release: Release) -> dict[str, Any] | None:  # Any: JSON
 
 
 MOST_RUNS: Final = 4000
-"""Trainings that a page holds; of more, those of the front and every k-th config are kept."""
+"""Maximum number of trainings on a page; beyond it, only the front and every k-th config are kept."""
 
 _MOST_EPOCHS: Final = 25
 
@@ -165,8 +165,8 @@ _MOST_EPOCHS: Final = 25
 def recorded_columns(table: RecordedTable, task: Task) -> tuple[dict[str, Any], Arrays] | None:  # Any: JSON
     """Return the facts of the recorded runs, and their arrays; every array has a row per config or per training.
 
-    A config's metrics are means over its trainings that reached the last recorded epoch; NaN where there is none.
-    Without any such training there is nothing to compare, and None is returned.
+    A config's metrics are means over its trainings that reached the last recorded epoch; NaN without such a training.
+    If no config has one, there is nothing to compare, and None is returned.
     """
     runs = dict(sorted_runs(table.runs))
     starts = first_rows(runs)
@@ -174,7 +174,7 @@ def recorded_columns(table: RecordedTable, task: Task) -> tuple[dict[str, Any], 
     is_finished = runs["status"][ends] == "finished"
     at_end = ends[(runs["epoch"][ends] == runs["epoch"].max(initial=0)) & is_finished]
     is_known = np.ones(len(runs["epoch"]), np.bool_)
-    is_known[ends] = is_finished  # the last row of another one is the epoch in which it diverged
+    is_known[ends] = is_finished  # an unfinished training diverged in its last row
     is_timed_row = is_timed(runs, timing_machine(runs, table.profile))
     for name, is_shown in {**dict.fromkeys(ACCURACIES, is_known), "runtime": is_timed_row}.items():
         runs[name] = np.where(is_shown, runs[name], np.float32(np.nan))
@@ -234,7 +234,7 @@ def _metrics_of_configs(
 
 
 def _kept(metrics: dict[str, NDArray[np.float64]], *, n_runs: int) -> NDArray[np.intp]:
-    """Return the configs that are shown: all, or those of the front of accuracy and size and every k-th other."""
+    """Return the configs to show: all, or the front of accuracy and size and every k-th other."""
     n_configs = len(metrics["valid_acc"])
     every = -(-n_runs // MOST_RUNS)
     is_kept = np.arange(n_configs) % max(every, 1) == 0
@@ -256,7 +256,7 @@ def _shown_epochs(runs: Table) -> list[int]:
 def _curves(
     runs: Table, starts: NDArray[np.intp], chosen: list[int], values: NDArray[Any], epochs: list[int]
 ) -> NDArray[np.float32]:
-    """Return what a metric was at each shown epoch of each chosen training, NaN where it was not measured."""
+    """Return a metric at each shown epoch of each chosen training, NaN where it was not measured."""
     training = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(values))))
     row_of = np.full(len(starts), -1)
     row_of[chosen] = np.arange(len(chosen))

@@ -28,7 +28,7 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import METRICS
 
 MOST_NODES: Final = 600_000
-"""Nodes of all forests that fit a page of 4 MB."""
+"""Maximum number of nodes, over all forests, on a page of 4 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +38,11 @@ class Subject:
     task: Task
     table: RecordedTable | None
     release: Release | None
-    without_models: str | None  # why no prediction can be shown; None: there are models
+    without_models: str | None  # reason why no predictions can be shown; None: there are models
 
 
 def read_subject(task: str, release: Path | str | None = None) -> Subject:
-    """Open the release of a task, or a folder of runs; ProtocolMismatch if it is of another task."""
+    """Open the release of a task, or a folder of runs; ProtocolMismatch if it has another task."""
     folder = None if release is None else full_path(release)
     if folder is not None and (folder / "protocol.json").is_file():
         opened = open_oracle(Asked(task=task, kind="table", engine="numpy", release=folder, save_dir=None))
@@ -93,7 +93,7 @@ _EXPORT: Final = re.compile(r"^export ", re.MULTILINE)
 
 
 def join_modules(names: tuple[str, ...] = MODULES) -> str:
-    """Return modules as one script: the names that they import from one another are in the same scope."""
+    """Return the modules as one script, in which names imported between them share one scope."""
     sources = [(WEB / f"{name}.js").read_text(encoding="utf-8") for name in names]
     return "\n".join(_EXPORT.sub("", _IMPORT.sub("", source)) for source in sources)
 
@@ -151,7 +151,7 @@ def _about(subject: Subject) -> str:
 
 
 def _caveat(task: Task) -> str:
-    """Return what a reader must know first: the first two sentences, and the rest behind them."""
+    """Return the caveat as HTML: its first two sentences, which unfold the rest."""
     if task.caveat is None:
         return ""
     sentences = re.split(r"(?<=\.) ", html.escape(task.caveat.replace("`", "")))

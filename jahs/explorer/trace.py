@@ -1,4 +1,4 @@
-"""The formulas of features as JavaScript: each is called once with terms that write down what is done to them.
+"""The formulas of features as JavaScript: each is called once with terms that record the operations on them (tracing).
 
 So no formula is written twice. A term has a name; an operation on terms adds a line such as `const t3 = t1 * x.N;` and
 returns the term that it defines. Doubles are added and multiplied alike in both languages, so both give the same bits.
@@ -36,17 +36,17 @@ class _Term(NDArrayOperatorsMixin):
 
 
 class Trace:
-    """What formulas read, and the lines that compute them.
+    """The inputs of formulas, and the lines that compute them.
 
     Attributes:
-        facts: names of what is looked up by the cell, with `OF_CLASS` where by the cell that represents its class.
+        facts: names of values looked up by the cell, with `OF_CLASS` if by the cell that represents its class.
         lines: JavaScript, one definition a line.
     """
 
     def __init__(self, times: TimeCoefficients) -> None:
         self._times = times
         self.facts: dict[str, None] = {}
-        self.lines: dict[str, str] = {}  # by what is computed, so that nothing is computed twice
+        self.lines: dict[str, str] = {}  # names by expression, so that nothing is computed twice
 
     def define(self, text: str) -> _Term:
         """Return the term of an expression."""
@@ -94,6 +94,6 @@ def feature_script(sets: Sequence[FeatureSet]) -> tuple[str, Mapping[str, bool]]
 
 
 def _cost_facts(name: str) -> tuple[str, str]:
-    """Return the facts by which exact costs are looked up."""
+    """Return the facts that index the exact costs."""
     suffix = OF_CLASS if name.endswith(OF_CLASS) else ""
     return f"n_conv3x3{suffix}", f"n_conv1x1{suffix}"
