@@ -1,6 +1,6 @@
-"""The command `jahs`: what people ask from a terminal. Results go to stdout, everything else to stderr.
+"""The command `jahs`. Results go to stdout, everything else to stderr.
 
-Exit codes: 0 done, 1 something else failed, 2 the user's mistake, 130 stopped with Ctrl-C.
+Exit codes: 0 success, 1 other failures, 2 the user's mistake, 130 stopped with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROOMS: Final = (tour, ask, plots, compare, releases, completion)
 """The modules that define commands, in the order of --help; each has `add_commands`."""
 
 _LONG: Final = ("compare", "download", "import", "serve")
-"""Commands that keep what they finished: a run's log, an archive or most of one, a model, a task's table."""
+"""Commands that keep finished work: a run's log, an archive or part of one, a model, a task's table."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,19 +49,19 @@ def _run(argv: Sequence[str] | None) -> int:
     except JahsError as err:
         sys.stderr.write("".join(f"jahs {arguments.name}: {line}\n" for line in str(err).splitlines()))
         return 2 if isinstance(err, _MISTAKES) else 1
-    except OSError as err:  # a picture that cannot be written, for one
+    except OSError as err:  # for example a picture that cannot be written
         sys.stderr.write(f"jahs {arguments.name}: {err}\n")
         return 1
     except KeyboardInterrupt:
-        line_end = "\n" if sys.stderr.isatty() else ""  # of a progress bar, or of the terminal's ^C
-        kept = "; the same command keeps what is finished and does the rest" if arguments.name in _LONG else ""
+        line_end = "\n" if sys.stderr.isatty() else ""  # ends a progress bar, or the terminal's ^C
+        kept = "; the same command keeps finished work and continues" if arguments.name in _LONG else ""
         sys.stderr.write(f"{line_end}jahs {arguments.name}: stopped{kept}\n")
         return 130
     return 0
 
 
 def _read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the arguments; what argparse leaves over behind an option is KEY=VALUE where a command takes those."""
+    """Parse the arguments; words that argparse leaves over are KEY=VALUE if the command takes those."""
     parser, commands = _parser()
     words = sys.argv[1:] if argv is None else argv
     if not words:

@@ -1,4 +1,4 @@
-"""Shared parts of the commands: how they are added, and how configs, metrics and benchmarks are read from words."""
+"""Shared parts of the commands: adding them, and reading configs, metrics and benchmarks from arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Command: TypeAlias = Callable[[argparse.Namespace], str]
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors suggest the command, option or choice that was meant."""
+    """A parser whose errors suggest the nearest command, option or choice."""
 
     def error(self, message: str) -> NoReturn:
         """Print usage and message to stderr, and exit with 2."""
@@ -42,7 +42,7 @@ class Commands:
 
     @property
     def parsers(self) -> Mapping[str, argparse.ArgumentParser]:
-        """The parser of each command, also of those that are added later."""
+        """The parser of each command, including commands that are added later."""
         return self._added.choices
 
     def add(self, name: str, command: Command, about: str, try_: str) -> argparse.ArgumentParser:
@@ -55,22 +55,22 @@ class Commands:
 
 def add_task(parser: argparse.ArgumentParser) -> None:
     """Add --task and --release."""
-    parser.add_argument("--task", help=f"which task (default: the release's, or {DEFAULT_TASK})")
-    parser.add_argument("--release", metavar="FOLDER", help="the release that answers (default: the task's own)")
+    parser.add_argument("--task", help=f"name of the task (default: the release's, or {DEFAULT_TASK})")
+    parser.add_argument("--release", metavar="FOLDER", help="folder of the release (default: the task's own)")
 
 
 def add_bench(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that `open_bench` reads."""
     add_task(parser)
     parser.add_argument(
-        "--kind", default="surrogate", help="what answers: surrogate, table or live (default: surrogate)"
+        "--kind", default="surrogate", help="kind of oracle: surrogate, table or live (default: surrogate)"
     )
 
 
 def open_bench(arguments: argparse.Namespace) -> Benchmark:
     """Return the benchmark that the arguments name.
 
-    The engine is numpy's: a command asks so little that loading the compiled one would take longer than the answers.
+    The engine is numpy's: for the few queries of a command, loading the compiled one would take longer than answering.
     """
     return Benchmark(arguments.task, arguments.kind, release=arguments.release, engine="numpy")
 
@@ -78,10 +78,10 @@ def open_bench(arguments: argparse.Namespace) -> Benchmark:
 def add_configs(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that `read_configs` reads."""
     parser.add_argument(
-        "values", nargs="*", default=[], metavar="KEY=VALUE", help="values in place of the config's own"
+        "values", nargs="*", default=[], metavar="KEY=VALUE", help="values that replace the config's own"
     )
     parser.add_argument(
-        "--config-seed", type=int, default=0, metavar="SEED", help="which random config (default: 0, as `jahs sample`)"
+        "--config-seed", type=int, default=0, metavar="SEED", help="seed of the config (default: 0, as `jahs sample`)"
     )
     parser.add_argument(
         "--configs", metavar="FILE", help="configs in place of a random one: one JSON object per line; - is stdin"
@@ -89,11 +89,11 @@ def add_configs(parser: argparse.ArgumentParser) -> None:
 
 
 def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1) -> list[dict[str, object]]:
-    """Return the configs that the arguments name; what a file holds is for the query to check."""
+    """Return the configs that the arguments name; the query checks the content of a file."""
     changed = fixed_values(arguments.values)
     if arguments.configs is None:
         return [{**config, **changed} for config in bench.sample(n, seed=arguments.config_seed)]
-    if arguments.configs == "-" and sys.stdin is None:  # as Python has it where a shell says <&-
+    if arguments.configs == "-" and sys.stdin is None:  # Python sets it to None after `<&-` in a shell
         raise InvalidArgument("--configs -: stdin is closed; pipe configs into the command, or name a file")
     try:
         text = sys.stdin.read() if arguments.configs == "-" else Path(arguments.configs).read_text(encoding="utf-8")
@@ -118,12 +118,12 @@ def _read_line(file: str, number: int, line: str) -> Mapping[str, object]:
             "write one config per line, as `jahs sample --json`"
         ) from err
     if not isinstance(config, dict):
-        raise InvalidArgument(f"--configs {file}: line {number} is no JSON object; write one config per line")
+        raise InvalidArgument(f"--configs {file}: line {number} is not a JSON object; write one config per line")
     return config
 
 
 def fixed_values(texts: list[str]) -> dict[str, Any]:  # Any: values of a config
-    """Read KEY=VALUE words; a value that is not a number, True or False is a string, with quotes or without."""
+    """Read KEY=VALUE arguments; a value that is not a number, True or False is a string, with quotes or without."""
     given: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -135,11 +135,11 @@ def fixed_values(texts: list[str]) -> dict[str, Any]:  # Any: values of a config
     return space(given).fixed
 
 
-def _read_value(text: str) -> Any:  # Any: a value of a config, maybe an invalid one
-    for form in (text, text.lower()):  # True is no JSON, true is
+def _read_value(text: str) -> Any:  # Any: a value of a config, possibly an invalid one
+    for form in (text, text.lower()):  # True is not JSON, but true is
         try:
             return json.loads(form)
-        except (ValueError, RecursionError):  # noqa: PERF203  # of two forms
+        except (ValueError, RecursionError):  # noqa: PERF203  # only two forms
             continue
     return text
 
@@ -150,5 +150,5 @@ def names(text: str | None) -> list[str] | None:
 
 
 def to_json(value: object) -> str:
-    """Return JSON for machines, and for people who look at it."""
+    """Return JSON that machines and people can read."""
     return json.dumps(value, indent=2, sort_keys=True)

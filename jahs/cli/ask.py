@@ -1,4 +1,4 @@
-"""The commands that need no release (sample, cell, info), and those that ask a benchmark (query, trajectory)."""
+"""The commands that need no release (sample, cell, info), and those that query a benchmark (query, trajectory)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,9 @@ from jahs.tasks.metrics import METRICS
 def _add_free(commands: Commands) -> None:
     """Add the commands that need no release."""
     sampled = commands.add("sample", _sample, "Draw random configs.", "jahs sample -n 3 --fix N=5 --fix W=16 --json")
-    sampled.add_argument("-n", type=int, default=1, help="how many (default: 1)")
-    sampled.add_argument("--seed", type=int, default=0, help="which ones (default: 0)")
-    sampled.add_argument(
-        "--fix", action="append", default=[], metavar="KEY=VALUE", help="fix a parameter; may be given many times"
-    )
+    sampled.add_argument("-n", type=int, default=1, help="number of configs (default: 1)")
+    sampled.add_argument("--seed", type=int, default=0, help="seed of the configs (default: 0)")
+    sampled.add_argument("--fix", action="append", default=[], metavar="KEY=VALUE", help="fix a parameter; repeatable")
     drawn = commands.add("cell", _cell, "Draw a cell and show its names.", "jahs cell 4 1 2 0 2 1")
     drawn.add_argument(
         "cell", nargs="+", help="six codes Op1 .. Op6, or a NAS-Bench-201 index, or its architecture string"
@@ -99,7 +97,7 @@ def _info(arguments: argparse.Namespace) -> str:
 
 
 def _release_number(folder: Path) -> str:
-    """Return the number of a release; `jahs verify` explains a damaged one."""
+    """Return the version of a release; `jahs verify` explains a damaged one."""
     try:
         return str(read_manifest(folder).facts.get("version", "no number"))
     except JahsError:
@@ -117,20 +115,20 @@ def format_config(config: Config) -> str:
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
     _add_free(commands)
-    asked = commands.add("query", _query, "Ask how well configs do.", "jahs query N=5 W=16 --at 5 --at 12")
+    asked = commands.add("query", _query, "Query the metrics of configs.", "jahs query N=5 W=16 --at 5 --at 12")
     asked.add_argument(
-        "--at", action="append", type=_number, metavar="EPOCH", help="at which epoch (default: the last); many times"
+        "--at", action="append", type=_number, metavar="EPOCH", help="epoch (default: the last); repeatable"
     )
     path = commands.add(
-        "trajectory", _trajectory, "Ask how a config does, epoch by epoch.", "jahs trajectory N=5 --to 6 --seed 1"
+        "trajectory", _trajectory, "Query a config's metrics, epoch by epoch.", "jahs trajectory N=5 --to 6 --seed 1"
     )
     path.add_argument("--from", dest="frm", type=_number, default=1, metavar="EPOCH", help="first epoch (default: 1)")
     path.add_argument("--to", type=_number, metavar="EPOCH", help="last epoch (default: the task's)")
     path.add_argument("--step", type=_number, default=1, help="epochs between two rows (default: 1)")
     for parser in (asked, path):
         add_configs(parser)
-        parser.add_argument("--seed", type=int, help="which draw of the training noise (default: the mean)")
-        parser.add_argument("--metrics", metavar="NAME,NAME", help="which metrics (default: all)")
+        parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
+        parser.add_argument("--metrics", metavar="NAME,NAME", help="metrics to return (default: all)")
         add_bench(parser)
 
 
@@ -147,7 +145,7 @@ def _query(arguments: argparse.Namespace) -> str:
     configs = read_configs(arguments, bench)
     at = arguments.at or [bench.max_epoch]
     columns = bench.query_many(configs, at=at, seed=arguments.seed, metrics=names(arguments.metrics))
-    found = {name: values.tolist() for name, values in columns.items()}  # of each, one row per config
+    found = {name: values.tolist() for name, values in columns.items()}  # one row per config in each column
     if arguments.json:
         lines = [
             {"config": config, "at": epoch, "seed": arguments.seed, "metrics": {m: found[m][i][j] for m in found}}
@@ -182,7 +180,7 @@ def _trajectory(arguments: argparse.Namespace) -> str:
             seed=arguments.seed,
             metrics=names(arguments.metrics),
         )
-    except InvalidFidelity as err:  # here it is not called as in Python, where from is taken
+    except InvalidFidelity as err:  # the option is --from, which is a keyword in Python
         raise InvalidFidelity(str(err).replace("frm=", "from=")) from err
     found = {name: values.tolist() for name, values in columns.items()}
     if arguments.json:

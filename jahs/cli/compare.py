@@ -1,4 +1,4 @@
-"""The commands compare, leaderboard and serve: optimisers under the terms of a study, and anybody's trial logs."""
+"""The commands compare, leaderboard and serve: optimisers under the terms of a study, and trial logs of any origin."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def add_commands(commands: Commands) -> None:
     added.add_argument(
         "--out", type=Path, default=Path("compared"), help="folder of logs and page (default: %(default)s)"
     )
-    added.add_argument("--study", help=f"whose terms: {', '.join(STUDIES)} (default: the log's, or baselines)")
-    added.add_argument("--task", help=f"which task (default: the log's or the release's, or {DEFAULT_TASK})")
+    added.add_argument("--study", help=f"study: {', '.join(STUDIES)} (default: the log's, or baselines)")
+    added.add_argument("--task", help=f"name of the task (default: the log's or the release's, or {DEFAULT_TASK})")
     added.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
     added.add_argument(
         "--against", help=f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)"
     )
     added.add_argument("--workers", type=int, default=2, help="number of processes (default: 2)")
-    added.add_argument("--limit-s", type=float, default=600.0, help="seconds of one run at most (default: 600)")
+    added.add_argument("--limit-s", type=float, default=600.0, help="maximum seconds per run (default: 600)")
     added.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     checked = commands.add(
         "leaderboard",
@@ -113,15 +113,13 @@ def _add_serve(commands: Commands) -> None:
     added.add_argument(
         "--client", default="client", metavar="NAME", help="the optimiser's name in the log (default: client)"
     )
-    added.add_argument("--study", default="baselines", help=f"whose terms: {', '.join(STUDIES)} (default: baselines)")
-    added.add_argument("--task", help=f"which task (default: the release's, or {DEFAULT_TASK})")
-    added.add_argument("--seed", type=int, default=0, help="of training noise and failures (default: 0)")
+    added.add_argument("--study", default="baselines", help=f"study: {', '.join(STUDIES)} (default: baselines)")
+    added.add_argument("--task", help=f"name of the task (default: the release's, or {DEFAULT_TASK})")
+    added.add_argument("--seed", type=int, default=0, help="seed of training noise and failures (default: 0)")
     added.add_argument("--budget", type=float, metavar="SECONDS", help="simulated seconds (default: the study's)")
     added.add_argument("--workers", type=int, help="simulated workers (default: the study's)")
-    added.add_argument("--blind", type=int, metavar="SEED", help="neutral names and permuted choices, by this seed")
-    added.add_argument(
-        "--release", type=Path, metavar="FOLDER", help="the release that answers (default: the task's own)"
-    )
+    added.add_argument("--blind", type=int, metavar="SEED", help="neutral names and permuted choices, from this seed")
+    added.add_argument("--release", type=Path, metavar="FOLDER", help="folder of the release (default: the task's own)")
     added.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs jahs[mcp]")
 
 
@@ -129,7 +127,7 @@ def _serve(arguments: argparse.Namespace) -> str:
     from jahs.serve.conversation import Conversation
     from jahs.serve.transport import serve_lines
 
-    if sys.stdin is None:  # as Python has it where a shell says <&-
+    if sys.stdin is None:  # Python sets it to None after `<&-` in a shell
         raise InvalidArgument("stdin is closed; write requests to it, one JSON object per line")
     terms = open_terms(arguments.study, arguments.task, arguments.release, arguments.budget)
     if arguments.workers is not None:

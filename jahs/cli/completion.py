@@ -44,7 +44,7 @@ def _completion(parsers: Mapping[str, argparse.ArgumentParser], arguments: argpa
 def _cases(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
     """Yield what may follow each option with choices, and then what may follow any other word of a command."""
     anywhere: list[str] = []
-    for action in parser._actions:  # argparse has no public list of them
+    for action in parser._actions:  # argparse has no public list of actions
         choices = [str(choice) for choice in action.choices or ()]
         anywhere += action.option_strings or choices
         if action.option_strings and choices:

@@ -56,7 +56,7 @@ class Halving:
 class Demo:
     """A sampled config, its cell and exact costs; with a release also its learning curve and a search."""
 
-    seed: int  # of the sampled config and of those that the search begins with
+    seed: int  # seed of the sampled config and of the first configs of the search
     task: Task
     config: Config
     cell: Cell
@@ -66,9 +66,9 @@ class Demo:
     trained: float | None = None  # recorded validation accuracy at the last epoch, a mean over runs; None: not recorded
     interval: tuple[float, float] | None = None  # 90 % predictive interval of one training, noise and model error
     halving: Halving | None = None
-    in_full: Steps = ()  # the same time spent on training the configs in full, one after another
-    gains: tuple[float, ...] = ()  # points by which successive halving ends above that, for each of 20 draws of configs
-    elapsed_s: float = 0.0  # seconds that curve and search took here
+    in_full: Steps = ()  # the configs trained in full, one after another, in the same time
+    gains: tuple[float, ...] = ()  # final points of successive halving above that, for each of 20 draws of configs
+    elapsed_s: float = 0.0  # real seconds for curve and search
 
     def to_dict(self) -> dict[str, object]:
         """Return builtins only, for JSON."""
@@ -95,7 +95,7 @@ class Demo:
 
 
 def demo(*, seed: int, task_name: str, bench: Queryable | None = None, table: Benchmark | None = None) -> Demo:
-    """Sample a config, compute what its network costs, and search if there is a benchmark that answers.
+    """Sample a config, compute the costs of its network, and search if a benchmark is given.
 
     With a `table`, the config is one of those that were trained.
 
@@ -164,7 +164,7 @@ def one_by_one(bench: Queryable, configs: Sequence[Config], budget_s: float) -> 
 
 
 def _gains(bench: Queryable) -> tuple[float, ...]:
-    """Return by how much halving ends above full trainings in the same time, for each draw of configs."""
+    """Return the gain of halving over full trainings in the same time, for each draw of configs."""
     gains = []
     for seed in range(N_DRAWS):
         halving = successive_halving(bench, bench.space.sample(N_CONFIGS, seed=seed))

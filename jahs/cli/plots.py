@@ -19,7 +19,7 @@ from jahs.tasks.pareto import is_non_dominated
 
 _FORMATS: Final = (".png", ".svg")
 _MOST_NAMED: Final = 10
-_MOST_KEYS: Final = 3  # in the name of a config
+_MOST_KEYS: Final = 3  # keys in the name of a config
 _DASHES: Final = ("-", "--", ":", "-.")
 _BLUE, _GREY, _ORANGE = "#0a58ca", "#8c959f", "#bc4c00"
 
@@ -34,17 +34,17 @@ def add_commands(commands: Commands) -> None:
     )
     drawn.add_argument("what", choices=["curves", "front"], help="curves over the epochs, or two metrics at the end")
     drawn.add_argument("--out", type=Path, required=True, metavar="FILE", help="the picture, .png or .svg")
-    drawn.add_argument("-n", type=int, default=None, help="how many random configs (default: 8 curves, 500 points)")
+    drawn.add_argument("-n", type=int, default=None, help="number of random configs (default: 8 curves, 500 points)")
     drawn.add_argument(
-        "--metrics", metavar="NAME,NAME", help="what is drawn (default: valid_acc; for a front also n_params)"
+        "--metrics", metavar="NAME,NAME", help="metrics to draw (default: valid_acc; for a front also n_params)"
     )
-    drawn.add_argument("--seed", type=int, help="which draw of the training noise (default: the mean)")
+    drawn.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
     add_configs(drawn)
     add_bench(drawn)
     explored = commands.add(
         "explore",
         _explore,
-        "Write one HTML file on which a release is explored in a browser, without a network.",
+        "Write one HTML file to explore a release in a browser, offline.",
         "jahs explore --out explorer.html",
     )
     explored.add_argument("--out", type=Path, required=True, metavar="FILE", help="the page, .html")
@@ -65,12 +65,12 @@ def _explore(arguments: argparse.Namespace) -> str:
             "without_models": subject.without_models,
         }
         return to_json(facts)
-    note = f"\n{subject.without_models} The page shows what was recorded." if subject.without_models else ""
+    note = f"\n{subject.without_models} The page shows the recorded runs." if subject.without_models else ""
     return f"{out} ({n_bytes / 1e6:.1f} MB){note}"
 
 
 def _checked(out: Path, *endings: str) -> Path:
-    """Return the path of a file to write; InvalidArgument if its name or folder will not do."""
+    """Return the path of a file to write; InvalidArgument if its name or folder is invalid."""
     if out.suffix.lower() not in endings:
         raise InvalidArgument(f"--out {out}: write a name that ends in {' or '.join(endings)}")
     if not out.parent.is_dir():
@@ -120,7 +120,7 @@ def _draw_curves(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> 
 
 
 def differences(configs: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return a name for each config: up to three keys in which they differ, fewest that tell all of them apart.
+    """Return a name for each config: the fewest keys, up to three, that tell all of them apart.
 
     Example:
         >>> differences([{"N": 1, "W": 4}, {"N": 3, "W": 4}])

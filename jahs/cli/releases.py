@@ -29,13 +29,13 @@ from jahs.tasks.metrics import METRICS, Metric
 
 _WIDTH: Final = 120
 _OF_WHAT: Final = """\
-  A test row is one epoch of a test config; what no epoch changes has one row per config. MAE is the mean absolute
+  A test row is one epoch of a test config, or one config for metrics without epochs. MAE is the mean absolute
   error. The noise ceiling is tau between two runs of the same configs, at the last epoch."""
 
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    quality = commands.add("quality", _quality, "Show how good a release's models are.", "jahs quality --json")
+    quality = commands.add("quality", _quality, "Show the scores of a release's models.", "jahs quality --json")
     add_bench(quality)
     verified = commands.add(
         "verify",
@@ -111,9 +111,9 @@ def _quality(arguments: argparse.Namespace) -> str:
         "metric", "test rows", "R2, all epochs", "tau, all epochs", "MAE, all epochs", "MAE, last epoch", "unit",
         "tau, last epoch", "noise ceiling",
     ]  # fmt: skip
-    lines = [paint(f"{bench.task.title}: {head or 'no word on what was measured'}", "bold")]
+    lines = [paint(f"{bench.task.title}: {head or 'no description of the measurements'}", "bold")]
     lines += [textwrap.fill(f"Caveat: {caveat}", _WIDTH) for caveat in caveats_of([bench.task])]
-    lines += [format_table(columns, rows), _OF_WHAT] if rows else ["The release says nothing of its models."]
+    lines += [format_table(columns, rows), _OF_WHAT] if rows else ["The release has no scores of its models."]
     lines += ["\n".join(map(_requirement, quality.get("requirements") or ()))]
     return "\n\n".join(line for line in lines if line)
 
@@ -133,7 +133,7 @@ def _scores(metrics: Mapping[str, Metric], name: str, facts: Mapping[str, Any]) 
 
 
 def _requirement(facts: Mapping[str, Any]) -> str:
-    """Return a requirement and what was reached, as a sentence."""
+    """Return a requirement and the value reached, as a sentence."""
     is_tau = facts["score"] == "tau"
     value, ceiling, reached = (facts.get(key) for key in ("value", "ceiling", "reached"))
     if reached is None:
@@ -163,7 +163,7 @@ def _add_archives(commands: Commands) -> None:
     fetched.add_argument("benchmark", choices=["jahs-bench-201"], help="which benchmark's archives")
     fetched.add_argument("--what", choices=ARCHIVES, help="only this archive (default: all)")
     fetched.add_argument("--version", choices=VERSIONS, default=VERSIONS[0], help="release (default: %(default)s)")
-    fetched.add_argument("--dir", type=Path, help="where to put them (default: the user's cache)")
+    fetched.add_argument("--dir", type=Path, help="folder for the archives (default: the user's cache)")
     fetched.add_argument("--url", help="folder of the archives on another server")
     imported = commands.add(
         "import",
@@ -172,7 +172,7 @@ def _add_archives(commands: Commands) -> None:
         "jahs import assembled_surrogates.tar --out releases",
     )
     imported.add_argument("path", type=Path, help="an archive, or the folder it was unpacked to")
-    imported.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the releases or the runs go")
+    imported.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the releases or the runs")
     imported.add_argument("--task", action="append", choices=PUBLISHED_TASKS, help="only this task; repeatable")
     imported.add_argument(
         "--metric", action="append", metavar="NAME", help=f"only this metric, e.g. {next(iter(METRICS))}; repeatable"
@@ -186,7 +186,7 @@ def _add_archives(commands: Commands) -> None:
         "--costs",
         choices=("published", "repaired"),
         default="published",
-        help="what releases answer for costs: as published, or computed exactly and made consistent",
+        help="costs in the releases: as published, or computed exactly and made consistent",
     )
 
 
@@ -222,7 +222,7 @@ def _import(arguments: argparse.Namespace) -> str:
         if arguments.metric:
             raise InvalidArgument(f"--metric {arguments.metric[0]}: a table is imported with all of its metrics")
         if arguments.with_front:
-            raise InvalidArgument("--with-front: a table answers recorded configs alone; import the surrogates")
+            raise InvalidArgument("--with-front: a table only answers recorded configs; import the surrogates")
         folders = import_table(path, out, tasks=arguments.task, report=_report)
         more = [line for folder in folders.values() for line in _findings(folder)]
     else:

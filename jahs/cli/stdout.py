@@ -1,4 +1,4 @@
-"""Results on standard output: what the commands of every room print there, as text, tables and colour."""
+"""Results on standard output, for the commands of every package: text, tables and colour."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ def add_commands(commands: Commands) -> None:
     shown = commands.add(
         "demo", _demo, "Show a random config with its cell and cost, then run a short search.", "jahs demo --seed 1"
     )
-    shown.add_argument("--seed", type=int, default=25, help="which configs (default: 25)")
+    shown.add_argument("--seed", type=int, default=25, help="seed of the configs (default: 25)")
     add_task(shown)
-    shown.add_argument("--out", metavar="FOLDER", help="where the picture goes (default: a new temporary folder)")
+    shown.add_argument("--out", metavar="FOLDER", help="folder for the picture (default: a new temporary folder)")
 
 
 def _demo(arguments: argparse.Namespace) -> str:
@@ -43,7 +43,7 @@ def _demo(arguments: argparse.Namespace) -> str:
         raise InvalidArgument(f"--out {arguments.out} is not a folder")
     shown = demo(seed=arguments.seed, task_name=arguments.task, bench=bench, table=_find_table(arguments, bench))
     if bench is None:
-        missing = f"No release is embedded for {arguments.task}, so nothing can be asked about accuracy or time."
+        missing = f"No release is embedded for {arguments.task}, so accuracy and time cannot be predicted."
         return to_json(shown.to_dict()) if arguments.json else f"{_format_config(shown)}\n\n{missing}"
     folder = Path(tempfile.mkdtemp(prefix="jahs-demo-")) if arguments.out is None else Path(arguments.out)
     picture = write_picture(shown, bench, folder)

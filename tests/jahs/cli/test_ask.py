@@ -112,7 +112,7 @@ def test_a_mistake_is_told_on_stderr_with_exit_code_2(run, argv: list[str], said
     ("text", "said"),
     [
         ("{}\nN=5\n", "line 2 is not JSON"),
-        ("[1]", "line 1 is no JSON object"),
+        ("[1]", "line 1 is not a JSON object"),
         ("{}", "N is missing"),
         ("{}\n" + "[" * 100_000, "line 2 is not JSON"),
         ("", "holds no config"),

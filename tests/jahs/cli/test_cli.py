@@ -117,7 +117,7 @@ def test_every_fault_of_the_fixed_values_is_told_at_once(capsys: pytest.CaptureF
     [
         (
             ["download", "jahs-bench-201", "--what", "surrogates"],
-            "; the same command keeps what is finished and does the rest",
+            "; the same command keeps finished work and continues",
         ),
         (["info"], ""),
     ],

@@ -178,7 +178,7 @@ def test_the_command_writes_the_page(tmp_path, capsys):
     given = ["explore", "--task", "digits", "--release", str(tmp_path / "release"), "--out"]
     out = tmp_path / "page.html"
     assert main([*given, str(out)]) == 0
-    assert capsys.readouterr().out == f"{out} (0.1 MB)\nThe release has no models. The page shows what was recorded.\n"
+    assert capsys.readouterr().out == f"{out} (0.1 MB)\nThe release has no models. The page shows the recorded runs.\n"
     assert main([*given, str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bytes"] == out.stat().st_size
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["page.html"]

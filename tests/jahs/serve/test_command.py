@@ -102,7 +102,7 @@ def test_a_run_that_was_cut_off_goes_on(way: str, serve, bench, tmp_path: Path) 
         first.send_signal(signal.SIGKILL if way == "kill" else signal.SIGINT)
         said = first.communicate(timeout=60)[1].decode()
         assert said == (
-            "" if way == "kill" else "jahs serve: stopped; the same command keeps what is finished and does the rest\n"
+            "" if way == "kill" else "jahs serve: stopped; the same command keeps finished work and continues\n"
         )
     assert first.returncode == {"eof": 0, "kill": -signal.SIGKILL, "ctrl-c": 130}[way]
     second = serve("--log", log)
