@@ -1,7 +1,7 @@
 """The benchmark in each optimiser's own terms, one module per tool; none is imported before it is used.
 
-Every module has `make_space`, `to_config` and `from_config`, and makes what its tool evaluates: an objective, a problem
-or a blackbox. They import without the tool, and say what to install once they are called.
+Every module has `make_space`, `to_config` and `from_config`, and makes the object that its tool evaluates: an
+objective, a problem or a blackbox. They can be imported without the tool; calls then say what to install.
 """
 
 from __future__ import annotations

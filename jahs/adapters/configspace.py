@@ -23,13 +23,13 @@ __all__ = ["from_config", "make_space", "to_config"]
 
 
 def make_space(space: Space, *, seed: int | None = None) -> Any:
-    """Return a new `ConfigurationSpace` of what `space` searches, N, W and Resolution as ordinals.
+    """Return a new `ConfigurationSpace` of the keys that `space` searches, N, W and Resolution as ordinals.
 
-    A key with one legal value, and what the space fixes, is not a hyperparameter: `to_config` adds it.
+    Fixed keys and keys with one legal value are not hyperparameters: `to_config` adds them.
 
     Args:
         space: the searched keys.
-        seed: of the configuration space.
+        seed: seed of the configuration space.
 
     Raises:
         MissingDependency: ConfigSpace is not installed.

@@ -5,8 +5,8 @@
     optimiser = DEHB(**jahs_dehb.make_arguments(bench, "valid_acc"), eta=3, seed=0, output_path=...)
     optimiser.run(fevals=50)
 
-DEHB minimises one metric: `valid_acc` is seen as `valid_error`. It knows no constraints: a config that breaks one is
-given a value that is worse than any that keeps them.
+DEHB minimises one metric: `valid_acc` is seen as `valid_error`. It has no constraints: a config that
+violates one gets a worse value than any feasible config.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jahs.adapters.values import shown_parameters
 from jahs.queries.queryable import Queryable
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack  # type checkers alone see it
+    from typing_extensions import Unpack  # only type checkers see it
 
 __all__ = ["from_config", "make_arguments", "make_objective", "make_space", "to_config"]
 

@@ -1,8 +1,8 @@
 """Evaluation of a config for a tool: objectives, constraints and cost at the requested budget.
 
-Tools differ in what they minimise. An `Evaluator` defines the metrics, their directions, the constraints and the
-budgets once, and each adapter turns it into the form of its tool. Most tools have a single fidelity, a number. Where
-the epoch alone is a fidelity, that number is the epoch. Where a view has others, it is a share of the view's path
+Tools differ in the metrics that they minimise. An `Evaluator` defines the metrics, their directions, the constraints
+and the budgets once, and each adapter converts it to the form of its tool. Most tools have a single fidelity, a number.
+If only the epoch is a fidelity, that number is the epoch. If a view has others, it is a position on the view's path
 through all of them, counted in as many steps as there are epochs.
 """
 
@@ -39,7 +39,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """The budgets of a view, or of what an optimiser may see of one: 1 to `most`, both included."""
+    """The budgets of a view, or of the part of it that an optimiser sees: 1 to `most`, both included."""
 
     view: View | Visible
 
@@ -68,12 +68,12 @@ class Budgets:
 
 
 def as_view(bench: Queryable) -> View:
-    """Return a view as it is, and a benchmark as the view of all that it has."""
+    """Return a view as it is, and a benchmark as its full view."""
     return bench if isinstance(bench, View) else View(bench)
 
 
 class Options(TypedDict, total=False):
-    """Options of `make_evaluator`, which describes them, that adapters of tools without constraints pass on."""
+    """Options of `make_evaluator`, described there, that adapters of tools without constraints pass on."""
 
     constraints: Mapping[str, float] | None
     worst: Mapping[str, float] | None
@@ -86,11 +86,11 @@ class Evaluation:
 
     config: Config  # all 14 keys, builtins
     fidelity: Mapping[str, float]  # rounded
-    metrics: Mapping[str, float]  # of objectives and constraints in their units, and the runtime where there is one
+    metrics: Mapping[str, float]  # metrics of objectives and constraints in their units, and the runtime if available
     objectives: Mapping[str, float]  # minimised, by `objective_name`
     violations: Mapping[str, float]  # distance of each metric beyond its bound, in its unit; 0 or less where it holds
-    penalised: Mapping[str, float]  # the objectives; beyond `Evaluator.worst` by how far a constraint is broken
-    cost: float  # runtime in seconds from the first epoch; NaN where the benchmark has none
+    penalised: Mapping[str, float]  # the objectives; `Evaluator.worst` plus the violation if a constraint is violated
+    cost: float  # runtime in seconds from the first epoch; NaN if the benchmark does not answer it
 
     @property
     def info(self) -> dict[str, dict[str, float]]:
@@ -104,9 +104,9 @@ class Evaluator:
 
     view: View
     objectives: tuple[Objective, ...]  # turned so that less is better
-    constraints: tuple[tuple[Objective, float], ...] = ()  # turned in the same way, each with the most that it may be
+    constraints: tuple[tuple[Objective, float], ...] = ()  # turned in the same way, each with its upper bound
     worst: Mapping[str, float]  # by objective: no feasible config is worse; empty for tools that know constraints
-    seed: int | None = None  # of the draw of the training noise; None is the mean
+    seed: int | None = None  # seed of the training noise; None is the mean
 
     @property
     def budgets(self) -> Budgets:
@@ -138,7 +138,7 @@ class Evaluator:
     ) -> list[Evaluation]:
         """Evaluate configs in one query, each as a config or as a tool spells it (`jahs.adapters.values.to_config`).
 
-        `budgets` has one for each config; None: the full one. `seed` takes the place of the evaluator's.
+        `budgets` has one for each config; None: the full one. `seed` replaces the evaluator's.
         """
         configs = [to_config(params, self.view.space) for params in many_params]
         if not configs:
@@ -186,11 +186,11 @@ def make_evaluator(
         bench: a benchmark or a view.
         metrics: the objectives, one or several, each in its own direction.
         constraints: bounds by metric: at most for a metric that is minimised, at least for one that is maximised.
-        worst: for tools that know no constraints: by metric, in its unit, a value that no config that keeps the
-            constraints is worse than. One that breaks them gets a worse value. The default is the metric's own bound;
-            one without a bound, such as the latency, needs a value here.
-        seed: of the draw of the training noise; None is the mean.
-        knows_constraints: whether the tool does.
+        worst: for tools without constraints: by metric, in its unit, a value at least as bad as every feasible
+            config's. Infeasible configs get a worse value. The default is the metric's own bound; a metric without
+            one, such as the latency, needs a value here.
+        seed: seed of the training noise; None is the mean.
+        knows_constraints: whether the tool supports constraints.
     """
     view = as_view(bench)
     objectives = read_objectives([metrics] if isinstance(metrics, str) else metrics, known=view.metrics)
@@ -214,8 +214,8 @@ def make_evaluator(
 def elapsed_times(steps: Iterable[Evaluation]) -> list[float]:
     """Return the simulated seconds until each of the ascending steps in which one config is trained.
 
-    The same network goes on where it was. A larger one begins at its first epoch, as in `jahs.simulate`, and what the
-    smaller ones have cost before it stays spent.
+    The same network continues where it stopped. A larger one begins at its first epoch, as in `jahs.simulate`, and the
+    cost of the smaller ones before it stays spent.
     """
     spent: dict[tuple[float, ...], float] = {}
     times = []

@@ -1,4 +1,4 @@
-"""Import an optimiser's package where it is first needed, and seed the global random generators that some draw from."""
+"""Import an optimiser's package when it is first needed, and seed the global random generators that some use."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def import_tool(module: str, *, needs: str) -> Any:  # the tools' types are not 
 
 
 class Chance:
-    """A separate state of the global random generators: those of `random`, `numpy.random` and torch.
+    """A separate state of the global random generators of `random`, `numpy.random` and torch.
 
     Inside `with chance:` they continue from where the last such block left them; afterwards they are restored.
 
     Args:
-        seed: of the generators.
-        torch: the module, where its generator is one of them.
+        seed: seed of the generators.
+        torch: the module, if its generator is one of them.
 
     Example:
         >>> import random

@@ -5,9 +5,9 @@
     space = jahs_neps.make_space(bench.space, fidelity_of=bench, prior={"LearningRate": 0.1, "WeightDecay": 5e-4})
     neps.run(jahs_neps.make_objective(bench), space, root_directory=..., optimizer="hyperband", ...)
 
-NePS minimises: `valid_acc` is seen as `valid_error`. It knows no constraints: a config that breaks one is given a value
-that is worse than any that keeps them. It takes no seed; `Chance` is for that. What `from_config` returns is what
-`neps.import_trials` and `AskAndTell.tell_custom` take.
+NePS minimises: `valid_acc` is seen as `valid_error`. It has no constraints: a config that violates one gets a worse
+value than any feasible config. It takes no seed; use `Chance`. `neps.import_trials` and `AskAndTell.tell_custom` take
+the result of `from_config`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from jahs.spaces.parameters import Parameter, Value
 from jahs.spaces.space import Space
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack  # type checkers alone see it
+    from typing_extensions import Unpack  # only type checkers see it
 
 __all__ = ["Chance", "Confidence", "from_config", "make_objective", "make_space", "split_budget", "to_config"]
 
@@ -49,14 +49,14 @@ def make_space(
     prior: Mapping[str, object] | None = None,
     confidence: Confidence = "medium",
 ) -> Any:
-    """Return a `neps.PipelineSpace` of what `space` searches and that has a choice; categorical unless it is a float.
+    """Return a `neps.PipelineSpace` of the keys that `space` searches, categorical unless they are floats.
 
     Args:
         space: the searched keys.
-        fidelity_of: the benchmark or view whose budgets are the space's fidelity, `epoch` (or `budget`, where a view
-            has other fidelities than the epoch); None: a space without one.
+        fidelity_of: the benchmark or view whose budgets are the space's fidelity, `epoch` (or `budget`, if a view has
+            other fidelities than the epoch); None: a space without one.
         prior: a config that is believed to be good, or some keys of one.
-        confidence: in every value of the prior.
+        confidence: confidence in every value of the prior.
 
     Raises:
         MissingDependency: NePS is not installed.
@@ -75,8 +75,8 @@ def make_space(
 def split_budget(params: Mapping[str, object], space: Space) -> tuple[dict[str, object], float | None]:
     """Return a NePS config as the parameters and the budget, None where it has none.
 
-    A NePS config is what an evaluated function is given, or what `AskAndTell.ask` returns, where some optimisers tell
-    positions among choices, under names of their own.
+    A NePS config is the argument of an evaluated function, or the result of `AskAndTell.ask`, in which some optimisers
+    give positions among choices, under names of their own.
     """
     read: dict[str, object] = {}
     budget = None
@@ -108,13 +108,13 @@ def make_objective(
     """Return a function for `neps.run`, which takes the parameters and the directories that NePS passes.
 
     It returns the objective (a list of several), the cost in simulated seconds and, in `info_dict`, the metrics. A
-    config that goes on from a smaller budget costs the difference, if it is the same network (N, W and Resolution):
-    what was spent is kept in the trial's directory. Called with parameters alone, as for `AskAndTell`, it costs the
-    whole.
+    config that continues from a smaller budget costs the difference, if it is the same network (N, W and Resolution):
+    the cost so far is kept in the trial's directory. Called with parameters alone, as for `AskAndTell`, it costs the
+    full runtime.
 
     Args:
         bench: a benchmark or a view.
-        metrics: one, or several; NePS sees each as minimised.
+        metrics: one or several; NePS minimises each.
         **options: constraints, worst and seed, as in `jahs.adapters.evaluating.make_evaluator`.
 
     Raises:
@@ -152,7 +152,7 @@ class Chance(GlobalChance):
 
 
 def _is_taken_up(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
-    """Return whether a training goes on, as in `jahs.simulate`: the same network, for more epochs."""
+    """Return whether a training continues, as in `jahs.simulate`: the same network, for more epochs."""
     return {**before, "epoch": 0} == {**now, "epoch": 0} and before.get("epoch", 0) < now.get("epoch", 0)
 
 

@@ -1,4 +1,4 @@
-"""Optuna 5: distributions, an objective for `study.optimize`, and a problem as OptunaHub's benchmarks are.
+"""Optuna 5: distributions, an objective for `study.optimize`, and a problem for OptunaHub.
 
     from jahs.adapters import optuna as jahs_optuna
 
@@ -6,8 +6,8 @@
     study.optimize(jahs_optuna.make_objective(bench, "valid_acc"), n_trials=20)
     jahs_optuna.to_config(study.best_params, bench.space)
 
-Values are metrics in their own units and directions: a study maximises the accuracy. What `from_config` returns is what
-`study.enqueue_trial` and `create_trial` take.
+Values are metrics in their own units and directions: a study maximises the accuracy. `study.enqueue_trial` and
+`create_trial` take the result of `from_config`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = ["directions", "from_config", "make_objective", "make_problem", "make_
 
 
 def make_space(space: Space) -> dict[str, Any]:
-    """Return the distribution of each key that `space` searches and that has a choice, as `study.ask` takes them.
+    """Return the distribution of each key that `space` searches, as `study.ask` takes them.
 
-    N is an integer of step 2. W and Resolution are categorical, for Optuna has no ordinals.
+    N is an integer with step 2. W and Resolution are categorical, since Optuna has no ordinals.
 
     Raises:
         MissingDependency: Optuna is not installed.
@@ -80,7 +80,7 @@ def make_objective(
 
     Args:
         bench: a benchmark or a view.
-        metrics: one, or several; `directions` of the same says what the study must do.
+        metrics: one or several; the study needs their `directions`.
         constraints, seed: as in `jahs.adapters.evaluating.make_evaluator`.
         budgets: ascending epochs (or positions on the view's path) at which the metric is reported, and at which the
             study's pruner may stop the trial; the full one comes after them. Optuna prunes with one metric only.
@@ -178,7 +178,7 @@ def _distribution(tool: Any, parameter: Parameter) -> Any:
 
 
 def _step(parameter: Parameter) -> int | None:
-    """Return the distance between an ordinal's choices, where they are integers at equal distances."""
+    """Return the distance between an ordinal's choices if they are integers at equal distances."""
     if parameter.kind != "ordinal" or not all(isinstance(choice, int) for choice in parameter.choices):
         return None
     numbers = cast("tuple[int, ...]", parameter.choices)

@@ -7,9 +7,9 @@
     [jahs_pymoo.to_config(x, bench.space) for x in found.X]
 
 A variable is a position among a key's choices (pymoo cuts text short), or the logarithm (base 10) of a float (pymoo
-knows no log scale). Where choices have an order the position is an `Integer`, otherwise a `Choice`. For algorithms of
-real variables alone, such as a plain `NSGA2(pop_size=20)`, `encoding="unit"` gives each key a number in [0, 1]: the
-share of the way along a float's log scale, or one of as many equal parts as the key has choices.
+has no log scale). If choices have an order the position is an `Integer`, otherwise a `Choice`. For algorithms that only
+take real variables, such as a plain `NSGA2(pop_size=20)`, `encoding="unit"` gives each key a number in [0, 1]: a
+position on a float's log scale, or one of as many equal intervals as the key has choices.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["from_config", "make_problem", "make_space", "to_config", "to_unit"]
 
 
 def make_space(space: Space) -> dict[str, Any]:
-    """Return the variable of each key that `space` searches and that has a choice, as `Problem(vars=...)` takes them.
+    """Return the variable of each key that `space` searches, as `Problem(vars=...)` takes them.
 
     Raises:
         MissingDependency: pymoo is not installed.
@@ -81,7 +81,7 @@ def from_config(config: Mapping[str, object], space: Space) -> dict[str, int | f
 
 
 def to_unit(config: Mapping[str, object], space: Space) -> NDArray[np.float64]:
-    """Return the numbers of `config` in the encoding "unit": of a choice, the middle of its part.
+    """Return the numbers of `config` in the encoding "unit": for a choice, the middle of its interval.
 
     Raises:
         InvalidConfig: the config is not in `space`.
@@ -102,8 +102,8 @@ def make_problem(
     """Return a `pymoo.core.problem.Problem`, evaluated at the full fidelity.
 
     `F` are the objectives, all minimised, in the order of `metrics`; `G` the constraints, 0 or less where they hold.
-    `pareto_front()` and `pareto_set()` are the best known ones; of one metric, its best known value. They are None with
-    constraints, for several metrics in a view that fixes keys, and for metrics that the release does not compare.
+    `pareto_front()` and `pareto_set()` are the best known ones; for one metric, its best known value. They are None
+    with constraints, for several metrics in a view that fixes keys, and for metrics that the release does not compare.
 
     Args:
         bench: a benchmark or a view.
@@ -133,7 +133,7 @@ def make_problem(
             )
 
         def bounds(self) -> Any:
-            """Return the bounds of real variables, of which the mixed encoding has none."""
+            """Return the bounds of real variables; the mixed encoding has no such bounds."""
             if is_unit:
                 return super().bounds()
             raise InvalidArgument(
@@ -159,7 +159,7 @@ def make_problem(
 
 
 def _known_front(evaluator: Evaluator) -> tuple[Config, ...]:
-    """Return the configs of the best known front, sorted by the first objective; none where no front is known."""
+    """Return the configs of the best known front, sorted by the first objective; none if no front is known."""
     view, metrics = evaluator.view, evaluator.metrics
     if evaluator.constraints or not isinstance(view.bench, Benchmark):
         return ()
@@ -207,7 +207,7 @@ def _log_range(parameter: Parameter) -> tuple[float, float]:
 
 
 def _decode(parameter: Parameter, value: Any) -> object:
-    """Return the key's value for a variable's value; None where there is none."""
+    """Return the key's value for a variable's value; None if it is not legal."""
     try:
         number = float(value)
     except (TypeError, ValueError):

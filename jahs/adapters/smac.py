@@ -6,8 +6,8 @@
     facade = MultiFidelityFacade(scenario, jahs_smac.make_objective(bench, "valid_acc"))
     jahs_smac.to_config(facade.optimize(), bench.space)
 
-SMAC minimises: `valid_acc` is seen as `valid_error`. It knows no constraints: a config that breaks one is given a value
-that is worse than any that keeps them.
+SMAC minimises: `valid_acc` is seen as `valid_error`. It has no constraints: a config that violates one gets a worse
+value than any feasible config.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jahs.adapters.importing import import_tool
 from jahs.queries.queryable import Queryable
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack  # type checkers alone see it
+    from typing_extensions import Unpack  # only type checkers see it
 
 __all__ = ["from_config", "make_objective", "make_scenario", "make_space", "to_config"]
 
@@ -39,10 +39,10 @@ def make_scenario(
     Args:
         bench: a benchmark or a view.
         metrics: the objectives of the target function, as in `make_objective`.
-        seed: of the optimiser; not below 0.
+        seed: seed of the optimiser, at least 0.
         has_budgets: whether the facade chooses budgets (multi-fidelity, Hyperband).
-        **arguments: others of `smac.Scenario`, such as `n_trials` and `output_directory`; `deterministic` is True
-            unless given here.
+        **arguments: further arguments of `smac.Scenario`, such as `n_trials` and `output_directory`; `deterministic` is
+            True unless given here.
 
     Raises:
         MissingDependency: SMAC is not installed.
@@ -58,12 +58,12 @@ def make_scenario(
 def make_objective(
     bench: Queryable, metrics: str | Iterable[str] = "valid_acc", *, has_noise: bool = False, **options: Unpack[Options]
 ) -> Callable[..., tuple[Any, dict[str, Any]]]:
-    """Return a target function: of a `Configuration`, SMAC's seed and a budget, to a cost and additional facts.
+    """Return a target function from a `Configuration`, SMAC's seed and a budget to a cost and additional facts.
 
     Args:
         bench: a benchmark or a view.
-        metrics: one, or several; SMAC sees each as minimised.
-        has_noise: whether the seed that SMAC passes is the draw, for scenarios that are not deterministic.
+        metrics: one or several; SMAC minimises each.
+        has_noise: whether SMAC's seed draws the training noise, for scenarios that are not deterministic.
         **options: constraints, worst and seed, as in `jahs.adapters.evaluating.make_evaluator`.
 
     Raises:

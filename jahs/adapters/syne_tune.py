@@ -6,8 +6,8 @@
     backend = UserBlackboxBackend(blackbox, elapsed_time_attr=jahs_syne_tune.ELAPSED_TIME)
     scheduler = ASHA(blackbox.configuration_space, metric="valid_error", time_attr="epoch", max_t=bench.max_epoch)
 
-Syne Tune has one direction for all metrics, so each is minimised: `valid_acc` is seen as `valid_error`. It
-knows no constraints: a config that breaks one is given a value that is worse than any that keeps them.
+Syne Tune has one direction for all metrics, so each is minimised: `valid_acc` is seen as `valid_error`. It has no
+constraints: a config that violates one gets a worse value than any feasible config.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from jahs.spaces.parameters import Parameter
 from jahs.spaces.space import Space
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack  # type checkers alone see it
+    from typing_extensions import Unpack  # only type checkers see it
 
 __all__ = ["ELAPSED_TIME", "from_config", "make_blackbox", "make_space", "to_config"]
 
 ELAPSED_TIME: Final = "elapsed_time"
-"""Name of the objective that is the time since the first budget, in simulated seconds.
+"""Name of the objective that holds the time since the first budget, in simulated seconds.
 
-Where only epochs are fidelities, it is the runtime. A larger network begins at its first epoch, after all that the
-smaller ones of the smaller budgets have cost: what a simulator subtracts for a trial that goes on was spent on them.
+If only epochs are fidelities, it is the runtime. A larger network begins at its first epoch, and its time includes the
+cost of the smaller ones at smaller budgets: a simulator subtracts that for a trial that continues.
 """
 
 _NEEDS: Final = "syne-tune huggingface_hub"
 
 
 def make_space(space: Space) -> dict[str, Any]:
-    """Return the domain of each key that `space` searches and that has a choice.
+    """Return the domain of each key that `space` searches.
 
     N is an ordinal, W and Resolution are ordinals on a log scale: their steps are doublings.
 
@@ -54,13 +54,13 @@ def make_space(space: Space) -> dict[str, Any]:
 
 
 def make_blackbox(bench: Queryable, metrics: str | Iterable[str] = "valid_acc", **options: Unpack[Options]) -> Any:
-    """Return a `Blackbox` with one fidelity, `epoch` (or `budget`, where a view has other fidelities than the epoch).
+    """Return a `Blackbox` with one fidelity, `epoch` (or `budget`, if a view has other fidelities than the epoch).
 
-    Its objectives are those of `metrics`, all minimised, and `ELAPSED_TIME`.
+    Its objectives are `metrics`, all minimised, and `ELAPSED_TIME`.
 
     Args:
         bench: a benchmark or a view; it must answer `runtime`.
-        metrics: one, or several; Syne Tune sees each as minimised.
+        metrics: one or several; Syne Tune minimises each.
         **options: constraints, worst and seed, as in `jahs.adapters.evaluating.make_evaluator`; the backend may pass
             another seed.
 

@@ -1,8 +1,8 @@
 """Conversion between configs and a tool's parameters, and the keys that a tool sees.
 
-A tool is shown the keys that it can choose: those that the space searches and that have more than one legal value.
-What comes back may hold numpy's scalars, text or floats for integers, and a float beyond its range by a rounding error;
-a config is builtins, and nothing else.
+A tool sees the keys that it can choose: keys that the space searches and that have more than one legal value. Its
+configs may have numpy's scalars, text or floats for integers, and a float beyond its range by a rounding error; ours
+have builtins only.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def shown_parameters(space: Space) -> dict[str, Parameter]:
 def to_config(params: Mapping[str, object], space: Space) -> Config:
     """Return the config of builtins for a tool's parameters; what `space` fixes may be left out.
 
-    Text is read as what it spells ("True", "0.25", "3"), a whole float as an integer, and a float that lies beyond its
-    range by a rounding error becomes the range's end.
+    Text is read as the value it spells ("True", "0.25", "3"), a whole float as an integer, and a float beyond its range
+    by a rounding error becomes the end of the range.
 
     Raises:
         InvalidConfig: one line for every fault, each beginning with its key.
@@ -77,7 +77,7 @@ def _read(parameter: Parameter | None, value: object) -> object:
     if parameter.kind == "float":
         return _read_float(parameter, value)
     for choice in parameter.choices:
-        # True == 1, and "1.0" spells 1: each is meant where no other choice could be.
+        # True == 1, and "1.0" spells 1: each is accepted if it can mean only one choice.
         if value == choice or (isinstance(value, str) and value in _spellings(choice)):
             return choice
     return value
