@@ -1,7 +1,7 @@
 """The result that a trial log claims, checked against the release that it names.
 
 Incumbents are scored by their means, whatever noise the optimiser saw. Test accuracies are queried only here. A log
-alone does not reveal a search that was done off-line and replayed; the optimiser's code, run again, does.
+alone does not reveal a search that was done off-line and replayed; rerunning the optimiser's code does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from jahs.simulate import Callback, Log, Optimizer, Simulation, Trial, Visible, 
 from jahs.simulate.settings import Settings as SimulationSettings
 
 _MOST_SHOWN: Final = 5
-_RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
+_RELATIVE: Final = 1e-5  # tolerance: processors differ in the last bits of a float32
 _EXACT: Final = ("trial", "config", "fidelity", "seed", "worker", "status")
 
 
@@ -44,11 +44,11 @@ class Terms:
 
     task: str
     release: str  # sha256 of its manifest
-    searched: tuple[str, ...]  # keys of the view
-    fidelities: tuple[str, ...]  # of the view
-    workers: int  # simulated
+    searched: tuple[str, ...]  # keys that the view searches
+    fidelities: tuple[str, ...]  # fidelities of the view
+    workers: int  # simulated workers
     budget_s: float | None  # simulated seconds; None: unlimited
-    n_trials: int | None  # at most; None: unlimited
+    n_trials: int | None  # maximum number of trials; None: unlimited
     mode: str
     continuation: str
     failure_rate: float
@@ -61,22 +61,22 @@ class Claim:
     """The result of a checked log."""
 
     terms: Terms
-    name: str  # of the optimiser, or of the arm of a study
-    settings: str  # of the optimiser except its seed, as text
+    name: str  # name of the optimiser, or of the arm of a study
+    settings: str  # settings of the optimiser except its seed, as text
     fixed: Mapping[str, object]  # values that the view fixes and that differ from its defaults
-    seed: int  # of the simulation
-    valid_error: float  # mean of the final incumbent by the release (%); NaN without an incumbent
-    test_error: float  # its mean (%); NaN if the release has none
+    seed: int  # seed of the simulation
+    valid_error: float  # the release's mean for the final incumbent (%); NaN without an incumbent
+    test_error: float  # the same for the test error (%); NaN if the release does not answer it
     n_trials: int
-    digest: str  # of the trials; equal digests mean the same run
-    incumbents: Steps = field(repr=False, compare=False)  # mean validation error of what the log chose, over time
+    digest: str  # digest of the trials; equal digests mean the same run
+    incumbents: Steps = field(repr=False, compare=False)  # mean validation error of the log's incumbents, over time
     full: TrialLog = field(repr=False, compare=False)  # trials at the highest fidelity, with the release's means
 
 
 def claim_of(log: Log, bench: Benchmark) -> Claim:
     """Check a log and return its result.
 
-    ProtocolMismatch lists the first contradictions to the release; CorruptFile says what is invalid in itself.
+    ProtocolMismatch lists the first contradictions to the release; CorruptFile means that the log itself is invalid.
     """
     view = view_of(log.header, bench)
     try:
@@ -138,7 +138,7 @@ def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
     if str(header.get("release")) not in pinned.answers_as:
         faults.append(f"release={header.get('release')!r}, but the pinned release is {pinned.sha256!r}")
     faults += [
-        f"{name}={header.get(name)!r}, but what is compared here has {name}={own!r}"
+        f"{name}={header.get(name)!r}, but this comparison requires {name}={own!r}"
         for name, own in (("refit", bench.refit), ("model", bench.model))
         if header.get(name) != own
     ]
@@ -162,7 +162,7 @@ def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
 def by_mean(columns: TrialLog, view: View) -> tuple[TrialLog, Steps]:
     """Return the trials at the highest fidelity and the incumbent's validation error over time, both by their means.
 
-    The incumbent is chosen by what the trials say, with their noise; the release answers its mean.
+    The incumbent is chosen by the values in the trials, noise included, and scored by the release's mean.
     """
     full = columns.full()
     configs = [columns.trials[row].config for row in np.flatnonzero(columns.is_full).tolist()]

@@ -42,7 +42,7 @@ from jahs.simulate.log import read_header
 from jahs.spaces.parameters import is_integer, is_number, show
 
 BASELINES: Final = ("random_search", "hyperband", "asha", "regularized_evolution", "local_search", "nsga2")
-"""Optimisers that a comparison runs by default, those that take the study's objectives; NSGA-II needs several."""
+"""Optimisers that a comparison runs by default if they take the study's objectives; NSGA-II needs several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,17 +81,17 @@ def compare(
 
     Args:
         *entries: what to compare: "FILE.py:NAME", a factory, an optimiser in one function, or trial logs and folders
-            of them. A factory is called as `factory(view, seed=..., objectives=..., settings=...)` with those arguments
+            of them. A factory is called as `factory(view, seed=..., objectives=..., settings=...)`, with the arguments
             that it has. A factory given as an object runs in this process, others in processes of their own.
         out: the folder, made if it does not exist.
-        study: whose terms, see `jahs.terms`; None: those that the first log names, or else `baselines`.
+        study: the study whose terms apply, see `jahs.terms`; None: the first log's, or else `baselines`.
         task: name of the task; None: the first log's, else the release's, else `DEFAULT_TASK`.
         seeds: number of seeds, which are 0, 1, 2 and so on.
         workers: number of processes.
         limit_s: seconds of wall time after which a run is ended.
         release: folder of a release, or of one per task; None: found by `jahs`.
-        against: baselines to run, of `jahs.optimizers.OPTIMIZERS`, and random search; None: the results that come with
-            the package, or the usual baselines if there are none.
+        against: baselines to run, from `jahs.optimizers.OPTIMIZERS`, and random search; None: the results that come
+            with the package, or without such results the usual baselines.
         progress: called with the numbers of finished runs and of all runs.
 
     Raises:
@@ -99,7 +99,7 @@ def compare(
         UnknownName: there is no such study, task or baseline.
         OptimizerFailed: an optimiser raised, proposed an invalid config or exceeded the limit; names the seed. Finished
             logs are kept.
-        ProtocolMismatch: `out` has logs of other terms or other code, or no given log is valid, or of these terms.
+        ProtocolMismatch: `out` has logs of other terms or other code, or no given log is valid or has these terms.
     """
     out = Path(out)
     _check_numbers(seeds=seeds, workers=workers, limit_s=limit_s, out=out)
@@ -164,7 +164,7 @@ def compare(
 
 
 def _study_of(paths: Sequence[Path], study: str | None, task: str | None, release: Path | None) -> tuple[str, str]:
-    """Return study and task, as given, or else as the first log says, or else those of the release."""
+    """Return study and task: the given ones, else the first log's, else the release's."""
     said: Mapping[str, object] = {}
     if paths and (study is None or task is None):
         with suppress(CorruptFile, UnknownFormat, MissingData):  # which its check will report

@@ -1,11 +1,11 @@
-"""Leaderboards of trial logs, ours and other people's.
+"""Leaderboards of trial logs, our own and others'.
 
 Every metric of every trial is queried again from the release that the log names, and no trial may take less time than
-its training costs. A log that does not match is refused with the reason. Optimisers see
-training noise; their incumbents are scored by the release's means. Logs are compared if they have the same terms:
-task, release, searched keys, fidelities, workers, budget, number of trials, mode, continuation, failure rate, thinking
-and noise. The first valid log sets the terms of the season; every other board states how its terms differ. Seeds are 0,
-1, 2 and so on; lines with other seeds, which could have been selected, rank last.
+its training costs. A log that does not match is refused with the reason. Optimisers see training noise; their
+incumbents are scored by the release's means. Logs are compared if they have the same terms: task, release, searched
+keys, fidelities, workers, budget, number of trials, mode, continuation, failure rate, thinking and noise. The first
+valid log sets the terms of the season; every other board states how its terms differ. Seeds are 0, 1, 2 and so on;
+lines with other seeds, which could have been selected, rank last.
 
 A log does not reveal a search that was done off-line and replayed. A rerun (`replay`) makes the optimiser from its
 code, runs it with the log's terms and seed, and refuses the log if a trial differs.
@@ -44,7 +44,7 @@ class Refusal:
 class Line:
     """One optimiser on a board: its incumbents' mean errors (%), with mean, standard error and median over seeds.
 
-    Incumbents are chosen by what the optimiser saw, with or without noise, and count by their means.
+    Incumbents are chosen by the values that the optimiser saw, with or without noise, and scored by their means.
     `fixed` lists fixed values that differ from the default, and those that vary between seeds.
     """
 
@@ -93,7 +93,7 @@ def leaderboard(
     Args:
         logs: files.
         opened: returns the benchmark of a task. Any: a Benchmark, or an object with the same methods.
-        factory: makes the optimiser that is run again for every log; None: nothing is run again.
+        factory: makes the optimiser to rerun every log with; None: no reruns.
     """
     claims, refused = each_once({path: read_claim(path, opened=opened, factory=factory) for path in logs})
     return boards_of(claims.values()), refused
@@ -128,7 +128,7 @@ def each_once(found: Mapping[Path, Claim | Refusal]) -> tuple[dict[Path, Claim],
 
 
 def boards_of(claims: Iterable[Claim], *, season: Terms | None = None) -> list[Board]:
-    """Return the boards, that of the season first; without `season`, the first claim sets its terms."""
+    """Return the boards, the season's first; without `season`, the first claim sets its terms."""
     by_terms: dict[Terms, dict[tuple[str, str], list[Claim]]] = {}
     for claim in claims:
         by_terms.setdefault(claim.terms, {}).setdefault((claim.name, claim.settings), []).append(claim)

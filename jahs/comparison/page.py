@@ -17,7 +17,7 @@ from jahs.comparison.svg import Line, LineStyle, Panel, draw_chart
 from jahs.comparison.terms import StudyTerms
 from jahs.files.atomic import write_beside
 
-_SHOWN_FROM: Final = 0.05  # of the budget: before, errors are so large that they hide the rest
+_SHOWN_FROM: Final = 0.05  # share of the budget; earlier errors are so large that they hide the rest
 _CSS: Final = """
 :root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
 table{border-collapse:collapse;display:block;overflow-x:auto}th,td{padding:.3rem .8rem;text-align:left;
@@ -27,7 +27,7 @@ border-bottom:1px solid #8c959f66}svg{max-width:100%;height:auto}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a page shows."""
+    """The content of a page."""
 
     names: tuple[str, ...]  # optimisers that are compared with the baselines
     terms: StudyTerms
@@ -35,7 +35,7 @@ class Page:
     pairs: Sequence[tuple[str, str, Pair]]  # tests of `names` against all others
     others: Sequence[Board]  # boards of logs under other terms
     refused: Sequence[Refusal]  # logs that were not counted
-    season: str | None  # of the shipped results that are shown; None: all logs are the reader's
+    season: str | None  # season of the shipped results; None: all logs are the reader's
 
 
 def write_page(folder: Path, page: Page) -> None:
@@ -120,7 +120,7 @@ def _pair_row(one: str, other: str, pair: Pair) -> tuple[str, ...]:
 def _interval_text(of: Interval | None) -> str:
     if of is None:
         return "–"
-    digits = digits_for((of.high - of.low) / 4)  # about its standard error
+    digits = digits_for((of.high - of.low) / 4)  # approximately the standard error
     return f"{of.value:+.{digits}f} [{of.low:+.{digits}f}, {of.high:+.{digits}f}]"
 
 
@@ -136,10 +136,10 @@ def _legend(page: Page) -> str:
         what = "share of the hypervolume of the release's front that the means of all trials miss at the end"
     return (
         f"Result: {what}, mean ± standard error and median over seeds; lower is better. Optimisers see training noise; "
-        "the reader sees the mean of what they chose. The area under the regret curve is normalised: 0 has the best "
-        "known result from the start, 100 never beats a guess. Ranks are over the seeds that all optimisers have. "
+        "the configs they chose are scored by their means. The area under the regret curve is normalised: 0 has the "
+        "best known result from the start, 100 never beats a guess. Ranks are over the seeds that all optimisers have. "
         f"Differences from {REFERENCE} are paired over seeds, with bootstrap intervals; below zero is better. p-values "
-        "are those of Wilcoxon's signed-rank test, with Holm's correction over all pairs of optimisers. Every trial of "
+        "are from Wilcoxon's signed-rank test, with Holm's correction over all pairs of optimisers. Every trial of "
         "every log was queried again from the release."
     ) + (f" All other results come with the package (season {page.season})." if page.season else "")
 

@@ -1,4 +1,4 @@
-"""Logs of runs: in processes of their own, of which each can be ended when it exceeds its limit, or in this one."""
+"""Logs of runs, made in separate processes, each of which can be ended when it exceeds its limit, or in this one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-import jahs
 from jahs.comparison.runs import Factory, Run, check_finished, remove_parts, run
 from jahs.errors import InvalidArgument, JahsError, OptimizerFailed
 
-_ROOT: Final = str(Path(jahs.__file__).parents[1])
+_ROOT: Final = str(Path(__file__).parents[2])
 _START: Final = (
     "import sys; sys.path = [*filter(None, sys.path), {root!r}]; "  # not the working directory
     "from jahs.comparison.processes import answer_runs; answer_runs({limit_s!r})"
@@ -64,7 +63,7 @@ def run_all(runs: Sequence[Run], *, workers: int, limit_s: float) -> Iterator[Ru
             process.kill()
         pool.shutdown()
         for process in processes:
-            with contextlib.suppress(OSError), process:  # closes the pipes, also with what was not read from them
+            with contextlib.suppress(OSError), process:  # closes the pipes, even with unread data
                 pass
         for each in runs:
             remove_parts(each)
@@ -131,7 +130,7 @@ def _start(limit_s: float) -> subprocess.Popen[str]:
 
 
 def _ask(process: subprocess.Popen[str], own: Run, limit_s: float) -> None:
-    """Have a process make a log; OptimizerFailed or InvalidArgument if it does not."""
+    """Let a process make a log; OptimizerFailed or InvalidArgument if it fails."""
     assert process.stdin is not None
     assert process.stdout is not None
     begin = time.monotonic()

@@ -16,7 +16,7 @@ from jahs.comparison.summaries import N_RESAMPLES, Interval, percentile_interval
 from jahs.errors import InvalidArgument
 
 HOLDS: Final = 0.95
-"""The share of the refits on which a difference must have the same sign to count."""
+"""The share of refits on which a difference must have the same sign to count."""
 
 _ALPHA: Final = 0.05
 _FEWEST_BLOCKS = 2
@@ -44,9 +44,9 @@ class Comparison:
     pairs: tuple[Pair, ...]  # every pair of arms
     cliques: tuple[tuple[int, ...], ...]  # maximal groups, adjacent in rank, without a pair that differs
     alpha: float  # significance level
-    n_family: int  # pairs that Holm's correction is over
+    n_family: int  # number of pairs in Holm's correction
     n_blocks: int  # paired blocks, (task, seed)
-    p_friedman: float  # of the test that no arm differs; NaN for two arms
+    p_friedman: float  # p-value of Friedman's test that no arm differs; NaN for two arms
 
 
 def ranks(values: Floats) -> Floats:
@@ -72,7 +72,7 @@ def wilcoxon_p(one: Floats, other: Floats) -> float:
         return 1.0
     quarters = np.rint(4 * ranks(np.abs(difference))).astype(np.int64)  # ties have half ranks, zeros split them
     moves = quarters[difference != 0]
-    chance = np.zeros(int(moves.sum()) + 1)  # of each sum of positive ranks
+    chance = np.zeros(int(moves.sum()) + 1)  # probability of each sum of positive ranks
     chance[0] = 1.0
     for move in moves.tolist():
         chance[move:] = (chance[move:] + chance[:-move]) / 2

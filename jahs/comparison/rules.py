@@ -1,4 +1,4 @@
-"""The rules that a valid log obeys: it agrees with the release, and with how a simulation behaves.
+"""The rules of a valid log: it agrees with the release, and with the behaviour of a simulation.
 
 Every metric of every trial is queried again, and times are checked against the release's training costs.
 """
@@ -20,7 +20,7 @@ from jahs.simulate import Log, Trial
 from jahs.simulate.cluster import network_of
 from jahs.simulate.settings import Settings as SimulationSettings
 
-_RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
+_RELATIVE: Final = 1e-5  # tolerance: processors differ in the last bits of a float32
 
 
 def check_log(log: Log, view: View, settings: SimulationSettings) -> list[str]:
@@ -86,8 +86,9 @@ def _metric_faults(trials: Sequence[Trial], view: View) -> list[str]:
 def _cost_faults(trials: Sequence[Trial], view: View) -> list[str]:
     """Return trials that are shorter than their training, given all earlier training of the same network.
 
-    A log does not state the epochs of reports. So every epoch that a training has passed by then, running or not,
-    counts as a checkpoint. No honest log is refused, and every second of training must have been spent by a trial.
+    A log does not state the epochs of reports. So every epoch that any training has passed by then counts as a
+    checkpoint, whether it is still running or not. No honest log is refused, and some trial must have paid for every
+    second of training.
     """
     told = sorted((trial for trial in trials if trial.metrics), key=lambda t: (t.start, t.trial))
     runtimes = _runtimes(told, view)
@@ -149,7 +150,7 @@ def _ask(
 
 
 def _seed_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
-    """Yield trials whose noise has another seed than the simulation."""
+    """Yield trials whose noise seed differs from the simulation's."""
     if settings.evaluation_seed not in {None, settings.seed}:
         yield (
             f"evaluation_seed={settings.evaluation_seed} must be None or seed={settings.seed}: a run on a leaderboard "

@@ -1,4 +1,4 @@
-"""One run of a comparison: an optimiser, ours or from a user's file, under the terms of a study, and its log."""
+"""One run of a comparison: an optimiser, from JAHS or from a user's file, under the terms of a study, and its log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_factory(named: str) -> Factory:
     sys.modules[spec.name] = module  # dataclasses look their module up
     sys.path.insert(0, str(file.parent))
     try:
-        # Not by the loader: it may take cached bytecode for a file that was edited within the same second.
+        # Not with the loader: it may use cached bytecode for a file that was edited within the same second.
         exec(compile(file.read_bytes(), str(file), "exec"), vars(module))  # noqa: S102  # the user's own code
     except Exception as err:
         raise InvalidArgument(f"{named}: {path} raised {type(err).__name__}: {err}") from err
@@ -58,13 +58,13 @@ def read_factory(named: str) -> Factory:
 def make_optimizer(
     factory: Factory, view: Visible, *, seed: int, objectives: Sequence[str], settings: Mapping[str, object]
 ) -> Optimizer | Callback:
-    """Return the optimiser of a factory, which gets those arguments that its signature has.
+    """Return the optimiser of a factory, which is called with the arguments that its signature has.
 
     A function without a parameter `seed` is an optimiser itself: it gets the trials so far and returns the next config.
     `settings` are values for `<name of the factory>Settings` in the same module. OptimizerFailed if the factory raises.
     """
     name = getattr(factory, "__name__", repr(factory))
-    offered: dict[str, Any] = {"objectives": tuple(objectives)}  # Any: what a factory takes
+    offered: dict[str, Any] = {"objectives": tuple(objectives)}  # Any: arguments of a factory
     given = {key: value for key, value in settings.items() if key != "seed"}
     try:
         takes = inspect.signature(factory).parameters
@@ -90,8 +90,8 @@ class Run:
     name: str  # label of the optimiser
     optimizer: str  # name in `jahs.optimizers`, or FILE.py:NAME
     code: str | None  # its sha256; None: unknown
-    seed: int  # of optimiser, failures and noise
-    log: str  # the file
+    seed: int  # seed of optimiser, failures and noise
+    log: str  # path of the log
 
     @property
     def facts(self) -> dict[str, Any]:  # Any: JSON

@@ -2,7 +2,7 @@
 
     jahs/seasons/<study>-<task>.json    a sealed file: season, release, and each run's result so far over time
 
-`python -m experiments.report STUDY --ship jahs/seasons` writes them. They count for the releases they were made on.
+`python -m experiments.report STUDY --ship jahs/seasons` writes them. They are valid for the releases they were made on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How optimisers did under the same terms, with the statistics of the studies' pages."""
+"""Results of optimisers under the same terms, with the statistics of the studies' pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jahs.errors import MissingData, UnknownName
 REFERENCE: Final = "random_search"
 """The optimiser that all others are compared with."""
 
-_GRID: Final = np.arange(1, 101) / 100  # of the budget
+_GRID: Final = np.arange(1, 101) / 100  # shares of the budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,7 +49,7 @@ class Standing:
 
     Attributes:
         name: its label.
-        seeds: those of its runs.
+        seeds: seeds of its runs.
         result, result_se, median: mean, standard error and median of the results at the end of the budget.
         area: mean normalised area under the regret curve (%); 0 is the best known result from the start.
         test_error, test_se: mean and standard error of the final incumbents' test errors (%).

@@ -30,7 +30,7 @@ class Problem:
     """One problem of a suite.
 
     Attributes:
-        id: its name, the same for ever.
+        id: its permanent name.
         task: the task.
         version, release: number of the release, and sha256 of its manifest.
         rules: view, objectives, noise, budget in mean full evaluations, and workers.
@@ -38,7 +38,7 @@ class Problem:
         best: the best known result: a mean validation error (%), or no missing hypervolume.
         random_search, random_search_se: mean result of random search, and its standard error.
         n_seeds: number of its seeds.
-        folder: of the release; None: found by `jahs`.
+        folder: folder of the release; None: found by `jahs`.
     """
 
     id: str
@@ -65,7 +65,7 @@ class Problem:
 
     @property
     def view(self) -> View:
-        """What is searched and asked."""
+        """The view that is searched."""
         return self.terms.view
 
     def simulation(self, seed: int, *, log: Path | str | None = None) -> Simulation:
@@ -73,7 +73,7 @@ class Problem:
         return self.terms.simulation(seed, log=log, facts={"study": self.id})
 
     def result(self, trials: Sequence[Trial]) -> float:
-        """Return the result of a run, to be minimised: what the trials chose, by its means.
+        """Return the result of a run, to be minimised: the trials' choice, scored by means.
 
         Returns:
             The final incumbent's mean validation error (%); with several objectives the share of the hypervolume of the
@@ -84,7 +84,7 @@ class Problem:
         return float(steps.values[-1]) if len(steps.values) else float("nan")
 
     def score(self, trials: Sequence[Trial]) -> float:
-        """Return the result on a common scale: 0 is the best known one, 1 that of random search on average."""
+        """Return the result on a common scale: 0 is the best known result, 1 is random search on average."""
         return (self.result(trials) - self.best) / (self.random_search - self.best)
 
 
@@ -93,7 +93,7 @@ class Suite:
     """Problems in a fixed order; iterate over them, or pick one by its id.
 
     Attributes:
-        name: of the suite.
+        name: name of the suite.
         releases: number and sha256 of the release of each task.
         problems: the problems.
     """
@@ -118,7 +118,7 @@ class Suite:
         raise UnknownName.of("problem", id, [problem.id for problem in self.problems])
 
     def cite(self) -> str:
-        """Return what a paper says about what it ran, in one line."""
+        """Return a line for papers: the suite, and the releases that it is frozen on."""
         releases = ", ".join(f"{task} {version} ({sha[:16]})" for task, (version, sha) in self.releases.items())
         return f"{self.name}: {len(self)} problems on {releases}"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 from xml.sax.saxutils import escape
 
-_WIDTH: Final = 440  # of a panel
+_WIDTH: Final = 440  # width of a panel
 _HEIGHT: Final = 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 16, 78, 48  # around the axes
 _CSS: Final = """

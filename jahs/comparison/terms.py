@@ -1,4 +1,4 @@
-"""The terms of a study: view, budget and noise, so that anyone can run an optimiser under the same terms."""
+"""The terms of a study: view, budget and noise. Anyone can run an optimiser under the same terms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jahs.simulate import Simulation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What a study declares.
+    """The declarations of a study.
 
     Attributes:
         view: the part of the space, and the fidelities.
@@ -55,7 +55,7 @@ class StudyTerms:
     Attributes:
         study, rules: name and declaration of the study.
         bench: the benchmark.
-        view: what is searched and asked.
+        view: the view that is searched.
         release: sha256 of the release's manifest.
         budget_s: simulated seconds of one run.
     """

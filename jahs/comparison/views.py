@@ -18,11 +18,11 @@ class ViewChoice:
     """The part of the space that an arm searches, and its fidelities.
 
     Attributes:
-        search: "all", "nas" (the cell), "hpo" (how it is trained) or "sizes" (everything, with N, W and Resolution).
+        search: "all", "nas" (the cell), "hpo" (the hyperparameters) or "sizes" (everything, with N, W and Resolution).
         fidelities: their names; without "epoch", every training runs to the last epoch.
-        fixed_part: the values of keys that are not searched: their "default", those of the release's "reference"
-            config, or a "random" sample for each seed. N, W and Resolution are at their highest values, as in
-            JAHS-Bench-201, unless they are searched or fidelities.
+        fixed_part: the values of keys that are not searched: their "default", the values of the release's
+            "reference" config, or a "random" sample for each seed. N, W and Resolution are at their highest values, as
+            in JAHS-Bench-201, unless they are searched or fidelities.
     """
 
     search: Literal["all", "nas", "hpo", "sizes"] = "all"
@@ -31,7 +31,7 @@ class ViewChoice:
 
 
 def open_view(bench: Queryable, choice: ViewChoice, *, seed: int) -> View:
-    """Return the view of an arm. A random fixed part depends on the seed alone, so all optimisers get the same."""
+    """Return the view of an arm. A random fixed part only depends on the seed, so all optimisers get the same."""
     sizes = {name: value for name, value in LARGEST.items() if name not in choice.fidelities}
     if choice.search in {"all", "sizes"}:
         return View(bench, fidelities=choice.fidelities, fixed=sizes if choice.search == "all" else {})

@@ -125,7 +125,7 @@ def only_the_best_as_the_first(header, trials, ending):
 
 
 LIES = {
-    "a refit": (lambda h, t, e: h.update(refit=3), "refit=3, but what is compared here has refit=None"),
+    "a refit": (lambda h, t, e: h.update(refit=3), "refit=3, but this comparison requires refit=None"),
     "dropped": (only_the_best, "is missing: trials are numbered from 0"),
     "dropped and numbered": (only_the_best_as_the_first, "the last line says clock="),
     "n_trials": (lambda h, t, e: e.update(n_trials=3), "the last line says n_trials=3"),

@@ -60,7 +60,7 @@ def test_a_log_of_one_family_is_not_compared_with_another(first, second, tmp_pat
     Simulation(second, n_trials=2, log=tmp_path / "log").run(lambda told: CONFIGS[len(told)])
     header = read_log(tmp_path / "log").header
     view_of(header, second)
-    with pytest.raises(ProtocolMismatch, match="model='lightgbm', but what is compared here has model=None"):
+    with pytest.raises(ProtocolMismatch, match="model='lightgbm', but this comparison requires model=None"):
         view_of(header, first)
 
 
