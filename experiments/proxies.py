@@ -69,7 +69,7 @@ _ABOUT_HALVING: Final = f"""Successive halving (eta 3) over recorded trainings, 
 _ABOUT_NTK: Final = """`ntk` differs because of BatchNorm. On 60 cells of this sample, rho is -0.71 with BatchNorm in
     training mode, as here, and -0.13 in evaluation mode, in which an untrained network does not normalise. Batches of
     16 or 64 images (-0.58 and -0.67), Kaiming's initialisation (-0.67), and networks of N=1 and W=4 (-0.72) do not
-    explain it (`python -m tests.benchmarks.ntk_variants`; cells without a score are left out)."""
+    explain it (`python -m tests.benchmarks.proxy_variants ntk`; cells without a score are left out)."""
 
 
 class _World(NamedTuple):

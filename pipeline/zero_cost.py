@@ -147,6 +147,14 @@ def zen(probe: Probe) -> float:
     log sqrt(mean of the batch variances), which undoes the rescaling by BatchNorm. A BatchNorm that no path leads to is
     left out, since it has no variance to rescale. The batch is only read for its shape.
     """
+    distance, scales, _ = zen_passes(probe)
+    if not distance > 0:
+        raise Undefined("the features do not depend on the image")
+    return checked(math.log(distance) + math.fsum(0.5 * math.log(scale) for scale in scales if scale > 0))
+
+
+def zen_passes(probe: Probe) -> tuple[float, list[float], nn.Module]:
+    """Return how far the features move, each BatchNorm's mean batch variance, and the network after both passes."""
     network, chance = fresh(probe.network), probe.chance()
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
     with torch.no_grad():
@@ -166,9 +174,7 @@ def zen(probe: Probe) -> float:
             hook.remove()
         network(moved)
     distance = (features[0] - features[1]).abs().flatten(1).sum(1).mean().item()
-    if not distance > 0:
-        raise Undefined("the features do not depend on the image")
-    return checked(math.log(distance) + math.fsum(0.5 * math.log(scale) for scale in scales if scale > 0))
+    return distance, scales, network
 
 
 def _scale(x: Tensor) -> float:
