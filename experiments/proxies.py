@@ -71,9 +71,9 @@ _ABOUT_NTK: Final = """`ntk` differs because of BatchNorm. On 60 cells of this s
     16 or 64 images (-0.58 and -0.67), Kaiming's initialisation (-0.67), and networks of N=1 and W=4 (-0.72) do not
     explain it (`python -m tests.benchmarks.proxy_variants ntk`; cells without a score are left out)."""
 
-_ABOUT_ZEN: Final = """`zen` differs because of BatchNorm, too. Here, as in its paper, it adds the logarithms of the batch
-    variances. The authors' code reads the running variances, which after two passes are still near their start of 1:
-    on 234 cells of this sample, rho is 0.36 with these, 0.45 with batch variances, and 0.62 with nothing added
+_ABOUT_ZEN: Final = """`zen` differs because of BatchNorm, too. Here, as in its paper, it adds the logarithms of the
+    batch variances. The authors' code reads the running variances, which after two passes are still near their start
+    of 1: on 234 cells of this sample, rho is 0.36 with these, 0.45 with batch variances, and 0.62 with nothing added
     (`python -m tests.benchmarks.proxy_variants zen ACCURACIES CIFAR10 240`)."""
 
 
