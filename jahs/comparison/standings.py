@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
@@ -16,7 +15,6 @@ from jahs.comparison.ranks import Pair, compare_groups, mean_ranks
 from jahs.comparison.steps import Steps, hypervolume_over_time, on_grid, regret_area
 from jahs.comparison.summaries import Interval, bootstrap_interval, summarize
 from jahs.comparison.terms import StudyTerms
-from jahs.errors import MissingData, UnknownName
 
 REFERENCE: Final = "random_search"
 """The optimiser that all others are compared with."""
@@ -167,9 +165,7 @@ def _best(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms) -> f
         return 0.0
     values = [run.steps.values for runs in rollouts.values() for run in runs.values() if len(run.steps.values)]
     known = [float(of.min()) for of in values]
-    with suppress(MissingData, UnknownName):  # a release without references
-        known.append(100.0 - terms.bench.best(view=terms.view).value)
-    return min(known, default=0.0)
+    return min([*known, 100.0 - terms.bench.best(view=terms.view).value])
 
 
 def _difference(own: Mapping[int, Rollout], reference: Mapping[int, Rollout]) -> Interval | None:
