@@ -286,7 +286,7 @@ def _beside(known: Sequence[tuple[_Result, Scored]]) -> Table:
 
 
 def _why(name: str, paper: float, ours: Interval) -> str:
-    """Return why a difference to XGBoost is not that of the paper, as far as it is known."""
+    """Return why our difference from XGBoost deviates from the paper's, as far as is known."""
     if ours.low <= paper <= ours.high:
         return "the interval holds the paper's difference"
     if abs(ours.value) < abs(paper):

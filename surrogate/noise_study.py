@@ -239,7 +239,8 @@ def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str 
     yield Text(
         "The predicted sd is the `total_sd` of `bench.predict`: model and noise, with the scale and the noise model of "
         "the release, which was fitted to all trainings. The KL divergence is KL(fitted || predicted), where the "
-        f"fitted normal distribution is that of the three trainings, with an sd of at least {_SMALLEST_SD} points."
+        "fitted distribution is a normal with the mean and the sd of the three trainings; the sd is at least "
+        f"{_SMALLEST_SD} points."
     )
     yield "Comparison with NAS-Bench-301"
     yield Text(

@@ -7,8 +7,9 @@ python -m surrogate.release RUNS --split SPLIT [--params TUNED/params.json] --ou
 Models are fitted on the training part and scored on the test part, then fitted again on training and validation part;
 the refits ship, and both scores are kept. A `history.json` beside the settings, as surrogate.tune writes it, goes
 into the release's quality.json. The same measurements, split, settings, seed, commit and package versions give the same
-bytes, wherever the folders are, except for the release's number, which continues that of the old release at RELEASE
-(`surrogate.packing`). It is replaced once the new release is complete and answers the test part as its models do.
+bytes wherever the folders are, except for the version number, which is derived from the release that is already at
+RELEASE (`surrogate.packing`). That release is replaced once the new one is complete and answers the test part as its
+models do.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def read_scored(folder: Path) -> ScoredTask:
 
 
 def _mean_over_seeds(values: Floats) -> Floats:
-    """Return the mean of the finite values over seeds, (n,); NaN where there is none."""
+    """Return the mean over seeds, (n,), ignoring missing scores; NaN if all are missing."""
     known = np.isfinite(values)
     mean = np.where(known, values, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     return np.where(known.any(axis=0), mean, np.nan)

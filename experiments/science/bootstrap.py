@@ -87,8 +87,8 @@ class Transferred:
     Attributes:
         chosen: the arm of `TUNED` with the best mean where it was tuned.
         best: the arm with the best mean where it is tested.
-        loss: the mean of the best one less that of the chosen one there. Its interval covers the choice: each resample
-            chooses an arm anew.
+        loss: mean of the best arm minus mean of the chosen arm, both where they are tested. Each bootstrap resample
+            chooses anew, so the interval includes the uncertainty of the choice.
         tau: Kendall's tau of all arms' means on both problems.
     """
 

@@ -1,7 +1,7 @@
 """A user's own tasks: registered in this process, and recorded as facts in every file that is made for them.
 
-A registered task is found by its name like any other. No other file is needed: a task file, the `protocol.json` of a
-folder of runs and the manifest of a release hold all its facts, and reading one of them registers the task again.
+Registered tasks are looked up by name, like built-in ones. A task file, the `protocol.json` of a folder of runs and the
+manifest of a release each contain all facts of the task, and reading any of them registers it again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Quality of the models where optimisers search (full size, best configs), and of fits without one source.
 
 Errors are in units of the standard deviation between seeds there. Intervals are 90 % bootstrap intervals that resample
-configs; the ceiling and the unit are not resampled. A figure without enough data has no value; it says what is missing.
+configs; the ceiling and the unit are not resampled. A figure that lacks data says what is missing.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def leave_sources_out(
 ) -> list[dict[str, Any]]:  # Any: JSON
     """Return, for each source, R2 and tau on its test configs of models fitted to train with and without it.
 
-    The difference is what a source contributes to predictions of its own configs (NAS-Bench-301, tables 6 and 7).
+    The difference shows how much a source helps to predict its own configs (NAS-Bench-301, tables 6 and 7).
     Scores are for the last epoch and first seeds; None if the source has fewer than eight test configs, or if no
     training config is left without it. With one source, there is nothing to leave out.
     """
