@@ -23,10 +23,11 @@ PoorView               (UserWarning)  a view fixes values that no good config ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 __all__ = [
     "CorruptFile",
@@ -51,6 +52,8 @@ __all__ = [
 
 
 _MOST_LISTED: Final = 5
+
+_Raised = TypeVar("_Raised", bound=Exception)
 
 
 class JahsError(Exception):
@@ -221,3 +224,14 @@ class PoorView(UserWarning):
 
     Fix other values: leave `fixed` out to get the values of `bench.reference_config`.
     """
+
+
+@contextmanager
+def translating(*kinds: type[_Raised], into: Callable[[_Raised], JahsError]) -> Iterator[None]:
+    """Raise `into(error)` in place of an error of these kinds; a JahsError, which may be of one of them, passes."""
+    try:
+        yield
+    except JahsError:
+        raise
+    except kinds as err:
+        raise into(err) from err

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, JahsError, MissingData, ProtocolMismatch, UnsafeFile
+from jahs.errors import CorruptFile, JahsError, MissingData, ProtocolMismatch, UnsafeFile, translating
 from pipeline.sources import FASHION_FILES, Pool, cache_folder, class_folders, read_idx_files, read_tiles
 
 _OWN: Final = "own_"
@@ -72,16 +72,12 @@ def read_own_images(path: Path) -> Pool:
         CorruptFile: a file is damaged, or images and labels do not make a data set; names it.
         UnsafeFile: a file would take more than 4 GB of memory.
     """
-    try:
+    with translating(OSError, into=lambda err: MissingData(f"{path} cannot be read: {err}; give {_FORMS}")):
         if path.is_dir():
             found = read_idx_files(path, most=_MOST_BYTES)
             return _read_class_folders(path) if found is None else _pool(path, *found)
         if path.suffix == ".npz":
             return _read_npz(path)
-    except JahsError:  # some are an OSError, too
-        raise
-    except OSError as err:
-        raise MissingData(f"{path} cannot be read: {err}; give {_FORMS}") from err
     raise MissingData(f"{path} holds no images; give {_FORMS}")
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Final
 
-from jahs.errors import InvalidArgument, JahsError
+from jahs.errors import InvalidArgument, translating
 from jahs.files.atomic import out_of_space, write_beside
 
 _PACKAGES: Final = ("jahs", "numpy", "scikit-learn", "scipy", "xgboost")
@@ -28,19 +28,16 @@ def write_text(path: Path, text: str) -> None:
         beside.write_text(text, encoding="utf-8")
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Turn errors of the system into a message that names the path.
 
     Raises:
         InvalidArgument: the path cannot be written.
     """
-    try:
-        yield
-    except JahsError:  # some are an OSError, too
-        raise
-    except OSError as err:
-        raise InvalidArgument(f"{path} cannot be written: {err.strerror or err}; choose another folder") from err
+    return translating(
+        OSError,
+        into=lambda err: InvalidArgument(f"{path} cannot be written: {err.strerror or err}; choose another folder"),
+    )
 
 
 def package_versions(*more: str) -> dict[str, str]:

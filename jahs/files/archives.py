@@ -7,11 +7,11 @@ import lzma
 import tarfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from jahs.errors import CorruptFile, JahsError, MissingData, UnsafeFile
+from jahs.errors import CorruptFile, JahsError, MissingData, UnsafeFile, translating
 
 MOST_MEMBERS: Final = 10_000
 LARGEST_MEMBER: Final = 1 << 36
@@ -73,16 +73,14 @@ def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInf
     return [member for member in members if member.isreg()]
 
 
-@contextmanager
-def _reading_headers(where: str) -> Iterator[None]:
+def _reading_headers(where: str) -> AbstractContextManager[None]:
     """Name the archive in every error of tarfile: invalid, too large or nested numbers."""
-    try:
-        yield
-    except JahsError:  # some are a ValueError, too
-        raise
-    except (*_BROKEN, ArithmeticError, ValueError, MemoryError, RecursionError) as err:
+
+    def unreadable(err: Exception) -> JahsError:
         why = str(err).partition("\n")[0].rstrip(":") or type(err).__name__  # tarfile adds a line for each compression
-        raise CorruptFile(f"{where} is not a readable archive: {why}; fetch it again") from err
+        return CorruptFile(f"{where} is not a readable archive: {why}; fetch it again")
+
+    return translating(*_BROKEN, ArithmeticError, ValueError, MemoryError, RecursionError, into=unreadable)
 
 
 def _bounded_headers(where: str) -> type[tarfile.TarInfo]:

@@ -13,13 +13,13 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Final, TypeVar
 
-from jahs.errors import CorruptFile, JahsError, MissingData, UnknownFormat
+from jahs.errors import CorruptFile, MissingData, UnknownFormat, translating
 from jahs.files.strict_json import parse_json
 
 RELEASE_FORMAT: Final = 1
@@ -153,18 +153,10 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def _naming(path: Path) -> AbstractContextManager[None]:
     """Raise an error that names the file that the system does not let us read, and what to do about it."""
-    try:
-        yield
-    except JahsError:  # some are an OSError, too
-        raise
-    except OSError as err:
-        raise MissingData(
-            f"{path} cannot be read ({err.strerror or err}); make it and its folder readable for this user, or name "
-            "another release as release="
-        ) from err
+    to_do = "make it and its folder readable for this user, or name another release as release="
+    return translating(OSError, into=lambda err: MissingData(f"{path} cannot be read ({err.strerror or err}); {to_do}"))
 
 
 def _entry(path: Path, name: str, entry: Any) -> tuple[int, str]:  # Any: JSON

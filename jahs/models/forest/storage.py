@@ -11,7 +11,7 @@ import mmap
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownFormat
+from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, translating
 from jahs.files.atomic import write_beside
 from jahs.models.forest.flat import ARRAY_DTYPES, Forest
 
@@ -29,6 +29,11 @@ ARRAYS = tuple(ARRAY_DTYPES)
 HEADER = "header"
 # Maximum size of one array in an npz, since a small file may claim a large one.
 MAX_BYTES = 2**28
+# What a damaged file raises: a wrong offset in a zip is a ValueError, a header of an array anything.
+_UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, RuntimeError),
+    *(OverflowError, SyntaxError, TypeError),
+)
 # Set whatever the umask: everyone may read a release.
 _FOR_ALL = 0o644
 
@@ -55,13 +60,8 @@ def parse_forest(path: Path, data: bytes) -> Forest:
 @contextmanager
 def reading_npz(path: Path, data: bytes, what: str) -> Iterator[zipfile.ZipFile]:
     """Yield the archive of arrays in these bytes; CorruptFile, naming `path`, if they are invalid."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:  # a wrong offset in it raises ValueError
-            yield archive
-    except JahsError:  # some are a ValueError, too
-        raise
-    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError) as err:
-        raise CorruptFile(f"{path}: cannot be read as {what} ({err}); restore the file") from err
+    with _reading(path, what), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        yield archive
 
 
 def save_mapped_forest(forest: Forest, folder: Path) -> None:
@@ -79,13 +79,15 @@ def map_forest(folder: Path, mapped: Callable[[Path], mmap.mmap]) -> Forest:
     arrays: dict[str, Array] = {}
     for name in (HEADER, *ARRAYS):
         path = folder / f"{name}.npy"
-        try:
+        with _reading(path, "an array"):
             arrays[name] = _row(name, mapped(path))
-        except JahsError:  # some are a ValueError, too
-            raise
-        except (ValueError, EOFError, OverflowError, SyntaxError, TypeError) as err:
-            raise CorruptFile(f"{path}: cannot be read as an array ({err}); restore the file") from err
     return _forest(folder, arrays)
+
+
+def _reading(path: Path, what: str) -> AbstractContextManager[None]:
+    return translating(
+        *_UNREADABLE, into=lambda err: CorruptFile(f"{path}: cannot be read as {what} ({err}); restore the file")
+    )
 
 
 def _arrays(forest: Forest) -> dict[str, Array]:

@@ -12,11 +12,11 @@ refused by name. A pickle of n bytes takes at most 64 MB + 12 n of memory and a 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import BinaryIO, Final
 
-from jahs.errors import CorruptFile, JahsError, UnsafeFile
+from jahs.errors import CorruptFile, JahsError, UnsafeFile, translating
 from jahs.published.pickles.arrays import CodedArray
 from jahs.published.pickles.machine import follow
 from jahs.published.pickles.names import NUMPY_NAMES, PYTHON_NAMES, Record, Use
@@ -69,14 +69,12 @@ def read_pickle(
     return found
 
 
-@contextmanager
-def making_sense(where: str) -> Iterator[None]:
+def making_sense(where: str) -> AbstractContextManager[None]:
     """Turn Python's errors about contradictory contents into CorruptFile or UnsafeFile that name the file."""
-    try:
-        yield
-    except JahsError:  # some are a ValueError, too
-        raise
-    except MemoryError as err:
-        raise UnsafeFile(f"{where}: it takes more memory than there is") from err
-    except _NONSENSE as err:
-        raise CorruptFile(f"{where} does not make sense: {str(err)[:_LONGEST_REASON]}") from err
+
+    def nonsense(err: Exception) -> JahsError:
+        if isinstance(err, MemoryError):
+            return UnsafeFile(f"{where}: it takes more memory than there is")
+        return CorruptFile(f"{where} does not make sense: {str(err)[:_LONGEST_REASON]}")
+
+    return translating(MemoryError, *_NONSENSE, into=nonsense)
