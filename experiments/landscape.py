@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import jahs
@@ -31,6 +30,7 @@ from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import MissingData
 from jahs.tasks.definitions import DEFAULT_TASK, caveats_of
 from jahs.tasks.metrics import ACCURACIES
+from workshop.command import add_release
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import draw_curves, draw_estimates, interval_curve
@@ -277,7 +277,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--metric", default="valid_acc", help="metric (default: %(default)s)")
     parser.add_argument("--n", type=int, default=8192, help="configs in each of two samples (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
-    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    add_release(parser)
     given = parser.parse_args(argv)
     flags = ("--task", given.task, "--metric", given.metric, "--n", str(given.n), "--seed", str(given.seed))
 

@@ -29,7 +29,7 @@ from pipeline.proposals import table_of
 from pipeline.protocol import NASBENCH201, protocol_digest, protocol_facts
 from pipeline.proxies import ProxySettings, proxy_folder
 from pipeline.runs import RunsFolder
-from workshop.command import new_parser, run_command
+from workshop.command import add_data_dir, add_minutes, add_workers, new_parser, run_command
 from workshop.folders import write_text
 from workshop.jobs import Where
 from workshop.real_landscape import N_CELLS, cell_configs, read_cell_accuracies
@@ -117,14 +117,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     columns = "columns index, cifar10_test_200_epochs"
     parser.add_argument("--accuracies", type=Path, required=True, metavar="CSV", help=columns)
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of CIFAR-10")
+    add_data_dir(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("data/nasbench201"), help="folder of the scores (default: %(default)s)"
     )
     parser.add_argument("--cells", type=int, default=1000, help="cells in all (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each cell (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
-    parser.add_argument("--minutes", type=float, help="begin no cell after so many minutes (default: no limit)")
+    add_workers(parser)
+    add_minutes(parser, "cell")
     given = vars(parser.parse_args(argv))
     stopped = "every scored cell is kept, start again"
     return run_command("experiments.nasbench201", lambda: score_cells(**given), stopped=stopped)

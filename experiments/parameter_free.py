@@ -35,6 +35,7 @@ from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.columns import Columns
 from jahs.tasks.definitions import caveats_of
 from splits.split import Split, read_split
+from workshop.command import add_release
 from workshop.folders import versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curve
@@ -295,7 +296,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--tasks", nargs="+", default=["fashion_mnist_mini", "cifar10_mini"], help="(both embedded ones)"
     )
-    parser.add_argument("--release", type=Path, help="folder of releases, one per task (default: found by jahs)")
+    add_release(parser)
     parser.add_argument("--data", type=Path, default=Path("data"), help="has <task>/split.json (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the replaced edges (default: %(default)s)")
     given = parser.parse_args(argv)

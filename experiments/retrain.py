@@ -30,7 +30,7 @@ from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.files.tables import Table
 from jahs.spaces.configs import Config, config_id, validate
 from pipeline.command import add_device
-from workshop.command import new_parser, run_command
+from workshop.command import add_data_dir, add_minutes, add_release, add_workers, new_parser, run_command
 from workshop.folders import write_text
 
 RECORD: Final = "retrained.json"
@@ -201,12 +201,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--task", action="append", default=[], dest="tasks", help="a task; repeatable (default: all)")
     parser.add_argument("--arms", action="append", default=[], help="pattern of arm names; repeatable (default: all)")
     parser.add_argument("--record", type=Path, help="file of the measurements (default: FOLDER/retrained.json)")
-    parser.add_argument("--data-dir", type=Path, help="folder of the original images")
-    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    parser.add_argument(
-        "--minutes", type=float, help="minutes after which no training of a task is begun (default: none)"
-    )
-    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    add_data_dir(parser)
+    add_release(parser)
+    add_minutes(parser, "training")
+    add_workers(parser)
     add_device(parser)
     given = vars(parser.parse_args(argv))
     stopped = "finished trainings are kept; run it again to continue"

@@ -30,7 +30,7 @@ from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName
 from jahs.release import read_release
 from jahs.release.manifest import MANIFEST
-from workshop.command import new_parser, run_command
+from workshop.command import add_release, new_parser, run_command
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.progress import Progress
 
@@ -233,7 +233,7 @@ def _parse(arguments: Sequence[str]) -> StudySettings:
     )
     parser.add_argument("--arms", action="append", default=[], help="pattern of arm names; repeatable (default: all)")
     parser.add_argument("--family", choices=("model-free", "model-based"), help="only arms of this family")
-    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    add_release(parser)
     parser.add_argument("--noise", choices=("mean", "seeded"), help="means, or training noise (default: the study's)")
     given = vars(parser.parse_args(arguments))
     return StudySettings(**{**given, "task": tuple(given["task"]), "arms": tuple(given["arms"])})

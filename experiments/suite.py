@@ -29,7 +29,7 @@ from jahs.comparison.views import ViewChoice
 from jahs.files.sealed_json import sealed_text
 from jahs.optimizers import make
 from jahs.release import EMBEDDED
-from workshop.command import new_parser, run_command
+from workshop.command import add_workers, new_parser, run_command
 from workshop.folders import commit_fact, versions_fact, write_text
 from workshop.jobs import in_processes
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer
@@ -289,7 +289,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, help="folder of its page, such as docs/studies/suite")
     parser.add_argument("--n", type=int, default=20, help="number of problems (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=4, help="seeds of each optimiser (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=2, help="processes (default: %(default)s)")
+    add_workers(parser)
     given = parser.parse_args(argv)
 
     def work() -> object:

@@ -49,7 +49,7 @@ from jahs.optimizers import OPTIMIZERS as ENTRIES
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST
 from jahs.tasks.definitions import caveats_of
-from workshop.command import new_parser, run_command
+from workshop.command import add_release, new_parser, run_command
 from workshop.pages.document import Block, Document, Figure, Table, Text
 from workshop.pages.drawing import new_drawing, set_rows
 from workshop.pages.style import LIGHT, marker, series
@@ -363,7 +363,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("runs", type=Path, nargs=2, metavar="RUNS", help="the folders of runs of two tasks")
     parser.add_argument("--landscape", type=Path, help="imported release of JAHS-Bench-201's cifar10")
-    parser.add_argument("--release", type=Path, help="folder of releases, one per task (default: found by jahs)")
+    add_release(parser)
     parser.add_argument("--seeds", type=int, default=20, help="seeds of each optimizer (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
     given = vars(parser.parse_args(argv))

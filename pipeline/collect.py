@@ -34,7 +34,7 @@ from pipeline.protocol import protocol_digest, protocol_facts, trained_task
 from pipeline.runs import Named, RunsFolder, check_free_space
 from pipeline.sampling import config_table, run_seeds, sample_config
 from pipeline.worker import NamedRun, collect_run
-from workshop.command import new_parser, run_command
+from workshop.command import add_data_dir, add_minutes, new_parser, run_command
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.progress import Progress
 
@@ -201,11 +201,11 @@ def _parse(arguments: Sequence[str]) -> CollectSettings:
     )
     parser.add_argument("--task", required=True, help="name of a task, or a task file (.json)")
     parser.add_argument("--out", type=Path, required=True, help="folder of runs, made if it does not exist")
-    parser.add_argument("--minutes", type=float, help="start no run after so many minutes (default: no limit)")
+    add_minutes(parser, "run")
     parser.add_argument("--runs", type=int, help="stop after so many runs (default: no limit)")
     add_where(parser)
     add_device(parser)
-    parser.add_argument("--data-dir", type=Path, help="folder of the original images")
+    add_data_dir(parser)
     parser.add_argument("--pairs", type=int, default=0, help="train this many first configs with at least two seeds")
     parser.add_argument("--start", type=int, default=0, help="number of the first config (default: %(default)s)")
     parser.add_argument("--stop", type=int, help="end of the range of numbers, exclusive (default: none)")

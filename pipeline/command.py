@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from workshop.command import new_parser
+from workshop.command import add_data_dir, new_parser
 from workshop.machine import NATIVE, ON_PROCESSOR
 
 
@@ -14,7 +14,7 @@ def runs_parser(name: str, about: str, *, seed_of: str | None) -> argparse.Argum
     parser = new_parser(f"pipeline.{name}", about, example="--task digits --runs out/digits")
     parser.add_argument("--task", required=True, help="name of a task, or a task file (.json)")
     parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="folder of runs")
-    parser.add_argument("--data-dir", type=Path, metavar="FOLDER", help="folder of the original images")
+    add_data_dir(parser)
     if seed_of is not None:
         parser.add_argument("--seed", type=int, default=0, help=f"seed of {seed_of} (default: %(default)s)")
     return parser

@@ -27,7 +27,7 @@ from jahs.schema import SOURCES
 from pipeline.merge import merge
 from pipeline.sampling import group_positions, run_seeds
 from pipeline.verify import retrain, verify
-from workshop.command import Failed, new_parser, run_command
+from workshop.command import Failed, add_data_dir, new_parser, run_command
 from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 
 _WANTED_CONFIGS: Final = 2000
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     check = commands.add_parser("verify", help="check every row; exit status 1 if anything is wrong")
     check.add_argument("--retrain", type=int, default=0, metavar="K", help="train K random runs again and compare")
     check.add_argument("--seed", type=int, default=0, help="seed that selects these runs (default: %(default)s)")
-    check.add_argument("--data-dir", type=Path, help="folder of the original images")
+    add_data_dir(check)
     join = commands.add_parser("merge", help="add the runs of other folders and compact them")
     for command in (show, check, join):
         command.add_argument("folder", type=Path, help="folder of runs")

@@ -40,7 +40,7 @@ from pipeline.runs import RunsFolder
 from pipeline.train import Training
 from pipeline.worker import images_of
 from pipeline.zero_cost import ProxyScores, score_all
-from workshop.command import run_command
+from workshop.command import add_minutes, run_command
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.machine import processor_model
 from workshop.progress import Progress
@@ -205,7 +205,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     parser = runs_parser("proxies", "Score the untrained network of every config of a folder of runs.", seed_of=None)
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each config (default: %(default)s)")
-    parser.add_argument("--minutes", type=float, help="begin no config after so many minutes (default: no limit)")
+    add_minutes(parser, "config")
     add_where(parser)
     given = parser.parse_args(argv)
 

@@ -44,11 +44,6 @@ def add_fewest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fewest", type=int, default=FEWEST, help="fewest training configs of a group (%(default)s)")
 
 
-def add_workers(parser: argparse.ArgumentParser, default: int) -> None:
-    """Add --workers."""
-    parser.add_argument("--workers", type=int, default=default, help="processes (%(default)s)")
-
-
 def check_integers(values: Mapping[str, object], **least: int) -> None:
     """Refuse values that are not integers from their `least` to 2**31 - 1, every fault at once.
 

@@ -24,7 +24,7 @@ from jahs.errors import InvalidArgument
 from jahs.release import Release, read_release
 from jahs.tasks.definitions import caveats_of
 from jahs.tasks.metrics import ACCURACIES
-from surrogate.command import add_workers, runs_parser
+from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, assemble
 from surrogate.judging.agreement import first_seed
@@ -33,7 +33,7 @@ from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import read_params
 from surrogate.models.model import fit_surrogate
 from surrogate.models.refits import N_REFITS, fit_refits
-from workshop.command import run_command
+from workshop.command import add_workers, run_command
 from workshop.folders import commit, package_versions, versions_text, write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.markdown import to_markdown
@@ -260,7 +260,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--metric", choices=ACCURACIES, default="valid_acc", help="an accuracy (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of subsets, resampling and intervals (%(default)s)")
     parser.add_argument("--out", type=Path, help="a folder for report.md; by default it is printed")
-    add_workers(parser, 1)
+    add_workers(parser, default=1)
     given = parser.parse_args(argv)
 
     def work() -> str:

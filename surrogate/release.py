@@ -36,7 +36,7 @@ from jahs.spaces.configs import Config
 from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import task_facts
 from splits.split import Split
-from surrogate.command import add_fewest, add_release_flags, add_workers, check_integers, runs_parser
+from surrogate.command import add_fewest, add_release_flags, check_integers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import (
     EXACT,
@@ -79,7 +79,7 @@ from surrogate.packing import (
 )
 from surrogate.timing import times_of
 from surrogate.tune import data_of, read_history
-from workshop.command import run_command
+from workshop.command import add_workers, run_command
 from workshop.folders import commit, package_versions, writing
 from workshop.jobs import check_workers
 
@@ -315,7 +315,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add_release_flags(parser)
     add_fewest(parser)
-    add_workers(parser, 2)
+    add_workers(parser)
     given = vars(parser.parse_args(argv))
     runs, split, out = (given.pop(name) for name in ("runs", "split", "out"))
 

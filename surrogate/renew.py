@@ -30,12 +30,12 @@ from splits.recorded import read_recorded
 from splits.split import Split, read_split
 from surrogate.card.figures import figures_of
 from surrogate.card.page import write_card
-from surrogate.command import add_release_flags, add_workers, runs_parser
+from surrogate.command import add_release_flags, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part, unmeasured
 from surrogate.release import check_numbers, make_release
 from surrogate.tune import tune_all, what_is_searched
-from workshop.command import run_command
+from workshop.command import add_workers, run_command
 from workshop.folders import write_text
 
 _FOUND: Final = ("history.json", "params.json")
@@ -154,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--fewest", type=int, default=0, help="configs that every group needs (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of a new split and of the release (%(default)s)")
     add_release_flags(parser)
-    add_workers(parser, 2)
+    add_workers(parser)
     given = parser.parse_args(argv)
 
     def work() -> str:

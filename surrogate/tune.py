@@ -28,14 +28,14 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import recorded_as
 from splits.split import Split
-from surrogate.command import add_distilled, add_fewest, add_workers, check_integers, runs_parser
+from surrogate.command import add_distilled, add_fewest, check_integers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import FEWEST, Facts, Rows, training_rows
 from surrogate.judging.agreement import agreement
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import default_features, fit_surrogate
 from surrogate.models.search import Range, Searched, alone, evaluated, search
-from workshop.command import run_command
+from workshop.command import add_workers, run_command
 from workshop.folders import write_text, writing
 from workshop.jobs import in_processes
 from workshop.ranks import kendall_tau
@@ -264,7 +264,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="a folder, new or of a search to continue")
     parser.add_argument("--metrics", nargs="+", default=list(LEARNED), help="default: every learned metric")
     parser.add_argument("--evaluations", type=int, default=20, help="evaluations for each metric (%(default)s)")
-    add_workers(parser, 4)
+    add_workers(parser, default=4)
     parser.add_argument("--trees", dest="n_trees", type=int, default=500, help="trees in every forest (%(default)s)")
     add_distilled(parser, default=0)
     add_fewest(parser)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from jahs.cli.stdout import write_stdout
 from jahs.errors import JahsError
@@ -38,6 +39,29 @@ def new_parser(command: str, about: str | None, *, example: str = "", more: str 
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="\n".join(filter(None, [f"Example: python -m {command} {example}".rstrip(), more])),
     )
+
+
+def add_workers(parser: argparse.ArgumentParser, *, default: int = 2) -> None:
+    """Add --workers."""
+    about = "processes, one core each (default: %(default)s)"
+    parser.add_argument("--workers", type=int, default=default, help=about)
+
+
+def add_minutes(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add --minutes, after which no `what` is begun."""
+    about = f"begin no {what} after so many minutes (default: no limit)"
+    parser.add_argument("--minutes", type=float, help=about)
+
+
+def add_data_dir(parser: argparse.ArgumentParser) -> None:
+    """Add --data-dir."""
+    parser.add_argument("--data-dir", type=Path, metavar="FOLDER", help="folder of the original images")
+
+
+def add_release(parser: argparse.ArgumentParser) -> None:
+    """Add --release."""
+    about = "folder of a release, or of one per task (default: found by jahs)"
+    parser.add_argument("--release", type=Path, help=about)
 
 
 def run_command(command: str, work: Callable[[], object], *, stopped: str = "start again to continue") -> int:

@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from jahs.errors import InvalidArgument, JahsError
+from workshop.command import add_workers
 
 if TYPE_CHECKING:
     from workshop.cluster import Cluster
@@ -75,7 +76,7 @@ class Done(Generic[J, R]):
 
 def add_where(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say where jobs are done: --workers, --backend and --scheduler."""
-    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    add_workers(parser)
     parser.add_argument("--backend", choices=("loky", "dask"), default="loky", help="this machine, or a cluster")
     parser.add_argument("--scheduler", help="address of a Dask scheduler, with --backend dask")
 

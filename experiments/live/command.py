@@ -45,7 +45,7 @@ from pipeline.command import add_device, device_faults
 from pipeline.data import load_images
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import RunsFolder, check_free_space
-from workshop.command import new_parser, run_command
+from workshop.command import add_data_dir, add_minutes, add_workers, new_parser, run_command
 from workshop.jobs import Where, run_jobs
 from workshop.progress import Progress
 
@@ -223,10 +223,10 @@ def main(argv: Sequence[str]) -> int:
         more="Stop it at any moment; the same command continues.",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder of the study, made if it does not exist")
-    parser.add_argument("--minutes", type=float, help="begin no training after so many minutes (default: no limit)")
-    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    add_minutes(parser, "training")
+    add_workers(parser)
     parser.add_argument("--arms", action="append", default=[], help="an optimiser; repeatable (default: all)")
-    parser.add_argument("--data-dir", type=Path, help="folder of the original images")
+    add_data_dir(parser)
     add_device(parser)
     parser.add_argument("--release", type=Path, help="folder of the release to compare with (default: found by jahs)")
     which = parser.add_mutually_exclusive_group()

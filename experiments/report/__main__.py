@@ -13,7 +13,7 @@ from experiments.report.build import build_document
 from experiments.report.results import read_results
 from experiments.report.shipping import ship
 from experiments.report.writing import check_target, write_document, written
-from workshop.command import new_parser, run_command
+from workshop.command import add_release, add_workers, new_parser, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,11 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     about = "Write the page of a study's trial logs, as HTML and as Markdown."
     parser = new_parser("experiments.report", about, example="out/joint")
     parser.add_argument("folder", type=Path, help="a folder written by python -m experiments.run or experiments.pack")
-    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    add_release(parser)
     parser.add_argument("--out", type=Path, help="target folder (default: FOLDER/report)")
     parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
     parser.add_argument("--ship", type=Path, help="folder for what jahs compare shows, such as jahs/seasons")
-    parser.add_argument("--workers", type=int, default=2, help="processes that read logs (default: %(default)s)")
+    add_workers(parser)
     parser.add_argument(
         "--retrained", type=Path, help="a record of python -m experiments.retrain (default: the one in FOLDER)"
     )

@@ -26,6 +26,7 @@ from experiments.science.subjects import Subject, open_subject
 from jahs.comparison.benches import release_of
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.tasks.definitions import caveats_of
+from workshop.command import add_release
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Document
 
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("study", metavar="STUDY", help=f"one of {', '.join(STUDIES)}")
     parser.add_argument("--task", nargs="+", default=_TASKS, help="tasks (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
-    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    add_release(parser)
     parser.add_argument("--data", type=Path, help="folder of recorded runs and packs of studies, such as data")
     table_help = "repeats: folders of the runs of imported tables, whose recorded FLOPS are compared with exact ones"
     parser.add_argument("--table", type=Path, nargs="+", default=(), help=table_help)

@@ -18,7 +18,7 @@ from pipeline.command import add_device
 from pipeline.data import load_images
 from pipeline.protocol import trained_task
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
-from workshop.command import new_parser, run_command
+from workshop.command import add_data_dir, new_parser, run_command
 from workshop.progress import Progress
 
 
@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--epochs", type=int, help="stop after this epoch of the task's schedule (default: the last)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the training (default: %(default)s)")
     add_device(parser)
-    parser.add_argument("--data-dir", metavar="FOLDER", type=Path, help="folder of the original images")
+    add_data_dir(parser)
     parser.add_argument("--checkpoint", metavar="FILE", type=Path, help="resume from it; saved after every epoch")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
