@@ -13,16 +13,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.live import declared
 from experiments.live.beside import MEASURED, SurrogateWorld, simulation_of
-from experiments.live.declared import (
-    LIVE,
-    checkpoints_path,
-    log_path,
-    n_evaluations_of,
-    read_trajectory,
-    release_path,
-    runs_path,
-)
 from experiments.study import Arm, TaskFacts
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import JahsError
@@ -53,9 +45,9 @@ class TrainedWorld(SurrogateWorld):
         super().__init__(bench)
         self.n_trained = 0
         self._job, self._by = job, uuid.uuid4().hex
-        self._runs, self._checkpoints = RunsFolder(runs_path(job.path)), checkpoints_path(job.path)
+        self._runs, self._checkpoints = RunsFolder(declared.runs_path(job.path)), declared.checkpoints_path(job.path)
         self._proposer = release_of(bench).sha256
-        known = read_trajectory(job.log)
+        known = declared.read_trajectory(job.log)
         self._known: dict[tuple[int, int], _Answer] = {
             (config_id(trial.config), int(trial.fidelity["epoch"])): trial.metrics
             for trial in (known.trials if known else ())
@@ -175,16 +167,16 @@ class TrajectoryJob:
     @property
     def log(self) -> Path:
         """The log of the trajectory."""
-        return log_path(self.path, self.task, self.arm.name, self.seed)
+        return declared.log_path(self.path, self.task, self.arm.name, self.seed)
 
     @property
     def is_done(self) -> bool:
         """Whether the trajectory has reached its number of evaluations."""
-        found = read_trajectory(self.log)
+        found = declared.read_trajectory(self.log)
         is_last = self.until * self.facts.mean_runtime_s >= self.facts.budget_s
         if is_last:
             return found is not None and found.ending is not None
-        return n_evaluations_of(found, self.facts) >= self.until
+        return declared.n_evaluations_of(found, self.facts) >= self.until
 
 
 def follow(job: TrajectoryJob) -> tuple[int, str | None]:
@@ -192,10 +184,10 @@ def follow(job: TrajectoryJob) -> tuple[int, str | None]:
     world: TrainedWorld | None = None
     try:
         # A process that is at work on this trajectory ends its stage first.
-        with RunsFolder(runs_path(job.path)).lock(f"trajectory-{job.arm.name}-{job.seed}"):
+        with RunsFolder(declared.runs_path(job.path)).lock(f"trajectory-{job.arm.name}-{job.seed}"):
             if job.is_done:
                 return 0, None
-            bench = open_benchmark(job.task, release_path(job.path))
+            bench = open_benchmark(job.task, declared.release_path(job.path))
             job.log.parent.mkdir(parents=True, exist_ok=True)
             world = TrainedWorld(bench, job)
             _advance(job, world)
@@ -206,12 +198,12 @@ def follow(job: TrajectoryJob) -> tuple[int, str | None]:
 
 def _advance(job: TrajectoryJob, world: TrainedWorld) -> None:
     """Replay the recorded trials and continue from there, until the stage is complete or the time is over."""
-    header = {"study": LIVE.name, "arm": job.arm.name, "arm_digest": job.digest}
+    header = {"study": declared.LIVE.name, "arm": job.arm.name, "arm_digest": job.digest}
     simulation, optimizer = simulation_of(
         world, job.arm, job.facts, seed=job.seed, evaluation_seed=job.seed, log=job.log, header=header
     )
     end = job.until * job.facts.mean_runtime_s
-    known = read_trajectory(job.log)
+    known = declared.read_trajectory(job.log)
     n_known = len(known.trials) if known else 0
     with closing(simulation.stream(optimizer)) as trials:  # type: ignore[type-var]  # a generator
         for number, trial in enumerate(trials, start=1):

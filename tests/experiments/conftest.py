@@ -72,3 +72,10 @@ def short_studies(n_evaluations=5, **others):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(studies, "STUDIES", short)
         yield
+
+
+def short_study(name, folder, release, *, arms, seeds):
+    """Run some arms of a short study in this process; return the folder of the study."""
+    with short_studies():
+        assert run_study(name, folder / name, release, arms=arms, seeds=seeds) == 0
+    return folder / name

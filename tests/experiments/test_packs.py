@@ -19,7 +19,7 @@ from jahs.errors import CorruptFile, InvalidConfig, MissingData, ProtocolMismatc
 from jahs.files.sealed_json import sealed_text
 from jahs.simulate import read_log
 from jahs.spaces.columns import rows
-from tests.experiments.conftest import N_REFITS, TASK, run_study, short_studies
+from tests.experiments.conftest import N_REFITS, TASK, short_study
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 
@@ -33,11 +33,8 @@ def release(release_with_refits):
 
 @pytest.fixture(scope="module")
 def study(release, tmp_path_factory):
-    out = tmp_path_factory.mktemp("study") / "fidelity"
-    with short_studies():
-        arms = ["random_search", "hyperband-diagonal", "hyperband-W"]
-        assert run_study("fidelity", out, release, arms=arms, seeds=SEEDS) == 0
-    return out
+    folder, arms = tmp_path_factory.mktemp("study"), ["random_search", "hyperband-diagonal", "hyperband-W"]
+    return short_study("fidelity", folder, release, arms=arms, seeds=SEEDS)
 
 
 @pytest.fixture

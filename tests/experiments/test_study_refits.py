@@ -17,7 +17,7 @@ from jahs.comparison.views import open_view
 from jahs.errors import CorruptFile
 from jahs.optimizers import expert_prior
 from jahs.simulate import read_log
-from tests.experiments.conftest import N_REFITS, TASK, run_study, short_studies
+from tests.experiments.conftest import N_REFITS, TASK, run_study, short_study
 
 SEEDS = 6
 
@@ -30,10 +30,8 @@ def release(release_with_refits):
 @pytest.fixture(scope="module")
 def study(release, tmp_path_factory):
     """Six seeds of two arms, on the release and on both refits."""
-    out = tmp_path_factory.mktemp("study") / "baselines"
-    with short_studies():
-        assert run_study("baselines", out, release, arms=["random_search", "evolution"], seeds=SEEDS) == 0
-    return out
+    folder = tmp_path_factory.mktemp("study")
+    return short_study("baselines", folder, release, arms=["random_search", "evolution"], seeds=SEEDS)
 
 
 def test_a_repetition_on_a_refit_is_answered_by_it(study, release):
