@@ -1,7 +1,5 @@
 """Fit, score and write the models of a task: the release folder that `jahs.Benchmark` opens.
 
-Over 300 lines: it is one command, step by step in the order in which a release is made.
-
 python -m surrogate.release RUNS --split SPLIT [--params TUNED/params.json] --out RELEASE
 
 Models are fitted on the training part and scored on the test part, then fitted again on training and validation part;
@@ -24,64 +22,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import InvalidArgument, UnknownName
+from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder, out_of_space
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST, cells_to_ask, exhaustive_best
 from jahs.queries.references import MAIN, build_references
 from jahs.release import read_release
-from jahs.release.models import FAMILIES
 from jahs.release.writing import clear_leftovers, fill_release
 from jahs.spaces.configs import Config
 from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import task_facts
 from splits.split import Split
-from surrogate.command import add_fewest, add_release_flags, check_integers, runs_parser
+from surrogate.command import add_fewest, add_release_flags, runs_parser
+from surrogate.contents import compare_exact, contents_of, fit_models, score_models
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
-from surrogate.data.rows import (
-    EXACT,
-    FEWEST,
-    FEWEST_TO_FIT,
-    Facts,
-    Rows,
-    assemble,
-    assemble_answered,
-    assemble_repeats,
-    by_part,
-    join_rows,
-    training_rows,
-    unmeasured,
-)
-from surrogate.judging.noise import noise_of
-from surrogate.judging.quality import (
-    QUALITY_FORMAT,
-    compared_facts,
-    curve_facts,
-    data_facts,
-    metric_facts,
-    requirements,
-    rounded,
-    search_facts,
-)
+from surrogate.data.rows import FEWEST_TO_FIT, Facts, Rows, training_rows, unmeasured
+from surrogate.judging.quality import QUALITY_FORMAT, data_facts, requirements, rounded, search_facts
 from surrogate.models.boosting import ForestSettings
-from surrogate.models.fitting import fit_each, read_params
+from surrogate.models.fitting import read_params
 from surrogate.models.refits import N_REFITS
-from surrogate.packing import (
-    FIRST,
-    check_answers,
-    lightgbm_of,
-    number_facts,
-    pack_models,
-    recorded_table,
-    reference_config,
-    refits_of,
-    standing_release,
-)
-from surrogate.timing import times_of
+from surrogate.packing import FIRST, check_answers, number_facts, reference_config, standing_release
+from surrogate.release_settings import ReleaseSettings
 from surrogate.tune import data_of, read_history
 from workshop.command import add_workers, run_command
 from workshop.folders import commit, package_versions, writing
-from workshop.jobs import check_workers
 
 MOST_BYTES: Final = 15_000_000
 """A release is embedded in the package, so it stays small."""
@@ -91,96 +55,39 @@ _N_REFERENCE_CONFIGS: Final = 20_000
 _log = logging.getLogger(__name__)
 
 
-def make_release(
-    measured: Measurements,
-    split: Split,
-    out: Path,
-    *,
-    params: Path | None = None,
-    fewest: int = FEWEST,
-    seed: int = 0,
-    curve_seeds: int = 5,
-    distilled: int | None = None,
-    n_refits: int = N_REFITS,
-    families: Sequence[str] = (),
-    rates: int = 0,
-    workers: int = 2,
-) -> Facts:
+def make_release(measured: Measurements, split: Split, out: Path, settings: ReleaseSettings) -> Facts:
     """Write a release and return its quality; everything is checked before the first model is fitted.
 
     Args:
         split: the split of the measured configs; see `read_with_split`.
         out: the release; one that is there is replaced.
-        params: settings that `surrogate.tune` found, its history beside it; None: the default ones.
-        fewest: training configs that every fidelity group needs.
-        seed: seed of bootstraps, noise and reference points.
-        curve_seeds: subsets of each size of the learning curve; 0: no curve.
-        distilled: drawn configs that models of accuracies learn from a teacher (`surrogate.models.teacher`); None: as
-            many as `params` says.
-        n_refits: models of each accuracy that are fitted again to resampled configs; 0: none.
-        families: other model families to fit as well: "lightgbm", or none.
-        rates: values of each rate in the exhaustive search for the best config at full size, where the search for the
-            fronts starts, too; 0: no such search.
 
     Raises:
         InvalidArgument: a number is out of range, `out` cannot be written or is something else, or the release is too
             large to be embedded.
     """
-    check_workers(workers)
-    check_numbers(seed=seed, curve_seeds=curve_seeds, n_refits=n_refits, rates=rates)
-    if unknown := [name for name in families if name not in FAMILIES]:
-        raise UnknownName.of("family", unknown[0], FAMILIES)
-    settings, history = (
-        ({}, {}) if params is None else (read_params(params), read_history(params.with_name("history.json")))
-    )
-    if distilled is not None:
-        settings |= {m: replace(settings.get(m, ForestSettings()), n_distilled=distilled) for m in ACCURACIES}
+    settings.check()
+    params, history = _found(settings)
     missing = unmeasured(measured, split)
-    parts = training_rows([m for m in LEARNED if m not in missing], measured, split, fewest=fewest)
+    parts = training_rows([m for m in LEARNED if m not in missing], measured, split, fewest=settings.fewest)
     _check_parts(parts)
     of_data = data_of(measured, split)
-    searches = {m: search_facts(history, m, of_data=of_data, settings=settings.get(m, ForestSettings())) for m in parts}
+    searches = {m: search_facts(history, m, of_data=of_data, settings=params.get(m, ForestSettings())) for m in parts}
     with _beside(out) as folder:
         replaced = standing_release(out)
-        times = times_of(measured, split)
-        fitted, refitted = (
-            fit_each(_training(parts, *more), measured.task, settings, times=times, workers=workers)
-            for more in ((), ("valid",))
-        )
-        quality = _quality(measured, split, missing, workers=workers)
-        for metric, rows in parts.items():
-            _log.info("%s: scoring", metric)
-            answered = by_part(assemble_answered(metric, measured), split)
-            repeats = assemble_repeats(metric, measured)
-            facts = metric_facts(fitted[metric], refitted[metric], answered, repeats, seed=seed)
-            facts["search"] = searches[metric]
-            facts["learning_curve"] = curve_facts(
-                metric, measured, rows, fitted[metric].settings, times=times, n_seeds=curve_seeds, workers=workers
-            )
-            quality["metrics"][metric] = facts
+        models = fit_models(measured, split, parts, params, workers=settings.workers)
+        quality = _quality(measured, split, missing, workers=settings.workers)
+        quality["metrics"] = score_models(models, searches, settings)
         quality["requirements"] = requirements(
             quality["metrics"],
             n_configs={metric: sum(rows.n_configs for rows in of.values()) for metric, of in parts.items()},
         )
-        own_settings = {metric: model.settings for metric, model in fitted.items()}
-        noise, quality["noise"] = noise_of(measured, split, own_settings, times=times, seed=seed, workers=workers)
-        numbers: dict[str, object] = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds, "refits": n_refits}
-        numbers |= {} if distilled is None else {"distilled": distilled}
-        numbers |= {"families": " ".join(families)} if families else {}
-        numbers |= {"rates": rates} if rates else {}
-        facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)
-        models, forests = pack_models(refitted)
-        table = recorded_table(measured)
-        fill_release(folder, manifest_facts=facts, models=models, forests=forests, noise=noise, table=table)
-        if n_refits:
-            how = {"seed": seed, "n_refits": n_refits, "workers": workers}
-            refits, refit_forests, quality["uncertainty"] = refits_of(parts, fitted, models, noise, **how)
-            fill_release(folder, manifest_facts=facts, refits=refits, refit_forests=refit_forests)
-        if "lightgbm" in families:
-            others, other_forests, quality["lightgbm"] = lightgbm_of(parts, fitted, refitted)
-            fill_release(folder, manifest_facts=facts, families={"lightgbm": (others, other_forests)})
-        check_answers(folder, refitted, parts)
-        references, quality["references"] = _references_of(folder, measured.task.name, seed=seed, rates=rates)
+        facts = _manifest_facts(measured, split, settings)
+        contents, more = contents_of(models, settings)
+        fill_release(folder, manifest_facts=facts, **contents)
+        quality |= more
+        check_answers(folder, models.shipped, parts)
+        references, quality["references"] = _references_of(folder, measured.task.name, settings)
         fill_release(folder, manifest_facts=facts, references=references, quality=rounded(quality))
         if (size := sum(path.stat().st_size for path in folder.rglob("*"))) > MOST_BYTES:
             raise InvalidArgument(f"the release has {size:,} bytes, more than {MOST_BYTES:,}; tune with fewer --trees")
@@ -189,19 +96,19 @@ def make_release(
     return quality
 
 
-def check_numbers(**numbers: int) -> None:
-    """Refuse seeds and numbers of seeds that are invalid.
-
-    Raises:
-        InvalidArgument: one is not an integer of at least 0.
-    """
-    check_integers(numbers, **dict.fromkeys(numbers, 0))
-    if numbers.get("rates") == 1:
-        raise InvalidArgument("rates=1 must be 0 or at least 2")
+def _found(settings: ReleaseSettings) -> tuple[dict[str, ForestSettings], Facts]:
+    """Return the settings of each metric, and the history of their search."""
+    if settings.params is None:
+        found, history = {}, {}
+    else:
+        found, history = read_params(settings.params), read_history(settings.params.with_name("history.json"))
+    if settings.distilled is not None:
+        found |= {m: replace(found.get(m, ForestSettings()), n_distilled=settings.distilled) for m in ACCURACIES}
+    return found, history
 
 
 def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *, workers: int) -> Facts:
-    """Return the content of quality.json without metrics."""
+    """Return the content of quality.json that needs no model of the release."""
     return {
         "format": QUALITY_FORMAT,
         "task": measured.task.name,
@@ -209,8 +116,7 @@ def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *
         "split": split.digest,
         "data": data_facts(measured, split),
         "missing": dict(missing),
-        "metrics": {},
-        "compared": _compared(measured, split, workers=workers),
+        "compared": compare_exact(measured, split, workers=workers),
     }
 
 
@@ -223,23 +129,13 @@ def _check_parts(parts: Mapping[str, Mapping[str, Rows]]) -> None:
         raise InvalidArgument("\n".join(faults))
 
 
-def _training(parts: Mapping[str, Mapping[str, Rows]], *more: str) -> dict[str, Rows]:
-    return {metric: join_rows([rows[part] for part in ("train", *more)]) for metric, rows in parts.items()}
-
-
-def _compared(measured: Measurements, split: Split, *, workers: int) -> Facts:
-    """Return the scores of models of the exact metrics, for comparison only."""
-    parts = {metric: by_part(assemble(metric, measured), split) for metric in EXACT}
-    fitted = fit_each(_training(parts), measured.task, {}, workers=workers)
-    return {metric: compared_facts(model, parts[metric]["test"]) for metric, model in fitted.items()}
-
-
-def _references_of(release: Path, task: str, *, seed: int, rates: int) -> tuple[Facts | None, Facts]:
+def _references_of(release: Path, task: str, settings: ReleaseSettings) -> tuple[Facts | None, Facts]:
     """Return Pareto fronts and reference points of a release that has its models already."""
     bench = Benchmark(task, release=release)
+    rates = settings.rates
     starts = [_best_of_all(bench, release, rates)] if rates and MAIN in bench.metrics else []
     try:
-        found = build_references(bench, n_configs=_N_REFERENCE_CONFIGS, seed=seed, starts=starts)
+        found = build_references(bench, n_configs=_N_REFERENCE_CONFIGS, seed=settings.seed, starts=starts)
     except InvalidArgument as err:
         return None, {"reason": str(err)}
     fronts = [{"metrics": list(names), "configs": len(found.front(names).F)} for names in found.combinations]
@@ -254,12 +150,8 @@ def _best_of_all(bench: Benchmark, release: Path, rates: int) -> Config:
     return found.config
 
 
-def _manifest_facts(
-    measured: Measurements, split: Split, *, has_params: bool, numbers: Mapping[str, object]
-) -> dict[str, Any]:  # Any: JSON
+def _manifest_facts(measured: Measurements, split: Split, settings: ReleaseSettings) -> dict[str, Any]:  # Any: JSON
     """Return the manifest. Its command has placeholders for folders, whose content the digests identify."""
-    options = [f"--{name.replace('_', '-')} {value}" for name, value in sorted(numbers.items())]
-    given = ["--params PARAMS"] if has_params else []
     reference = reference_config(measured, split)
     return {
         "own_task": task_facts(measured.task),
@@ -269,10 +161,10 @@ def _manifest_facts(
         "protocol": measured.protocol,
         "measurements": digest_measurements(measured),
         "split": split.digest,
-        "seed": numbers["seed"],
+        "seed": settings.seed,
         "versions": package_versions(),
         "commit": commit(),
-        "command": " ".join(["python -m surrogate.release RUNS --split SPLIT", *given, *options, "--out RELEASE"]),
+        "command": settings.command(),
         **({} if reference is None else {"reference_config": reference}),
     }
 
@@ -320,7 +212,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     runs, split, out = (given.pop(name) for name in ("runs", "split", "out"))
 
     def work() -> object:
-        quality = make_release(*read_with_split(runs, split), out, **given)
+        quality = make_release(*read_with_split(runs, split), out, ReleaseSettings(**given))
         return {"configs": quality["data"]["configs"], "metrics": sorted(quality["metrics"])}
 
     return run_command("surrogate.release", work)

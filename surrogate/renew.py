@@ -14,7 +14,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +33,8 @@ from surrogate.card.page import write_card
 from surrogate.command import add_release_flags, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part, unmeasured
-from surrogate.release import check_numbers, make_release
+from surrogate.release import make_release
+from surrogate.release_settings import ReleaseSettings
 from surrogate.tune import tune_all, what_is_searched
 from workshop.command import add_workers, run_command
 from workshop.folders import write_text
@@ -46,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewSettings:
-    """Settings of `renew`: one field per flag, which `--help` explains."""
+    """Settings of `renew`: flags, which `--help` explains, and how the release is made."""
 
     runs: Path
     split: Path
@@ -56,12 +57,7 @@ class RenewSettings:
     card: Path
     evaluations: int
     trees: int
-    fewest: int
-    seed: int
-    distilled: int | None
-    families: Sequence[str]
-    rates: int
-    workers: int
+    release: ReleaseSettings
 
 
 def renew(settings: RenewSettings) -> Facts:
@@ -70,25 +66,15 @@ def renew(settings: RenewSettings) -> Facts:
     Raises:
         JahsError: see the steps. Files of earlier steps are kept.
     """
-    check_numbers(seed=settings.seed, rates=settings.rates)
+    settings.release.check()
     _renew_split(settings)
     measured, split = read_with_split(settings.runs, settings.split)
     _log.info("split %s: %s", split.digest, ", ".join(f"{n} {part}" for part, n in split.counts.items()))
     if settings.evaluations:
         _search(settings, measured, split)
     params = settings.recorded / "params.json"
-    quality = make_release(
-        measured,
-        split,
-        settings.out,
-        params=params if params.is_file() else None,
-        fewest=settings.fewest,
-        seed=settings.seed,
-        distilled=settings.distilled,
-        families=settings.families,
-        rates=settings.rates,
-        workers=settings.workers,
-    )
+    how = replace(settings.release, params=params if params.is_file() else None)
+    quality = make_release(measured, split, settings.out, how)
     release = read_release(settings.out)
     write_card(release, settings.card, _figures(settings, release))
     return quality
@@ -111,8 +97,8 @@ def _renew_split(settings: RenewSettings) -> None:
         if np.array_equal(old.config_ids, recorded.config_ids):
             return
     settings.split.parent.mkdir(parents=True, exist_ok=True)
-    how = {"extend": settings.split} if is_there else {"seed": settings.seed}
-    make_split(settings.runs, settings.split, fewest=settings.fewest, **how)
+    how = {"extend": settings.split} if is_there else {"seed": settings.release.seed}
+    make_split(settings.runs, settings.split, fewest=settings.release.fewest, **how)
 
 
 def _search(settings: RenewSettings, measured: Measurements, split: Split) -> None:
@@ -122,7 +108,7 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
     if not metrics:
         _log.info("there are no validation rows, so nothing is searched")
         return
-    distilled = settings.distilled or 0
+    distilled = settings.release.distilled or 0
     of_what = {m: what_is_searched(m, measured, split, n_trees=settings.trees, distilled=distilled) for m in metrics}
     folder = settings.searches / f"{measured.task.name}-{digest_measurements(measured)}-{digest_facts(of_what)}"
     tune_all(
@@ -131,10 +117,10 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
         folder,
         metrics=metrics,
         evaluations=settings.evaluations,
-        workers=settings.workers,
+        workers=settings.release.workers,
         n_trees=settings.trees,
         distilled=distilled,
-        fewest=settings.fewest,
+        fewest=settings.release.fewest,
     )
     settings.recorded.mkdir(parents=True, exist_ok=True)
     for name in _FOUND:
@@ -156,9 +142,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_release_flags(parser)
     add_workers(parser)
     given = parser.parse_args(argv)
+    flags = vars(given)
+    release = ReleaseSettings(**{f.name: flags.pop(f.name) for f in fields(ReleaseSettings) if f.name in flags})
 
     def work() -> str:
-        quality = renew(RenewSettings(**vars(given)))
+        quality = renew(RenewSettings(**flags, release=release))
         unmet = [f"{r['metric']} {r['score']}" for r in quality["requirements"] if r["is_met"] is False]
         state = f"; not reached: {', '.join(unmet)}" if unmet else ""
         digest = f'the line of jahs/release/find.py: "{quality["task"]}": "{read_release(given.out).sha256}",'

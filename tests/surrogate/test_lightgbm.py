@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,13 @@ from jahs.errors import UnknownName
 from jahs.models.features import FeatureBuilder
 from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
-from surrogate import release
+from surrogate import contents, release
 from surrogate.data.rows import assemble, by_part
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.lightgbm import _first_above, fit_lightgbm, predict_lightgbm
 from surrogate.models.model import fit_surrogate
 from surrogate.release import make_release
+from surrogate.release_settings import ReleaseSettings
 from tests.surrogate.landscape import TASK, measurements, split_of
 from tests.surrogate.test_release import write_params
 
@@ -46,10 +48,10 @@ def test_a_release_has_the_second_family_beside_files_that_stay_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(release, "_N_REFERENCE_CONFIGS", 500)
-    monkeypatch.setattr(release, "noise_of", lambda *_, **__: (None, {"reason": "left out, it takes the longest"}))
-    how = {"params": write_params(tmp_path / "tuned", MEASURED), "curve_seeds": 0, "n_refits": 0, "workers": 1}
-    make_release(MEASURED, SPLIT, tmp_path / "plain", **how)
-    quality = make_release(MEASURED, SPLIT, tmp_path / "both", families=["lightgbm"], **how)
+    monkeypatch.setattr(contents, "noise_of", lambda *_, **__: (None, {"reason": "left out, it takes the longest"}))
+    how = ReleaseSettings(params=write_params(tmp_path / "tuned", MEASURED), curve_seeds=0, n_refits=0, workers=1)
+    make_release(MEASURED, SPLIT, tmp_path / "plain", how)
+    quality = make_release(MEASURED, SPLIT, tmp_path / "both", replace(how, families=["lightgbm"]))
     assert quality["lightgbm"]["test"]["valid_acc"]["last epoch"]["tau"] > 0.4
     plain, both = (read_release(tmp_path / name) for name in ("plain", "both"))
     more = both.manifest.files.keys() - plain.manifest.files.keys()
@@ -66,4 +68,4 @@ def test_a_release_has_the_second_family_beside_files_that_stay_the_same(
 
 def test_a_family_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="family='knn'"):
-        make_release(MEASURED, SPLIT, tmp_path / "r", families=["knn"])
+        make_release(MEASURED, SPLIT, tmp_path / "r", ReleaseSettings(families=["knn"]))

@@ -23,12 +23,13 @@ from jahs.release import read_release
 from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from splits.split import write_split
-from surrogate import packing, release
+from surrogate import contents, packing, release
 from surrogate.data.measurements import Measurements, read_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part
 from surrogate.judging import noise
 from surrogate.packing import release_answers
 from surrogate.release import make_release
+from surrogate.release_settings import ReleaseSettings
 from surrogate.timing import times_of
 from surrogate.tune import data_of
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
@@ -86,12 +87,13 @@ def made(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fitting noise takes longer than everything else."""
-    monkeypatch.setattr(release, "noise_of", lambda *_, seed, **_times: (None, {"reason": f"left out, seed {seed}"}))
+    monkeypatch.setattr(contents, "noise_of", lambda *_, seed, **_times: (None, {"reason": f"left out, seed {seed}"}))
 
 
 def make_plain(runs: Path, out: Path, **more: Any) -> Facts:
     """Make a release without a learning curve and without refits."""
-    return make_release(*read_with_split(runs, runs / "split.json"), out, curve_seeds=0, n_refits=0, workers=1, **more)
+    settings = ReleaseSettings(curve_seeds=0, n_refits=0, workers=1, **more)
+    return make_release(*read_with_split(runs, runs / "split.json"), out, settings)
 
 
 def arguments(runs: Path, out: Path) -> list[str]:
@@ -102,14 +104,8 @@ def test_the_same_input_gives_the_same_bytes_wherever_the_folders_are(made: Path
     (tmp_path / "below").mkdir()
     runs = write_folder(tmp_path / "below" / "elsewhere", MEASURED)
     params = write_params(tmp_path / "found", read_measurements(runs))
-    make_release(
-        *read_with_split(runs, runs / "split.json"),
-        tmp_path / "two",
-        params=params,
-        curve_seeds=1,
-        n_refits=2,
-        workers=1,
-    )
+    settings = ReleaseSettings(params=params, curve_seeds=1, n_refits=2, workers=1)
+    make_release(*read_with_split(runs, runs / "split.json"), tmp_path / "two", settings)
     names = sorted(path.name for path in (made / "one").iterdir())
     assert {"manifest.json", "models.json", "forests-0.npz", "quality.json", "table.npz"} <= set(names)
     assert names == sorted(path.name for path in (tmp_path / "two").iterdir())
@@ -216,8 +212,8 @@ def test_few_configs_without_a_profile_make_a_release_that_says_so(tmp_path: Pat
     measured = some_configs(MEASURED, 20)  # one in each group at most, all of them for training
     measured = replace(measured, profile=take(measured.profile, np.zeros(len(measured.profile["latency"]), bool)))
     runs = write_folder(tmp_path / "runs", measured)
-    options = {"params": write_params(tmp_path / "t"), "fewest": 0, "n_refits": 0, "workers": 1}
-    quality = make_release(*read_with_split(runs, runs / "split.json"), tmp_path / "release", **options)
+    settings = ReleaseSettings(params=write_params(tmp_path / "t"), fewest=0, n_refits=0, workers=1)
+    quality = make_release(*read_with_split(runs, runs / "split.json"), tmp_path / "release", settings)
     found = read_release(tmp_path / "release")
     assert "there is no profile yet" in quality["missing"]["latency"]
     assert "latency" not in found.models.metrics
@@ -353,7 +349,7 @@ def test_what_is_no_seed_is_refused_before_anything_is_fitted(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(release, "fit_each", lambda *_, **__: pytest.fail("something was fitted"))
+    monkeypatch.setattr(contents, "fit_each", lambda *_, **__: pytest.fail("something was fitted"))
     assert release.main([*arguments(runs, tmp_path / "release"), flag, "-1"]) == 2
     assert f"{name}=-1 must be an integer >= 0" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

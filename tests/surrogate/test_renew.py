@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +14,13 @@ from jahs.errors import InvalidArgument
 from jahs.files.sealed_json import sealed_text
 from jahs.release import read_release
 from splits.split import Split, read_split
-from surrogate import release, renew
+from surrogate import contents, release, renew
 from surrogate.data.measurements import Measurements, digest_measurements, read_measurements
+from surrogate.data.rows import Facts
 from surrogate.judging.quality import rounded
 from surrogate.models.boosting import ForestSettings
 from surrogate.release import make_release
+from surrogate.release_settings import ReleaseSettings
 from tests.surrogate.landscape import measurements, write_folder
 from tests.surrogate.test_release import SETTINGS, some_configs
 
@@ -28,8 +30,12 @@ MEASURED = measurements(4)
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "_N_REFERENCE_CONFIGS", 500)
-    monkeypatch.setattr(release, "noise_of", lambda *_, seed, **_times: (None, {"reason": f"left out, seed {seed}"}))
-    monkeypatch.setattr(renew, "make_release", partial(make_release, curve_seeds=0, n_refits=0))
+    monkeypatch.setattr(contents, "noise_of", lambda *_, seed, **_times: (None, {"reason": f"left out, seed {seed}"}))
+
+    def quick(measured: Measurements, split: Split, out: Path, settings: ReleaseSettings) -> Facts:
+        return make_release(measured, split, out, replace(settings, curve_seeds=0, n_refits=0))
+
+    monkeypatch.setattr(renew, "make_release", quick)
 
 
 def write_runs(folder: Path, measured: Measurements) -> Path:

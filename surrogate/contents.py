@@ -1,0 +1,111 @@
+"""The models of a release, their scores, and the parts of the release that follow from them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jahs.models.features import TimeCoefficients
+from splits.split import Split
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import EXACT, Facts, Rows, assemble, assemble_answered, assemble_repeats, by_part, join_rows
+from surrogate.judging.noise import noise_of
+from surrogate.judging.quality import compared_facts, curve_facts, metric_facts
+from surrogate.models.boosting import ForestSettings
+from surrogate.models.fitting import fit_each
+from surrogate.models.model import Surrogate
+from surrogate.packing import lightgbm_of, pack_models, recorded_table, refits_of
+from surrogate.release_settings import ReleaseSettings
+from surrogate.timing import times_of
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedModels:
+    """The models of a release.
+
+    Attributes:
+        parts: the rows of each metric by part of the split.
+        scored: models fitted to the training part, which the test part scores.
+        shipped: models fitted to the training and the validation part.
+    """
+
+    measured: Measurements
+    split: Split
+    parts: Mapping[str, Mapping[str, Rows]]
+    times: TimeCoefficients
+    scored: Mapping[str, Surrogate]
+    shipped: Mapping[str, Surrogate]
+
+
+def fit_models(
+    measured: Measurements,
+    split: Split,
+    parts: Mapping[str, Mapping[str, Rows]],
+    params: Mapping[str, ForestSettings],
+    *,
+    workers: int,
+) -> FittedModels:
+    """Fit the models of these rows."""
+    times = times_of(measured, split)
+    scored, shipped = (
+        fit_each(_training(parts, *more), measured.task, params, times=times, workers=workers)
+        for more in ((), ("valid",))
+    )
+    return FittedModels(measured, split, parts, times, scored, shipped)
+
+
+def score_models(models: FittedModels, searches: Mapping[str, Facts | None], settings: ReleaseSettings) -> Facts:
+    """Return the facts of each metric: scores, the search for its settings, and its learning curve."""
+    found: Facts = {}
+    for metric, model in models.scored.items():
+        _log.info("%s: scoring", metric)
+        answered = by_part(assemble_answered(metric, models.measured), models.split)
+        repeats = assemble_repeats(metric, models.measured)
+        facts = metric_facts(model, models.shipped[metric], answered, repeats, seed=settings.seed)
+        facts["search"] = searches[metric]
+        facts["learning_curve"] = curve_facts(
+            metric,
+            models.measured,
+            models.parts[metric],
+            model.settings,
+            times=models.times,
+            n_seeds=settings.curve_seeds,
+            workers=settings.workers,
+        )
+        found[metric] = facts
+    return found
+
+
+def contents_of(models: FittedModels, settings: ReleaseSettings) -> tuple[dict[str, Any], Facts]:  # Any: see Parts
+    """Return models, noise, table, refits and other families for `fill_release`, and their facts for quality.json."""
+    seed, workers, quality = settings.seed, settings.workers, Facts()
+    own = {metric: model.settings for metric, model in models.scored.items()}
+    noise, quality["noise"] = noise_of(
+        models.measured, models.split, own, times=models.times, seed=seed, workers=workers
+    )
+    packed, forests = pack_models(models.shipped)
+    table = recorded_table(models.measured)
+    parts: dict[str, Any] = {"models": packed, "forests": forests, "noise": noise, "table": table}
+    if settings.n_refits:
+        how = {"seed": seed, "n_refits": settings.n_refits, "workers": workers}
+        refits, refit_forests, quality["uncertainty"] = refits_of(models.parts, models.scored, packed, noise, **how)
+        parts |= {"refits": refits, "refit_forests": refit_forests}
+    if "lightgbm" in settings.families:
+        others, other_forests, quality["lightgbm"] = lightgbm_of(models.parts, models.scored, models.shipped)
+        parts["families"] = {"lightgbm": (others, other_forests)}
+    return parts, quality
+
+
+def compare_exact(measured: Measurements, split: Split, *, workers: int) -> Facts:
+    """Return the scores of models of the exact metrics, for comparison only."""
+    parts = {metric: by_part(assemble(metric, measured), split) for metric in EXACT}
+    fitted = fit_each(_training(parts), measured.task, {}, workers=workers)
+    return {metric: compared_facts(model, parts[metric]["test"]) for metric, model in fitted.items()}
+
+
+def _training(parts: Mapping[str, Mapping[str, Rows]], *more: str) -> dict[str, Rows]:
+    return {metric: join_rows([rows[part] for part in ("train", *more)]) for metric, rows in parts.items()}

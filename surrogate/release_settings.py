@@ -1,0 +1,68 @@
+"""How a release is made: numbers, settings and families, checked together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jahs.errors import InvalidArgument, UnknownName
+from jahs.release.models import FAMILIES
+from surrogate.command import check_integers
+from surrogate.data.rows import FEWEST
+from surrogate.models.refits import N_REFITS
+from workshop.jobs import check_workers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseSettings:
+    """How a release is made.
+
+    Attributes:
+        params: settings that `surrogate.tune` found, its history beside it; None: the default ones.
+        fewest: training configs that every fidelity group needs.
+        seed: seed of bootstraps, noise and reference points.
+        curve_seeds: subsets of each size of the learning curve; 0: no curve.
+        distilled: drawn configs that models of accuracies learn from a teacher (`surrogate.models.teacher`); None: as
+            many as `params` says.
+        n_refits: models of each accuracy that are fitted again to resampled configs; 0: none.
+        families: other model families to fit as well: "lightgbm", or none.
+        rates: values of each rate in the exhaustive search for the best config at full size, where the search for the
+            fronts starts, too; 0: no such search.
+        workers: processes.
+    """
+
+    params: Path | None = None
+    fewest: int = FEWEST
+    seed: int = 0
+    curve_seeds: int = 5
+    distilled: int | None = None
+    n_refits: int = N_REFITS
+    families: Sequence[str] = ()
+    rates: int = 0
+    workers: int = 2
+
+    def check(self) -> None:
+        """Refuse numbers that are out of range and families that do not exist.
+
+        Raises:
+            InvalidArgument, UnknownName: one is.
+        """
+        check_workers(self.workers)
+        numbers = {name: getattr(self, name) for name in ("seed", "curve_seeds", "n_refits", "rates")}
+        check_integers(numbers, **dict.fromkeys(numbers, 0))
+        if self.rates == 1:
+            raise InvalidArgument("rates=1 must be 0 or at least 2")
+        if unknown := [name for name in self.families if name not in FAMILIES]:
+            raise UnknownName.of("family", unknown[0], FAMILIES)
+
+    def command(self) -> str:
+        """Return the command line of these settings, with placeholders for folders and files."""
+        flags: dict[str, object] = {"curve-seeds": self.curve_seeds, "fewest": self.fewest, "seed": self.seed}
+        flags |= {"refits": self.n_refits}
+        flags |= {} if self.distilled is None else {"distilled": self.distilled}
+        flags |= {"families": " ".join(self.families)} if self.families else {}
+        flags |= {"rates": self.rates} if self.rates else {}
+        given = ["--params PARAMS"] if self.params else []
+        options = [f"--{name} {value}" for name, value in sorted(flags.items())]
+        return " ".join(["python -m surrogate.release RUNS --split SPLIT", *given, *options, "--out RELEASE"])
