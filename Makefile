@@ -1,15 +1,17 @@
-# Thirteen commands, on a machine with python3, its venv module and make:
+# Fifteen commands, on a machine with python3, its venv module and make:
 #
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
 #   make release  from data/TASK/runs to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
+#   make figures  measures the top of the release and renders its card: data/TASK/figures.json, docs/releases/TASK (minutes)
 #   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
 #   make landscape  what the searched space looks like: docs/studies/landscape (minutes: TASK=fashion_mnist_mini)
 #   make science    released models beside papers' figures, landscapes and zoo: docs/studies (an hour: SCIENCE=optimum)
 #   make proxies    what zero-cost proxies know: docs/studies/proxies (minutes)
 #   make zoo        which family of models answers best: docs/studies/zoo (an hour on two cores)
 #   make docs     the site of the documentation: build/site/index.html; sets up .venv-docs (Python 3.11 or newer)
-#   make datasheet   describes the recorded data for others: checksums, Croissant, counts and cost (seconds)
+#   make datasheet   describes the recorded data: docs/data, checksums, Croissant, counts and cost (a minute)
+#   make pages    all of figures, suite, studies, science, proxies and datasheet, after a new release (hours)
 #   make dist     the packages to publish, checked in empty environments: dist
 #   make attack   the hostile files of tests/adversarial with ever more seeds, for MINUTES=30
 #   make test-adapters   every adapter with its tool; sets up .venv-adapters, an environment for each (Python 3.11)
@@ -25,9 +27,12 @@ DISTILLED ?= 20000
 FAMILIES ?= lightgbm
 RATES ?= 16
 MINUTES ?= 30
-SCIENCE ?= hyperparameters optimum cells repeats encodings bootstrap parameter_free landscape zoo
+SCIENCE ?= hyperparameters optimum cells repeats encodings bootstrap parameter_free landscape tasks freeze_thaw zoo
 TASKS := fashion_mnist_mini cifar10_mini
-STUDIES ?= joint fidelity multiobjective baselines truth
+# Neither is in this repository: CIFAR-10 of JAHS-Bench-201, imported by `jahs import`, and NAS-Bench-201's accuracies.
+LANDSCAPE ?=
+CELLS ?=
+STUDIES ?= joint fidelity multiobjective baselines truth long workers
 
 # Results are measured on one core, and two test processes must not fight over two.
 export OMP_NUM_THREADS = 1
@@ -47,7 +52,8 @@ DEMO_READY := $(DEMO)/.ready-$(call digest,$(CORE_PINS))
 TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
 DOCS_READY := $(DOCS)/.ready-$(call digest,$(DOCS_PINS))
 
-.PHONY: help demo test types types-3.10 types-3.14 imports test-adapters docs datasheet dist attack release studies landscape science proxies zoo format clean
+.PHONY: help demo test types types-3.10 types-3.14 imports test-adapters docs datasheet dist attack release figures \
+    suite studies landscape science proxies zoo pages format clean
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -81,20 +87,41 @@ release: $(TEST_READY)
 	    --rates $(RATES) --families $(FAMILIES) --workers $(JOBS)
 	$(TEST)/bin/python docs/describe_data.py
 
+figures: $(TEST_READY)
+	$(TEST)/bin/python -m surrogate.figures data/$(TASK)/runs --split data/$(TASK)/split.json \
+	    --release jahs/releases/$(TASK) --out data/$(TASK)/figures.json
+	$(TEST)/bin/python -m surrogate.card jahs/releases/$(TASK) --figures data/$(TASK)/figures.json --out docs/releases/$(TASK)
+
 # Its files follow from data/ and the embedded releases: to be made again after every change of these.
 datasheet: $(TEST_READY)
+	@$(if $(LANDSCAPE),set -e; for task in $(TASKS); do $(TEST)/bin/python -m pipeline.pilot --runs data/$$task/runs \
+	    --landscape $(LANDSCAPE) $(if $(CELLS),--cells $(CELLS)) --save; done)
+	@set -e; for task in $(TASKS); do $(TEST)/bin/python -m pipeline.describe data/$$task/runs --out docs/data; done
 	@$(TEST)/bin/python docs/describe_data.py
 
+# In this order: the suite opens the release, studies run on it, and pages of science read the packs of studies.
+pages: $(TEST_READY)
+	@for each in figures suite studies science proxies datasheet; do $(MAKE) --no-print-directory $$each || exit 1; done
+
+suite: $(TEST_READY)
+	@$(TEST)/bin/python -m experiments.suite --out jahs/seasons/suites --page docs/studies/suite --workers $(JOBS)
+
 # A study's logs are of the embedded releases, so others have a folder of their own; finished runs are not run again.
+# Where the study ran on the real landscape, which has no training noise, its order without noise stands beside it.
 studies: $(TEST_READY)
 	@$(TEST)/bin/python -m pip install -qq --no-deps -r .ci/constraints-adapters-optuna.txt
-	@set -e; for study in $(STUDIES); do \
+	@set -e; packed() { $(TEST)/bin/python -m experiments.pack "$$@" | sed -n 's/.*"pack": "\(.*\)".*/\1/p'; }; \
+	for study in $(STUDIES); do \
 	    logs=build/studies/$$(cat jahs/releases/*/manifest.json | cksum | cut -d' ' -f1)/$$study; \
 	    $(TEST)/bin/python -m experiments.run $$study --workers $(JOBS) --out $$logs; \
-	    pack=$$($(TEST)/bin/python -m experiments.pack $$logs --out data/studies | $(TEST)/bin/python -c 'import json, sys; print(json.load(sys.stdin)["pack"])'); \
-	    real=data/studies/cifar10-JAHS-Bench-201/$$study; control=data/studies/means/$$(basename $$(dirname $$pack))/$$study; \
+	    pack=$$(packed $$logs --out data/studies); \
+	    real=data/studies/cifar10-JAHS-Bench-201/$$study; more=; \
+	    if [ -d $$real ] && [ $$study = baselines ]; then \
+	        $(TEST)/bin/python -m experiments.run $$study --noise mean --seeds 20 --workers $(JOBS) --out $$logs-means; \
+	        more="--control $$(packed $$logs-means --out data/studies/means)"; \
+	    fi; \
 	    $(TEST)/bin/python -m experiments.report $$pack --docs --out docs/studies/$$study --ship jahs/seasons \
-	        $$(test ! -d $$real || echo --real $$real) $$(test ! -d $$control || echo --control $$control); \
+	        $$(test ! -d $$real || echo --real $$real) $$more; \
 	done
 
 landscape: $(TEST_READY)
@@ -114,6 +141,12 @@ science-landscape-%: $(TEST_READY)
 	@$(MAKE) --no-print-directory landscape TASK=$*
 
 science-zoo: zoo ;
+
+science-freeze_thaw: $(TEST_READY)
+	@$(TEST)/bin/python -m experiments.freeze_thaw --docs --out docs/studies/freeze_thaw
+
+science-tasks: $(TEST_READY)
+	@$(TEST)/bin/python -m experiments.tasks $(TASKS:%=data/%/runs) $(LANDSCAPE:%=--landscape %) --out docs/studies/tasks
 
 science-%: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.science $* --data data --docs --out docs/studies/$*
