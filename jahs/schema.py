@@ -107,7 +107,7 @@ PROFILE_COLUMNS: Final = MappingProxyType(
     {
         "config_id": "uint64",
         "latency": "float32",  # CPU seconds of one evaluation batch of 256
-        "step_time_s": "float32",  # CPU seconds of one training step of 256
+        "step_time_s": "float32",  # CPU seconds of one training step on a batch of the task
         "n_repeats": "int16",
         "machine": "string",
         "torch_version": "string",

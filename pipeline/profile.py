@@ -53,7 +53,7 @@ _KEY: Final = ("config_id", "visit", "machine", "torch_version")
 def measure_config(
     config: Config, task: Task, images: ImageSet, *, repeats: int, seed: int = 0
 ) -> list[tuple[float, float]]:
-    """Return `latency` and `step_time_s` of every repeat: CPU seconds for a batch of 256, after one that warms up.
+    """Return `latency` and `step_time_s` of every repeat: CPU seconds for a batch, after one that warms up.
 
     Latency is the forward pass of a batch that is prepared already; a step is what training does with a batch, from
     drawing its augmentation to moving the weights. The rate is zero, so that the last step works on the first one's

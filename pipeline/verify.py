@@ -248,6 +248,9 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
         if old["machine"][0] == processor_model() and old["torch_version"][0] == software(device, chosen.batch_size):
             rule = "same processor and torch build: the same bits"
             bad = [field for field, gap in differences.items() if gap is None or bool(np.any(gap != 0))]
+        elif not spread:
+            rule = "another processor or torch build: not judged, because no config has two seeds"
+            bad = [field for field, gap in differences.items() if gap is None]
         else:
             rule = "another processor or torch build: within three standard deviations of two seeds' difference"
             most = {field: 3 * np.sqrt(2) * spread[field] for field in differences}
@@ -258,12 +261,12 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
 
 
 def _seed_spread(runs: Table) -> dict[str, float]:
-    """Return the standard deviation between seeds at the last epoch, pooled over the repeated configs."""
+    """Return the standard deviation between seeds at the last epoch, pooled over repeated configs; {} without any."""
     last = last_rows(runs)
     finished = take(last, last["status"] == "finished")
     _, at, n_seeds = np.unique(finished["config_id"], return_inverse=True, return_counts=True)
     if not (n_seeds > 1).any():
-        return dict.fromkeys(REPRODUCED, float("nan"))
+        return {}
     spread = {}
     for field in REPRODUCED:
         values = finished[field].astype(np.float64)

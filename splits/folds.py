@@ -1,7 +1,8 @@
 """Other ways to divide rows: into k folds, and nested subsets.
 
 Each takes a table of rows with the 14 keys and `config_id` (`ConfigColumns`; a config may have many rows) and yields
-row numbers only. All rows of a config, and of its kin, are in one part. The order of rows does not matter.
+row numbers only. All rows of a config are in one part, and in `k_folds` its kin, too. The order of rows does not
+matter.
 """
 
 from __future__ import annotations

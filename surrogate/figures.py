@@ -3,8 +3,9 @@
 python -m surrogate.figures RUNS --split SPLIT --release RELEASE --out FIGURES [--read-final]
 
 Without --read-final, only the ordinary test part is read. With it, the final test set is read as well, and the reading
-is counted (`splits.final`). Figures without enough data have no value. Refits are fitted to train and valid with the
-settings of the release, each without one fold of the configs; all sizes of a config are in the same fold.
+is counted (`splits.final`). Figures without enough data have no value. The agreement at the top is measured twice: for
+fits to train and valid with the settings of the release, each without one fold of the configs (all sizes of a config
+are in the same fold), and for the refits that ship, which were fitted to bootstrap samples with fewer trees.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import numpy as np
 
 from jahs.errors import MissingData, ProtocolMismatch
 from jahs.files.tables import rows_of
+from jahs.queries.benchmark import Benchmark
 from jahs.release import Release, read_release
+from jahs.release.models import REFITS
 from jahs.spaces.encoding import encode
 from splits.final import final_beside, n_reads
 from splits.kinship import kin
@@ -56,7 +59,7 @@ from surrogate.top_fits import read_fits
 from workshop.command import run_command
 from workshop.folders import commit
 
-_N_REFITS: Final = 8
+_N_FOLDS: Final = 8
 _N_SAMPLE: Final = 20_000
 _N_ENDS: Final = 10
 
@@ -91,7 +94,8 @@ def figures(
             "ordinary": {**_of_part(release, parts["test"], rows, measured), "whole": asdict(_whole(release))},
             "final": of_final,
             "search": asdict(_ends(release, measured)),
-            **_of_refits(measured, join_rows([parts["train"], parts["valid"]]), rows, settings_of(release), seed),
+            **_of_folds(measured, join_rows([parts["train"], parts["valid"]]), rows, settings_of(release), seed),
+            "shipped_refits": {name: asdict(one) for name, one in _of_shipped(release, seed).items()},
             "sources": leave_sources_out(MAIN, measured, parts, settings_of(release)),
             "seed": seed,
             "commit": commit(),
@@ -154,17 +158,26 @@ def _ends(release: Release, measured: Measurements) -> ReleaseFigure:
     return search_gap([values for values, two in zip(trained, has_two, strict=True) if two], predicted[order][has_two])
 
 
-def _of_refits(
+def _of_shipped(release: Release, seed: int) -> dict[str, ReleaseFigure]:
+    """Return the overlap of the refits that ship."""
+    if not release.has(REFITS):
+        return dict.fromkeys(("overlap", "tau"), not_measured("the release has no refits"))
+    columns, n = full_size().sample_columns(_N_SAMPLE, seed=seed), release.refits.n_refits
+    refits = (Benchmark(release.task.name, release=release.path, refit=k) for k in range(n))
+    return overlap([bench.query_many(columns, metrics=(MAIN,))[MAIN] for bench in refits])
+
+
+def _of_folds(
     measured: Measurements, fitted_on: Rows, every: Rows, settings: ForestSettings, seed: int
 ) -> dict[str, Facts]:
-    """Return the overlap of refits, and the correlations between sizes that they predict for configs left out."""
+    """Return the overlap of fits without a fold each, and the sizes' correlations that they predict for it."""
     last = measured.task.max_epoch
     at_last = every.take((every.epoch == last) & first_seed(every))
     predicted = np.full(len(at_last), np.nan)
     X = encode(full_size().sample_columns(_N_SAMPLE, seed=seed), last)
     is_fit = np.isin(every.config_id, fitted_on.config_id)
     answers = []
-    for is_out in held_out_rows(measured, every, _N_REFITS, seed=seed, has_sizes=False):
+    for is_out in held_out_rows(measured, every, _N_FOLDS, seed=seed, has_sizes=False):
         model = fit_surrogate(MAIN, every.take(is_fit & ~is_out), measured.task, settings=settings)
         answers.append(model.predict(X))
         is_new = np.isin(at_last.config_id, every.config_id[is_out])

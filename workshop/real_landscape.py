@@ -162,7 +162,7 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-        return {
+        found = {
             epoch: {int(row["index"]): float(row[column]) for row in rows} for epoch, column in _CELL_COLUMNS.items()
         }
     except OSError as err:
@@ -170,6 +170,9 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
     except (KeyError, TypeError, ValueError) as err:
         wanted = ", ".join(["index", *_CELL_COLUMNS.values()])
         raise CorruptFile(f"{path} is not a table with the columns {wanted}: {err}") from err
+    if missing := set(range(N_CELLS)) - set(next(iter(found.values()))):
+        raise CorruptFile(f"{path} lacks {len(missing):,} of {N_CELLS:,} cells, among them index {min(missing)}")
+    return found
 
 
 def _rho(ours: _Floats, real: _Floats) -> dict[str, float | None]:

@@ -222,10 +222,12 @@ def _profile(measured: Measured) -> Iterator[str | Block]:
         "in visits far apart."
     )
     rows = []
-    for name, what in (("latency", "evaluation"), ("step_time_s", "training step")):
+    batch = measured.task.batch_size
+    of_what = {"latency": "evaluation of 256 images", "step_time_s": f"training step of {batch} images"}
+    for name, what in of_what.items():
         quantiles = np.quantile(profile[name].astype(np.float64) * 1e3, [0, 0.5, 1])
         rows.append((f"`{name}`", what, *(f"{value:.2f}" for value in quantiles)))
-    yield _table(("metric", "one batch of 256 images", "least, ms", "median, ms", "most, ms"), rows, n_labels=2)
+    yield _table(("metric", "one batch", "least, ms", "median, ms", "most, ms"), rows, n_labels=2)
     even, odd = halves_of_visits(measured.visits)
     if len(even["config_id"]) < 2:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
-from jahs.files.atomic import write_beside
+from jahs.files.atomic import out_of_space, write_beside
 from jahs.spaces.configs import Config, config_id, validate
 from jahs.spaces.seeds import read_seed
 from jahs.tasks.definitions import Task
@@ -244,7 +245,11 @@ class Training:
         return torch.addcmul(shift, batch.to(torch.float32, memory_format=torch.channels_last), scale)
 
     def save(self, path: Path, identity: str, rows: list[list[float]]) -> None:
-        """Save a checkpoint of the run called `identity`, whole or not at all."""
+        """Save a checkpoint of the run called `identity`, whole or not at all.
+
+        Raises:
+            OutOfSpace: the disk is full.
+        """
         state = {
             "identity": identity,
             "network": self.network.state_dict(),
@@ -252,8 +257,10 @@ class Training:
             "chance": self.chance.get_state(),
             "rows": rows,
         }
-        with write_beside(path) as beside:
-            torch.save(state, beside)
+        buffer = io.BytesIO()  # torch.save has errors of its own for a full disk
+        torch.save(state, buffer)
+        with out_of_space(path), write_beside(path) as beside:
+            beside.write_bytes(buffer.getbuffer())
 
     def resume(self, path: Path, identity: str) -> list[list[float]]:
         """Load a checkpoint if there is one; return the rows measured so far.

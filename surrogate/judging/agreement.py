@@ -150,16 +150,19 @@ def score_model(metric: str, rows: Rows, predicted: _Floats) -> dict[str, Scores
 def calibration(rows: Rows, predicted: _Floats) -> list[Scores]:
     """Return mean predictions and measurements by decile of the prediction, first seeds; fewer bins for few rows.
 
-    `spread` is the standard error of the difference. It takes rows as independent, which epochs of a config are not.
+    `spread` is the standard error of the difference; the epochs of a config count as one observation.
     """
     is_first = first_seed(rows)
-    y, predicted = rows.y[is_first], predicted[is_first]
+    y, predicted, ids = rows.y[is_first], predicted[is_first], rows.config_id[is_first]
     order = np.argsort(predicted, kind="stable")
     found: list[Scores] = []
     for at in np.array_split(order, max(1, min(_N_BINS, len(order) // _FEWEST))):
         if len(at):
             error = predicted[at] - y[at]
-            spread = float(error.std(ddof=1)) / math.sqrt(len(at)) if len(at) > 1 else None
+            of_config = np.unique(ids[at], return_inverse=True)[1].reshape(-1)
+            sums = np.bincount(of_config, error - error.mean())
+            n = len(sums)
+            spread = math.sqrt(float((sums**2).sum()) * n / (n - 1)) / len(at) if n > 1 else None
             found.append(
                 {
                     "n": len(at),
@@ -212,9 +215,11 @@ def epoch_bands(max_epoch: int) -> list[tuple[int, int]]:
 
 
 def best_tenth(metric: str, rows: Rows) -> NDArray[np.bool_]:
-    """Return which rows are among the best tenth of the measurements."""
+    """Return which rows are at least as good as the best tenth of the configs, by the first seed of each."""
+    if not len(rows):
+        return np.zeros(0, np.bool_)
     y = rows.y if METRICS[metric].direction == "max" else -rows.y
-    return np.asarray(y >= np.quantile(y, 0.9), dtype=np.bool_) if len(y) else np.zeros(0, np.bool_)
+    return np.asarray(y >= np.quantile(y[first_seed(rows)], 0.9), dtype=np.bool_)
 
 
 def _cuts(metric: str, rows: Rows) -> Iterator[tuple[str, NDArray[np.bool_]]]:

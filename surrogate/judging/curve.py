@@ -19,6 +19,7 @@ from surrogate.data.rows import Facts, Rows
 from surrogate.judging.agreement import agreement, first_seed
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import fit_surrogate
+from surrogate.models.teacher import FEWEST_CURVES, n_whole
 from workshop.jobs import in_processes
 from workshop.ranks import kendall_tau
 
@@ -63,6 +64,8 @@ def curve(
         subsets = learning_curve_subsets(configs, sizes, seed=seed)
         for chosen in subsets:
             rows = train.take(np.isin(train.config_id, configs["config_id"][chosen]))
+            if settings.n_distilled and n_whole(rows) < FEWEST_CURVES:
+                continue  # a teacher cannot learn from so few
             own = {"rows": rows, "settings": replace(settings, seed=seed)}
             calls.append({"metric": metric, "valid": valid, "of_task": measured.task, "times": times, **own})
     return in_processes(_point, calls, workers=workers)

@@ -198,7 +198,7 @@ def poor(*, n: int, seed: int, is_known: IsKnown) -> Columns:
     kinds = [np.flatnonzero(is_free & mask) for mask in (has_few, is_extreme & ~has_few)]
     if n > 2 * (most := min(map(len, kinds))):
         raise InvalidArgument(f"n={n} must be at most {2 * most}")
-    in_turn = np.column_stack([kind[: n // 2 + 1] for kind in kinds]).reshape(-1)
+    in_turn = np.column_stack([kind[: -(-n // 2)] for kind in kinds]).reshape(-1)
     return take(columns, in_turn[:n])
 
 

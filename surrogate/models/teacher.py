@@ -90,6 +90,13 @@ class Teacher:
         return found
 
 
+def n_whole(rows: Rows) -> int:
+    """Return the number of configs that have all epochs of the rows, from which a teacher learns."""
+    pairs = np.unique(np.column_stack([rows.config_id, rows.epoch.astype(np.uint64)]), axis=0)
+    _, n_epochs = np.unique(pairs[:, 0], return_counts=True)
+    return int((n_epochs == len(np.unique(rows.epoch))).sum())
+
+
 def teach(
     rows: Rows,
     F: NDArray[np.float32],
@@ -109,7 +116,7 @@ def teach(
         weights: weights of the rows, the same for all rows of a config; None: 1. Rows of weight 0 are left out.
 
     Raises:
-        InvalidArgument: fewer than 8 configs have all epochs.
+        InvalidArgument: fewer than 8 configs have all epochs; see `n_whole`.
     """
     weights = np.ones(len(rows)) if weights is None else weights
     epochs, column = np.unique(rows.epoch, return_inverse=True)

@@ -180,6 +180,16 @@ def test_another_processor_is_held_to_the_noise_between_seeds(folder):
     assert faults == []
 
 
+def test_without_repeats_another_processor_is_not_judged(folder):
+    for shard in run_shards(folder):
+        change(shard, RUN_COLUMNS, "torch_version", lambda v: v.__setitem__(slice(None), "0"))
+        runs = read_table(shard, RUN_COLUMNS)
+        write_table(shard, take(runs, runs["seed"] == 0), RUN_COLUMNS)
+    lines, faults = retrain(folder, 1)
+    assert "not judged, because no config has two seeds" in lines[0]
+    assert faults == []
+
+
 def test_two_trainings_may_differ_by_more_than_one_deviates(folder):
     """Three deviations of a difference of two runs are 4.2 of one run's."""
     runs = read_runs(folder)

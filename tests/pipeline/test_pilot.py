@@ -120,6 +120,11 @@ def test_a_table_of_cells_that_is_none_is_named(tmp_path):
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     with pytest.raises(CorruptFile, match=r"other.csv is not a table with the columns index, cifar10_test_200_epochs"):
         read_cell_accuracies(tmp_path / "other.csv")
+    (tmp_path / "few.csv").write_text(
+        "index,cifar10_valid_12_epochs,cifar10_test_200_epochs\n0,50,60\n2,50,60\n", encoding="utf-8"
+    )
+    with pytest.raises(CorruptFile, match=r"few.csv lacks 15,623 of 15,625 cells, among them index 1"):
+        read_cell_accuracies(tmp_path / "few.csv")
 
 
 # ------------------------------------------------------------------------------------------------ recorded runs

@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import json
 import math
 import pickle
@@ -12,7 +13,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, ProtocolMismatch
+from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, OutOfSpace, ProtocolMismatch
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline import train as train_module
@@ -22,6 +23,7 @@ from pipeline.sampling import sample_config
 from pipeline.train import EPOCH_FIELDS, Training, learning_rate, train
 from pipeline.train.__main__ import main
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
+from tests.pipeline.unwritable import unwritable
 from workshop.machine import device_name
 from workshop.numbered import N_GROUPS
 
@@ -279,6 +281,17 @@ def test_a_checkpoint_of_another_run_is_refused(images, tmp_path, other):
     with pytest.raises(ProtocolMismatch, match="belongs to another run"):
         train(**arguments, checkpoint=checkpoint)
     assert checkpoint.read_bytes() == content
+
+
+def test_a_full_disk_is_named_and_the_older_checkpoint_stays(images, tmp_path):
+    checkpoint = tmp_path / "run.pt"
+    train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
+    content = checkpoint.read_bytes()
+    said = r"run\.pt could not be written: the disk is full"
+    with unwritable(tmp_path, errno.ENOSPC), pytest.raises(OutOfSpace, match=said):
+        train(CONFIG, TINY, images, seed=7, epochs=2, checkpoint=checkpoint)
+    assert checkpoint.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [checkpoint]
 
 
 def test_a_checkpoint_of_another_split_is_refused(images, tmp_path):

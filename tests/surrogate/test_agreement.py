@@ -179,6 +179,19 @@ def test_a_calibrated_prediction_has_equal_means_in_every_decile() -> None:
     assert all((found["predicted"] or 0) - (found["measured"] or 0) == pytest.approx(7) for found in off)
 
 
+def test_a_config_with_two_epochs_counts_once_in_the_error_of_a_bin() -> None:
+    def spread(config_ids: list[int], error: list[float]) -> float | None:
+        n = len(config_ids)
+        rows = Rows(
+            X=TRAIN.X[:n], y=np.zeros(n), config_id=np.array(config_ids, np.uint64), seed=np.zeros(n, dtype=np.int64)
+        )
+        return calibration(rows, np.array(error))[0]["spread"]
+
+    assert spread([1, 2, 3], [0.0, 1.0, 5.0]) == pytest.approx(np.std([0, 1, 5], ddof=1) / np.sqrt(3))
+    assert spread([1, 1, 2, 2], [0.0, 0.0, 5.0, 5.0]) == pytest.approx(spread([1, 2], [0.0, 5.0]))
+    assert spread([7, 7, 7], [0.0, 1.0, 5.0]) is None
+
+
 def test_few_rows_have_fewer_bins_and_none_have_none() -> None:
     assert [found["n"] for found in calibration(TRAIN.take(np.arange(7)), TRAIN.y[:7])] == [4, 3]
     assert calibration(TRAIN.take(np.arange(0)), TRAIN.y[:0]) == []

@@ -35,6 +35,10 @@ FOUND: dict[str, Any] = {
         "overlap": {"value": 0.64, "interval": None, "n": 8, "missing": ""},
         "tau": {"value": 0.5, "interval": [0.4, 0.6], "n": 8, "missing": ""},
     },
+    "shipped_refits": {
+        "overlap": {"value": 0.6, "interval": None, "n": 8, "missing": ""},
+        "tau": NONE,
+    },
     "sizes": dict.fromkeys(("measured", "predicted", "difference"), NONE),
     "sources": [{"source": "best", "n_train": 9, "n_test": 8, "with": {"r2": 0.5, "tau": 0.4}, "without": None}],
     "final_counts": {"uniform": 60, "tpe": 60},
@@ -50,7 +54,7 @@ def shown(found: dict[str, Any] | None) -> str:
 
 def test_without_figures_nothing_has_a_number() -> None:
     text = shown(None)
-    assert text.count("not measured yet") == 11
+    assert text.count("not measured yet") == 13
     assert "There is no final test set yet." in text
     assert "reached" not in text
 
@@ -59,7 +63,8 @@ def test_both_test_sets_are_side_by_side_and_the_final_one_is_judged() -> None:
     text = shown(FOUND)
     assert "MAE / seed sd | ≤ 1.2 | not measured yet | 1.100 (0.90 to 1.30; 12) | reached |" in text
     assert "bias / seed sd | within 0.35 of 0 | not measured yet | -0.500 (-0.70 to -0.30; 12) | not reached |" in text
-    assert "overlap of two of eight refits | ≥ 0.80 | 0.640 (8) | – | not reached |" in text
+    assert "overlap of two fits, each to 7/8 of the configs | ≥ 0.80 | 0.640 (8) | – | not reached |" in text
+    assert "overlap of two of the refits that ship | ≥ 0.80 | 0.600 (8) | – | not reached |" in text
     assert "whole space, last epoch: tau / noise ceiling | ≥ 0.935 | 0.940 (0.92 to 0.96; 305) | – | reached |" in text
     assert "tau / noise ceiling, final test set: 3 configs; 80 are needed" in text
     assert "(60 uniform, 60 tpe)" in text

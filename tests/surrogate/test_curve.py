@@ -28,6 +28,12 @@ def test_the_curve_predicts_a_size_that_was_not_fitted() -> None:
     assert "tau" not in reasons
 
 
+def test_sizes_that_are_too_small_for_a_teacher_are_left_out() -> None:
+    settings = ForestSettings(n_trees=3, n_distilled=5)
+    points = curve("valid_acc", MEASURED, PARTS, [4, 27], seeds=[0], settings=settings)
+    assert [point.n_configs for point in points] == [27]
+
+
 def test_a_power_law_is_found_again_and_its_interval_holds_the_truth() -> None:
     sizes, seeds = (100, 200, 400, 800, 1400), range(5)
     rng = np.random.default_rng(0)

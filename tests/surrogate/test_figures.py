@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from jahs.files.tables import take, write_table
+from jahs.queries.benchmark import Benchmark
+from jahs.release import read_release
 from jahs.schema import CONFIG_TABLE_COLUMNS, SOURCE_DEFAULTS
 from jahs.spaces.columns import rows
 from splits.final import FinalTest, n_reads, write_final
@@ -19,6 +22,8 @@ from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble, by_part
 from surrogate.judging.top import leave_sources_out
 from surrogate.models.boosting import ForestSettings
+from surrogate.models.optima import full_size
+from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 from tests.surrogate.landscape import PROTOCOL, TASK, measurements, split_of, write_folder
 
@@ -74,10 +79,24 @@ def test_the_final_test_set_is_read_only_when_it_is_asked_for_and_then_counted(
     assert "needed" in found["ordinary"]["mae"]["missing"]
     assert found["search"]["missing"] == "no config that this release proposed is trained; propose and train `best`"
     assert 0 <= found["refits"]["overlap"]["value"] <= 1
+    assert found["shipped_refits"]["tau"]["missing"] == "the release has no refits"
     assert found["sizes"]["measured"]["value"] is None
     assert call(runs, release, tmp_path / "two.json", "--read-final") == 0
     found = read_figures(tmp_path / "two.json")
     assert (found["final"]["n_configs"], found["n_reads"]) == (20, 1)
+
+
+def test_refits_that_ship_are_compared_as_a_user_asks_them(tmp_path: Path) -> None:
+    path = make_release(tmp_path / "release", task=TASK.name, n_refits=3, noise=noise_model(TASK.name).to_dict())
+    found = command._of_shipped(read_release(path), seed=3)
+    columns = full_size().sample_columns(command._N_SAMPLE, seed=3)
+    best = [
+        set(np.argsort(-Benchmark(TASK.name, release=path, refit=k).query_many(columns)["valid_acc"])[:200].tolist())
+        for k in range(3)
+    ]
+    pairs = [len(a & b) / 200 for a, b in combinations(best, 2)]
+    assert found["overlap"].value == pytest.approx(np.mean(pairs))
+    assert found["overlap"].n == 3
 
 
 def test_a_release_of_another_split_is_refused_before_anything_is_read(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jahs
+from jahs.errors import InvalidArgument
 from jahs.release import read_release
 from jahs.schema import OPS
 from jahs.spaces.cell import canonical_keys, path_features
@@ -16,6 +17,7 @@ from jahs.spaces.columns import config_ids, rows
 from pipeline.proposals import read_proposals
 from splits.final import FinalTest, write_final
 from surrogate import propose as command
+from surrogate.models import optima
 from surrogate.models.boosting import ForestSettings
 from tests.releases import make_release
 from tests.surrogate.landscape import PROTOCOL, TASK, measurements, write_folder
@@ -142,6 +144,18 @@ def test_the_poor_have_few_paths_or_extreme_rates(runs: Path, tmp_path: Path) ->
     assert (np.abs(rate + 1.5) >= 1.2).all()
     assert (np.abs(decay + 3.5) >= 1.2).all()
     assert len({(n, w) for n, w in zip(found["N"], found["W"], strict=True)}) > 4
+
+
+def test_as_many_poor_configs_as_are_drawn_can_be_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optima, "_N_RANDOM", 3000)
+
+    def proposed(n: int) -> int:
+        return len(optima.poor(n=n, seed=0, is_known=lambda columns: np.zeros(len(columns["N"]), np.bool_))["N"])
+
+    with pytest.raises(InvalidArgument, match="must be at most") as refused:
+        proposed(10_000)
+    most = int(str(refused.value).split()[-1])
+    assert (proposed(most), proposed(most - 1)) == (most, most - 1)
 
 
 def test_tpe_searches_too(runs: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
