@@ -207,9 +207,9 @@ def _walking(landscape: Landscape) -> Iterator[str | Block]:
         "walks",
         landscape.walks,
         step="move",
-        caption="Random-walk autocorrelation of ranks among the largest networks, as in NAS-Bench-101. A move is one "
-        "of `jahs.Space.neighbors`. If only one group moves, the other is fixed at random values, whose effect is "
-        "subtracted.",
+        caption="Random-walk autocorrelation of ranks among the largest networks, as in NAS-Bench-101, which "
+        "correlates accuracies. A move is one of `jahs.Space.neighbors`. If only one group moves, the other is fixed "
+        "at random values, whose effect is subtracted.",
         labels=("moves", "correlation of ranks"),
         y_limits=(-0.25, 1.02),
     )

@@ -63,7 +63,8 @@ _ABOUT_USES: Final = f"""Accuracy models are forests on the features of the rele
 _ABOUT_HALVING: Final = f"""Successive halving (eta 3) over recorded trainings, 500 repetitions. Plain halving starts
     with {N_SCORED // 3} random configs. With a zeroth rung, a proxy scores {N_SCORED} configs with one seed, and
     the best of them start; their number shrinks until the total cost, scoring included, is at most that of plain
-    halving."""
+    halving. Standard errors are over repetitions, which draw from the same recorded configs. They leave out the choice
+    of these configs, which matters several times as much where few were timed."""
 
 
 _ABOUT_NTK: Final = """`ntk` differs because of BatchNorm. On 60 cells of this sample, rho is -0.71 with BatchNorm in

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
+from scipy import stats
 
 from experiments.report.writing import drawn_sections, write_document
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
@@ -129,8 +130,7 @@ def _run(*, candidate: Candidate, arm: str, seed: int) -> tuple[float, ...]:
 def correlations(results: Floats) -> Floats:
     """Return Spearman's rank correlations between the orders of the arms, (n_candidates, n_candidates)."""
     of_arm = np.stack([mean_ranks(each) for each in results])  # (n_candidates, n_arms)
-    places = np.argsort(np.argsort(of_arm, axis=1, kind="stable"), axis=1)
-    return np.asarray(np.corrcoef(places))
+    return np.asarray(np.corrcoef(stats.rankdata(of_arm, axis=1)))
 
 
 def choose(every: Sequence[Candidate], results: Floats, *, n: int) -> list[int]:

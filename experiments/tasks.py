@@ -277,11 +277,11 @@ def _of_releases(
     means = orders.errors.mean(axis=2)
     yield Text(
         f"Under the terms of the study `baselines`, Kendall's tau between the orders of the optimizers is "
-        f"{interval_text(orders.tau)}, with a bootstrap interval over {n_seeds} seeds. Between two halves of the seeds "
-        f"on one task, it is {number_text(orders.ceiling)}."
+        f"{interval_text(orders.tau)}, with a bootstrap interval over {n_seeds} seeds. Between two halves of the "
+        f"seeds, it is {number_text(orders.split_half)} (geometric mean of both tasks)."
     )
     yield Table(
-        caption=f"Validation error (%) at the end of the budget, mean over {n_seeds} seeds",
+        caption=f"Mean validation error (%) of the last incumbent, mean over {n_seeds} seeds",
         columns=("optimizer", *names),
         rows=tuple(
             (ENTRIES[name].title, *(f"{value:.3f}" for value in of))

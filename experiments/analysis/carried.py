@@ -49,12 +49,12 @@ class Carried:
 
     Attributes:
         tau: Kendall's tau between the orders by mean final value, with a bootstrap interval over the seeds of both.
-        ceiling: the geometric mean of both landscapes' `split_half`.
+        split_half: see `split_half_of_two`; it uses half of the seeds, so `tau` may exceed it.
         findings: every difference that is significant on at least one of them.
     """
 
     tau: Interval
-    ceiling: float
+    split_half: float
     findings: tuple[Finding, ...]
 
     def count(self, verdict: Verdict) -> int:
@@ -79,10 +79,9 @@ def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: 
                 i, j, apart = j, i, [-each for each in apart]
             verdict = _verdict(pair, other, has_same_sign=apart[0] * apart[1] > 0)
             findings.append(Finding(one=i, other=j, here=apart[0], there=apart[1], verdict=verdict))
-    ceilings = split_half(here), split_half(there)
     return Carried(
         tau=rank_agreement(here, there, has_same_seeds=False),
-        ceiling=math.sqrt(max(ceilings[0], 0.0) * max(ceilings[1], 0.0)),
+        split_half=split_half_of_two(here, there),
         findings=tuple(findings),
     )
 
@@ -93,6 +92,11 @@ def _verdict(pair: Pair, other: Pair, *, has_same_sign: bool) -> Verdict:
     if other.differs:
         return "carries over" if has_same_sign else "reversed"
     return "same sign" if has_same_sign else "other sign"
+
+
+def split_half_of_two(one: Floats, other: Floats) -> float:
+    """Return the geometric mean of two landscapes' `split_half`; 0 if one is negative."""
+    return math.sqrt(max(split_half(one), 0.0) * max(split_half(other), 0.0))
 
 
 def split_half(values: Floats) -> float:

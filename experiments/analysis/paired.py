@@ -214,8 +214,8 @@ def _agreement(title: str, values: Floats, other: Floats, seeds: Sequence[tuple[
     if n >= FEWEST:
         rho = bootstrap_agreement(spearman, values[0, :, 0], other, n_resamples=_N_RESAMPLES)
     if n_repeated >= FEWEST:
-        between = math.prod(float(np.mean([spearman(of[:, i], of[:, j]) for i, j in seeds])) for of in repeated)
-        ceiling = math.sqrt(max(between, 0.0))
+        between = [float(np.mean([spearman(of[:, i], of[:, j]) for i, j in seeds])) for of in repeated]
+        ceiling = math.sqrt(math.prod(max(rho, 0.0) for rho in between))
     return Agreement(title, n, n_repeated, rho, ceiling)
 
 

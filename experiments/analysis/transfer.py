@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from experiments.analysis.carried import split_half_of_two
 from experiments.studies import COMBINATIONS
 from jahs.comparison.compare import BASELINES
 from jahs.comparison.logs import Floats
@@ -54,12 +54,12 @@ class OrderTransfer(NamedTuple):
     Attributes:
         errors: final validation errors (%), (2, n_optimizers, n_seeds).
         tau: Kendall's tau of the mean errors, with a bootstrap interval over seeds.
-        ceiling: mean tau between two halves of the seeds on one task; geometric mean over both tasks.
+        split_half: mean tau between two halves of the seeds; geometric mean over both tasks.
     """
 
     errors: Floats
     tau: Interval
-    ceiling: float
+    split_half: float
 
 
 def front_transfers(benches: Sequence[Benchmark]) -> Iterator[FrontTransfer]:
@@ -89,8 +89,7 @@ def order_transfer(terms: Sequence[StudyTerms], *, n_seeds: int) -> OrderTransfe
         [[[_final_error(of, name, seed) for seed in range(n_seeds)] for name in OPTIMIZERS] for of in terms]
     )
     (tau,) = bootstrap_estimates(lambda at: _tau(errors[:, :, at]), n_seeds, level=0.95, n_resamples=_N_RESAMPLES)
-    halves = [_tau(np.stack([of[:, ::2], of[:, 1::2]])) for of in errors] if n_seeds > 1 else [math.nan]
-    return OrderTransfer(errors, tau, math.sqrt(max(math.prod(halves), 0.0)))
+    return OrderTransfer(errors, tau, split_half_of_two(*errors))
 
 
 def _tau(errors: Sequence[Floats] | Floats) -> float:
@@ -98,8 +97,11 @@ def _tau(errors: Sequence[Floats] | Floats) -> float:
 
 
 def _final_error(terms: StudyTerms, name: str, seed: int) -> float:
-    """Return the best validation error (%) among trainings at the highest fidelity."""
+    """Return the mean error (%) of the config with the best observed accuracy at the highest fidelity."""
     optimizer = make(name, visible(terms.view), seed=seed, objectives=terms.rules.objectives)
     trials = terms.simulation(seed).run(optimizer)
     full = [each for each in trials if each.status == "finished" and each.fidelity == dict(terms.view.full)]
-    return min((100 - each.metrics["valid_acc"] for each in full), default=100.0)
+    if not full:
+        return 100.0
+    incumbent = max(full, key=lambda each: each.metrics["valid_acc"])
+    return 100 - terms.bench.query(incumbent.config, metrics=("valid_acc",)).valid_acc

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
+from experiments.report.comparison import comparison_of
 from experiments.report.results import Results, best_at_full_size
 from experiments.report.single import error_limits, overview, summary_text, time_figure, time_grid
 from experiments.studies import MAIN
@@ -151,7 +152,7 @@ def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], bes
             rows.append((chapter, title, summary_text(found), number_text(float(found.median)), str(final.size)))
         means = [float(final.mean()) for final in finals.values()]
         if len(means) > 1:
-            spread.append(f"{chapter} {max(means) - min(means):.2f}")
+            spread.append(f"{chapter} {max(means) - min(means):.2f}{_differing(results, task, arms)}")
     if rows:
         yield answer(
             f"Difference in mean final test regret on {task} between the best and the worst value of a setting, in "
@@ -163,3 +164,9 @@ def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], bes
             rows=tuple(rows),
             n_labels=2,
         )
+
+
+def _differing(results: Results, task: str, arms: Sequence[Arm]) -> str:
+    """Return how many pairs of these arms differ, as the comparison of the chapter has it."""
+    found = comparison_of(results, task, arms)
+    return "" if found is None else f" ({sum(pair.differs for pair in found.pairs)} of {len(found.pairs)} pairs differ)"

@@ -12,13 +12,13 @@ import numpy as np
 from experiments.analysis.carried import VERDICTS, Carried, carry_over
 from experiments.folder import StudyFolder, read_folder
 from experiments.packs import is_pack, read_pack
-from experiments.report.comparison import FEWEST_TO_COMPARE, comparison_of, groups
+from experiments.report.comparison import comparison_of, groups
 from experiments.report.results import Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import Comparison, compare_groups
 from jahs.comparison.steps import Steps, incumbents, on_grid
-from jahs.comparison.summaries import interval_text, number_text
+from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Table, Text, answer
@@ -112,7 +112,7 @@ def carried_blocks(results: Results, real: Path | None, control: Path | None = N
     every = _compare(results, there, without)
     if not every:
         yield Text(
-            f"Not compared: no chapter has two arms with {FEWEST_TO_COMPARE} seeds on a task and on the real "
+            f"Not compared: no chapter has two arms with {FEWEST_SEEDS} seeds on a task and on the real "
             "landscape; run more seeds."
         )
         return
@@ -145,13 +145,13 @@ def _compare(results: Results, there: MeanRuns, without: MeanRuns | None) -> lis
         for title, arms in groups(results, task):
             on_real = there.errors(real_task, arms, times)
             tested = comparison_of(results, task, arms)
-            if tested is None or on_real.shape[1] < FEWEST_TO_COMPARE:
+            if tested is None or on_real.shape[1] < FEWEST_SEEDS:
                 continue
             seeds = results.seeds(task, arms)
             here = np.nan_to_num(results.errors(task, arms, seeds, times), nan=_GUESSED)
             parts.append((task, False, title, arms, here, on_real, tested))
             control = here[:, :0] if without is None else without.errors(task, arms, times)
-            if control.shape[1] >= FEWEST_TO_COMPARE:
+            if control.shape[1] >= FEWEST_SEEDS:
                 parts.append((task, True, title, arms, control, on_real, None))
     tests = iter(compare_groups([(here[..., -1], None) for *_, here, _, tested in parts if tested is None]))
     real = {tuple(arm.name for arm in arms): on_real[..., -1] for *_, arms, _, on_real, _ in parts}
@@ -184,15 +184,15 @@ def _answers(every: Sequence[_Compared]) -> Iterator[Block]:
 
 
 def _tau(found: Carried) -> str:
-    return f"{interval_text(found.tau)}, ceiling {number_text(found.ceiling)}"
+    return f"{interval_text(found.tau)}, split-half {number_text(found.split_half)}"
 
 
 def _budgets(every: Sequence[_Compared]) -> Table:
     """Return the agreement after shares of the budget."""
     return Table(
         caption="Kendall's τ between the orders by mean validation error on a task and on the real landscape after "
-        "shares of the budget, with 95 % bootstrap intervals over the seeds of both. The ceiling is the τ between two "
-        "halves of the seeds, geometric mean of both landscapes",
+        "shares of the budget, with 95 % bootstrap intervals over the seeds of both. Split-half is the τ between the "
+        "orders by two halves of the seeds, geometric mean of both landscapes; the τ of all seeds may exceed it",
         columns=("task", "arms", *(f"{100 * share:g} % of the budget" for share in _STAGES)),
         rows=tuple((each.title, each.group, *map(_tau, each.found)) for each in every),
         n_labels=2,

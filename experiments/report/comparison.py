@@ -20,12 +20,10 @@ from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import HOLDS, Comparison, compare_groups, rank_agreement
 from jahs.comparison.steps import Steps, hypervolume_over_time
-from jahs.comparison.summaries import interval_text, number_text, p_text
+from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text, p_text
 from jahs.errors import MissingData, UnknownName
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.style import LIGHT, series
-
-FEWEST_TO_COMPARE: Final = 6  # blocks; with fewer, no two-sided signed-rank test can reach 0.05
 
 _WIDTH: Final = 4.8  # width of the diagram, in inches
 _MARGIN: Final = 0.03  # on either side, as a share
@@ -54,7 +52,7 @@ def compared(results: Results) -> _Family:
     for task in results.tasks:
         for _, arms in groups(results, task):
             of_release, of_refits = finals(results, task, arms)
-            if of_release.shape[1] >= FEWEST_TO_COMPARE and not np.isnan(of_release).any():
+            if of_release.shape[1] >= FEWEST_SEEDS and not np.isnan(of_release).any():
                 keys.append((task, tuple(arm.name for arm in arms)))
                 values.append((of_release, of_refits.mean(axis=2) if of_refits.size else None))
     return dict(zip(keys, compare_groups(values), strict=True)) if keys else {}

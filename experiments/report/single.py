@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -158,7 +159,7 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
             test = test[np.isfinite(test)]
             numbers = (
                 summary_text(found),
-                f"{mean.low:.{digits}f} to {mean.high:.{digits}f}",
+                "–" if math.isnan(mean.low) else f"{mean.low:.{digits}f} to {mean.high:.{digits}f}",
                 number_text(float(found.median), digits),
                 f"{found.q25:.{digits}f} to {found.q75:.{digits}f}",
                 summary_text(area),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from scipy import stats
 
 from experiments.report.results import Results
 from experiments.report.single import (
@@ -139,13 +140,16 @@ def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seed
 
 def _table(arms: Sequence[Arm], values: Mapping[str, Floats]) -> Table:
     rows = []
-    places = {world: np.argsort(np.argsort(found[:, :, -1].mean(axis=1))) for world, found in values.items()}
+    places = {
+        world: stats.rankdata(found[:, :, -1].mean(axis=1), method="min").astype(int).tolist()
+        for world, found in values.items()
+    }
     for i, arm in enumerate(arms):
         cells = []
         for world, found in values.items():
             final = summarize(found[i, :, -1])
             median = number_text(float(final.median), digits_for(float(final.se)))
-            cells += [summary_text(final), median, f"{places[world][i] + 1}"]
+            cells += [summary_text(final), median, f"{places[world][i]}"]
         with np.errstate(invalid="ignore"):
             apart = np.abs(values["table"][i].mean(axis=0) - values["left_out"][i].mean(axis=0))
         distance = number_text(float(np.nanmean(apart)) if np.isfinite(apart).any() else np.nan)

@@ -21,7 +21,7 @@ from workshop.pages.drawing import Curve, draw_curves
 _GONE: Final = 0.05
 _PAPER: Final[Mapping[int, tuple[str, float, float]]] = {
     CONV1X1: ("Replacing a 3x3 by a 1x1 convolution", -1.16, -14.11),
-    POOL: ("Replacing a 3x3 convolution by 3x3 pooling", -1.99, -9.84),
+    POOL: ("Replacing a 3x3 convolution by 3x3 pooling (paper: maximum, ours: average)", -1.99, -9.84),
 }
 """NAS-Bench-101, Figure 4, on all its cells: points of validation accuracy, percent of the training time."""
 
@@ -29,8 +29,8 @@ _METHOD: Final = f"""All 15,625 cells are asked at full size and the last epoch,
     release's reference config, so sums over cells are exact and only the models err: ± is 1.96 standard deviations
     between the refits. A move changes the operation of one edge. The best cells compute one of the {N_BEST} best
     functions, as NAS-Bench-101 takes its best graph and 11 others. Canonical distances count moves between functions,
-    so a change of a dead edge costs nothing. Correlations are of ranks; the fitness-distance correlation is negative
-    where accuracy falls with the distance from the best cells."""
+    so a change of a dead edge costs nothing. The paper's changes are means over all its cells. Correlations are of
+    ranks; the fitness-distance correlation is negative where accuracy falls with the distance from the best cells."""
 
 _DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-101's at most 26"
 
@@ -47,8 +47,8 @@ def cells_page(subjects: Sequence[Subject]) -> Document:
     )
     return Document(
         title="The landscape of cells",
-        subtitle=f"{said}. In NAS-Bench-101, 35.4 % of the space is within six moves of the best cell (at most 26 are "
-        "possible), and ranks are uncorrelated beyond six.",
+        subtitle=f"{said}. In NAS-Bench-101, 35.4 % of the space is within six moves of the closest of its 12 best "
+        "graphs (at most 26 are possible), and accuracies are uncorrelated beyond six; our correlations are of ranks.",
         sections=sections_of([*_distances(found), *_replacing(found), *_shapes(found), *_sizes(found, sizes)]),
     )
 
@@ -63,7 +63,7 @@ def _distances(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     yield Figure(
         name="walk",
         caption="Exact autocorrelation of ranks over random walks, by the square root of the number of moves, as in "
-        "Figure 6 of NAS-Bench-101; bands: 1.96 standard deviations between refits.",
+        "Figure 6 of NAS-Bench-101, which correlates accuracies; bands: 1.96 standard deviations between refits.",
         alt="; ".join(f"{title}: {of.walk[0][0]:.2f} after one move" for title, of in found.items()),
         drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
     )

@@ -47,8 +47,9 @@ _MEASURES: Final = "Agreement (Spearman's rho) and losses in points of validatio
 _METHOD: Final = f"""f*(A) is the best predicted validation accuracy of architecture A at the last epoch over a grid of
     all choices and {N_FLOATS} × {N_FLOATS} rates. H† has the best mean over {N_TUNED} of {N_CELLS} random cells; the
     measures are of the other {N_CELLS - N_TUNED}. The loss of the winner is what choosing the architecture with H†
-    loses, even if the chosen one is tuned afterwards. The intervals cover the draw of cells and the spread of the
-    release's refits, each of which chooses its own H†."""
+    loses, even if the chosen one is tuned afterwards. The paper's architectures are two-layer networks for regression,
+    and its H† is chosen on the architectures that it is measured on. The intervals cover the draw of cells and the
+    spread of the release's refits, each of which chooses its own H†."""
 
 _MEANING: Final = f"""A shared setting is a fair judge only after it was tuned, here on {N_TUNED} architectures. Where
     rho is lower in the better half, much of the agreement over all cells is about which cells fail. The mean loss is
@@ -187,6 +188,8 @@ def _beside(title: str, found: SharedSetting) -> tuple[str, ...]:
     rho = found.measures["rho"]
     if rho.low <= _PAPER <= rho.high:
         reason = "the interval holds the paper's figure"
+    elif found.measures["rho in the better half"].value > _PAPER:
+        reason = "higher, in the better half of the cells, too; the cause was not tested"
     elif rho.low > _PAPER:
         reason = "Some cells fail whatever the hyperparameters; every setting ranks them last, which raises rho."
     else:

@@ -24,7 +24,7 @@ from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_agreement
 
 _N_RESAMPLES: Final = 500
-_FEWEST: Final = 4
+_FEWEST: Final = 10  # the bootstrap interval of a tau of few configs is too narrow
 _SIZES: Final = ("full size", "all sizes")
 
 _PAPER: Final[Mapping[str, tuple[float, float]]] = {
@@ -54,7 +54,7 @@ class Repeats:
     """Kendall's tau between two measurements of the same configs.
 
     Attributes:
-        tau: by metric; only those with at least four configs.
+        tau: by metric; only those with at least ten configs.
         n: configs, by metric.
     """
 
@@ -160,7 +160,7 @@ def _table(found: _Found) -> Table:
         for title, by_size in found.items():
             for where, of in by_size.items():
                 tau = of.tau.get(name)
-                ours = "–" if tau is None else interval_text(tau)
+                ours = "–" if tau is None else interval_text(tau, 3)
                 compared = ("–", "too few configs") if tau is None else _compared(name, tau)
                 what = f"{name}, {where} (n={of.n.get(name, 0)})"
                 rows.append((what, title, f"{paper[0]} / {paper[1]}", ours, *compared))

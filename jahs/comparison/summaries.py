@@ -15,6 +15,7 @@ LEVEL: Final = 0.95
 """The share of resampled statistics inside an interval."""
 
 N_RESAMPLES: Final = 2000
+FEWEST_SEEDS: Final = 6  # for an interval, or a two-sided signed-rank test at 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,7 +61,12 @@ def bootstrap_interval(
 
 
 def mean_interval(values: Floats) -> Interval:
-    """Return the mean over seeds with its bootstrap interval."""
+    """Return the mean over seeds with its bootstrap interval, NaN for fewer than `FEWEST_SEEDS`.
+
+    An interval from fewer values cannot leave their range, so it is too narrow.
+    """
+    if len(values) < FEWEST_SEEDS:
+        return Interval(value=float(values.mean()), low=math.nan, high=math.nan)
     return bootstrap_interval(values, lambda picked: picked.mean(axis=1))
 
 
@@ -103,11 +109,11 @@ def p_text(value: float) -> str:
 
 
 def interval_text(found: Interval, digits: int = 2, *, sign: str = "") -> str:
-    """Return an estimate with its interval, or a dash without an estimate.
+    """Return an estimate with its interval if it has one, or a dash without an estimate.
 
     Example:
         >>> interval_text(Interval(value=0.5, low=0.25, high=0.875))
         '0.50 (0.25 to 0.88)'
     """
     value, low, high = (number_text(number, digits, sign=sign) for number in (found.value, found.low, found.high))
-    return value if value == "–" else f"{value} ({low} to {high})"
+    return value if "–" in {value, low, high} else f"{value} ({low} to {high})"

@@ -67,6 +67,7 @@ def change_folder(path: Path) -> Iterator[Path]:
         >>> [found.name for found in target.iterdir()]
         ['fact.txt']
     """
+    path = path.resolve()  # a link keeps pointing at the folder that changes
     beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
     old = beside.with_suffix(".old")
     try:

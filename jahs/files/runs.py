@@ -77,6 +77,8 @@ def read_protocol(path: Path) -> Protocol:
     except (ValueError, KeyError, TypeError) as err:
         raise CorruptFile(f"{recorded} cannot be read: {err!r}") from err
     check_format(found, RUNS_FORMAT, of=str(recorded))
+    if not isinstance(digest, str) or not isinstance(facts, dict):
+        raise CorruptFile(f"{recorded}: digest must be a text and protocol an object; restore it from a copy")
     return Protocol(digest=digest, facts=facts)
 
 

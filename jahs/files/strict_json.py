@@ -97,5 +97,5 @@ def _decoded(content: bytes) -> str:
 
 
 def _refuse_number(number: str, text: str) -> NoReturn:
-    at = next(token.start() for token in _TOKEN.finditer(text) if token.group() == number)
+    at = next(token.start() for token in _TOKEN.finditer(text) if token.group().startswith(number))
     raise json.JSONDecodeError(f"{number[:100]} is not a finite number", text, at)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.schema import COLUMNS, OPS
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, operation_faults
+from jahs.spaces.configs import mapping_of
 from jahs.spaces.parameters import as_index, is_real, show
 from jahs.tasks.definitions import RESOLUTIONS, Task
 
@@ -60,6 +61,7 @@ def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
     """
     if not isinstance(task, Task):
         raise InvalidArgument(f"task={task!r} is a {type(task).__name__}; it must be a jahs.tasks.Task")
+    config = mapping_of(config)
     codes, faults = operation_faults([config.get(key, 0) for key in OPS])
     faults += [f"{key}: missing" for key in (*_SIZES, *OPS) if key not in config]
     faults += [fault for key in _SIZES if key in config and (fault := _size_fault(key, config[key]))]

@@ -30,12 +30,12 @@ from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.release.find import default_task, full_path
 from jahs.spaces.columns import Configs, codes
-from jahs.spaces.configs import Config, config_codes
+from jahs.spaces.configs import Config, as_mapping, config_codes
 from jahs.spaces.encoding import encode_codes
 from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import is_integer, show
 from jahs.spaces.seeds import Seeds, read_optional_seed
-from jahs.spaces.space import Space
+from jahs.spaces.space import MOST_ROWS, Space
 from jahs.tasks.definitions import citation
 from jahs.tasks.metrics import Metric, read_metrics
 
@@ -129,7 +129,7 @@ class Benchmark(Queryable):
         self._oracle = self._opened.oracle
         self.task, self.kind, self.max_epoch = self._oracle.task, self._oracle.kind, self._oracle.max_epoch
         self.release: Path | None = self._opened.folder
-        self.refit, self.model = refit, model
+        self.refit, self.model = None if refit is None else int(refit), model
         self.space = Space()
         self.fidelities = MappingProxyType({"epoch": tuple(range(1, self.max_epoch + 1))})
         known = self._oracle.metrics
@@ -156,8 +156,8 @@ class Benchmark(Queryable):
         return {"epoch": self.max_epoch if at is None else read_budget(at, self.max_epoch)}
 
     def _sample(self, n: int, seed: int | None) -> list[Config]:
-        if not is_integer(n) or n < 0:
-            raise InvalidArgument(f"n={show(n)} is not an integer >= 0")
+        if not is_integer(n) or not 0 <= n <= MOST_ROWS:
+            raise InvalidArgument(f"n={show(n)} is not an integer in 0..{MOST_ROWS}")
         return self._oracle.sample(int(n), seed=read_optional_seed(seed))
 
     def _query(
@@ -191,6 +191,8 @@ class Benchmark(Queryable):
             raise MissingData(f"{self!r} has no noise.json, so the spread of trainings is not known; see bench.refit")
         if metrics is None:
             names = tuple(name for name in self._names if name in refits.metrics)
+            if not names:
+                refits.check(self._names)
         else:
             refits.check(names := self._read_metrics(metrics))
         if len(found) == 1:
@@ -292,7 +294,8 @@ class Benchmark(Queryable):
         if view is not None and self.kind == "surrogate":
             return search_best(view, self._references.configs if self._has_references else [], name)
         if name not in self._references.metrics:
-            raise UnknownName.of("metric", name, self._references.metrics)
+            known = ", ".join(self._references.metrics)
+            raise UnknownName(f"metric={name!r} has no known best config; bench.best answers for {known}")
         return best_of(self, self._references.configs, name, is_exact=False)
 
     def reference_point(self, metrics: Iterable[str]) -> NDArray[np.float64]:
@@ -365,9 +368,10 @@ class Benchmark(Queryable):
             InvalidConfig, InvalidFidelity, NotRecorded: as `query`.
         """
         epoch = self.max_epoch if nepochs is None else read_epoch(nepochs, self.max_epoch, name="nepochs")
-        if isinstance(config, Mapping) and "epoch" in config:
-            config = {key: value for key, value in config.items() if key != "epoch"}
-        found = config_codes(config)
+        given = as_mapping(config)
+        if isinstance(given, Mapping):
+            given = {key: value for key, value in given.items() if key != "epoch"}
+        found = config_codes(given)  # type: ignore[arg-type]  # which refuses what is no config
         if not full_trajectory:
             values = self._oracle.query(found, epoch, seed=None, metrics=self._names)
             return {epoch: with_published_names(values, self.metrics)}

@@ -21,7 +21,7 @@ from jahs.models.noise import NoiseModel
 from jahs.models.noise.chance import quantile
 from jahs.models.noise.spread import from_line, to_line, with_tail
 from jahs.queries.answers import Rows, row_columns, to_frame
-from jahs.spaces.parameters import is_number, show
+from jahs.spaces.parameters import is_number, refuse_masked, show
 
 Of: TypeAlias = Literal["model", "noise", "total"]
 """Whose uncertainty: of the model, of one training around the model's answer, or of one training."""
@@ -147,6 +147,7 @@ class Prediction:
         """
         if of not in get_args(Of):
             raise UnknownName.of("uncertainty", str(of), get_args(Of))
+        refuse_masked("q", q)
         wanted = np.asarray(q, dtype=object)
         if faults := [show(one) for one in wanted.ravel() if not is_number(one) or not 0 < one < 1]:
             raise InvalidArgument(f"q={', '.join(faults)} must be a number above 0 and below 1; the median is 0.5")

@@ -11,10 +11,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jahs.errors import JahsError, MissingData
+from jahs.errors import InvalidArgument, JahsError, MissingData
+from jahs.files.runs import read_protocol
 from jahs.release.manifest import MANIFEST, read_manifest
+from jahs.spaces.parameters import show
 from jahs.tasks.definitions import DEFAULT_TASK, TASKS, task
-from jahs.tasks.own import TASK_NAME
+from jahs.tasks.own import TASK_NAME, task_of_protocol
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +39,14 @@ _OWN_FOLDER: Final = Path(__file__).resolve().parents[1] / "releases"
 
 
 def full_path(given: Path | str) -> Path:
-    """Return an absolute path, independent of later changes of the working folder; `~` is the user's home."""
+    """Return an absolute path, independent of later changes of the working folder; `~` is the user's home.
+
+    Raises:
+        InvalidArgument: it is not a path.
+        MissingData: `~` names a user who does not exist.
+    """
+    if not isinstance(given, str | os.PathLike):
+        raise InvalidArgument(f"{show(given)} is not a path; give a str or a pathlib.Path")
     try:
         return Path(given).expanduser().absolute()
     except RuntimeError as err:
@@ -45,12 +54,15 @@ def full_path(given: Path | str) -> Path:
 
 
 def default_task(release: Path | str | None) -> str:
-    """Return the default task: the task of the release in this folder, or else `DEFAULT_TASK`."""
+    """Return the default task: that of the release or of the runs in this folder, or else `DEFAULT_TASK`."""
     if release is None:
         return DEFAULT_TASK
+    folder = full_path(release)
     try:
-        return read_manifest(full_path(release)).task
-    except JahsError:  # not a release itself, or a damaged one: opening it raises
+        if (folder / MANIFEST).is_file():
+            return read_manifest(folder).task
+        return task_of_protocol(read_protocol(folder).facts).name
+    except JahsError:  # neither, or a damaged one: opening it raises
         return DEFAULT_TASK
 
 

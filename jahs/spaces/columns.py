@@ -22,7 +22,7 @@ from jahs.spaces.configs import (
     many_faults,
     validate_many,
 )
-from jahs.spaces.parameters import PARAMETERS, Parameter, masked_fault
+from jahs.spaces.parameters import PARAMETERS, Parameter, masked_fault, show
 
 Columns: TypeAlias = dict[str, npt.NDArray[np.generic]]
 """Many configs: one array per key, all of the same length."""
@@ -66,8 +66,14 @@ def validate_columns(columns: Mapping[str, npt.ArrayLike]) -> Columns:
 
     Raises:
         InvalidConfig: the faults of the first invalid rows, each beginning with its key, and the number of all.
+        InvalidArgument: `columns` is not a mapping.
     """
-    return columns_of_codes(_codes_of_columns(columns))
+    given = as_columns(cast("Configs", columns))
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(
+            f"columns={show(columns)} is not a mapping of keys to arrays; jahs.validate_many reads a list of configs"
+        )
+    return columns_of_codes(_codes_of_columns(given))
 
 
 def columns_of_codes(found: npt.NDArray[np.float64]) -> Columns:

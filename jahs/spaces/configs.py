@@ -56,11 +56,7 @@ def validate(config: Mapping[str, object]) -> Config:
     """
     if _codes_of_clean(config) is not None:
         return cast("Config", dict(zip(CONFIG_KEYS, _PICK(config), strict=True)))
-    given = as_mapping(config)
-    if not isinstance(given, Mapping):
-        raise InvalidConfig(
-            [f"config={show(config)} is {with_article(type(config).__name__)}, not a mapping of 14 keys"]
-        )
+    given = mapping_of(config)
     clean, faults = read_values(given)
     if faults := [*key_faults(given), *faults]:
         raise InvalidConfig(faults)
@@ -78,6 +74,16 @@ def read_values(given: Mapping[str, object]) -> tuple[dict[str, Value], list[str
             except InvalidConfig as fault:
                 faults += fault.faults
     return clean, faults
+
+
+def mapping_of(config: object) -> Mapping[str, object]:
+    """Return a config as a mapping; InvalidConfig for anything that is not one."""
+    given = as_mapping(config)
+    if not isinstance(given, Mapping):
+        raise InvalidConfig(
+            [f"config={show(config)} is {with_article(type(config).__name__)}, not a mapping of 14 keys"]
+        )
+    return given
 
 
 def as_mapping(config: Any) -> object:  # Any: whatever a user takes for a config

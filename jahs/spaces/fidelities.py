@@ -17,11 +17,15 @@ from jahs.errors import InvalidFidelity
 from jahs.spaces.parameters import is_integer, masked_fault, show
 
 _OF_A_VIEW = ("N", "W", "Resolution")
+_MOST_LISTED = 5
 
 
 def read_epoch(at: object, max_epoch: int, *, name: str = "at") -> int:
-    """Return the epoch of a fidelity: an integer, or a mapping with the key "epoch"; nothing is rounded."""
-    epoch = _epoch_of(at, name)
+    """Return the epoch of a fidelity: an integer, or a mapping with the key "epoch", by default the last one.
+
+    Nothing is rounded.
+    """
+    epoch = _epoch_of(at, max_epoch, name)
     if not is_integer(epoch) or not 1 <= epoch <= max_epoch:
         hint = "; bench.fidelity() rounds" if isinstance(epoch, float | np.floating) and math.isfinite(epoch) else ""
         raise InvalidFidelity(f"{name}={show(epoch)} is not an integer in 1..{max_epoch}{hint}")
@@ -32,20 +36,30 @@ def read_epochs(at: object, max_epoch: int, *, name: str = "at") -> NDArray[np.i
     """Return the epochs of several fidelities, (n,); see `read_epoch`."""
     if fault := masked_fault(name, at):
         raise InvalidFidelity(fault)
+    if is_list(at) and hasattr(at, "__array__"):  # a Series, too
+        at = np.asarray(at)
     if isinstance(at, np.ndarray) and at.ndim == 1 and at.dtype.kind in "iu":
-        is_bad = (at < 1) | (at > max_epoch)
-        if is_bad.any():
-            read_epoch(at[int(is_bad.argmax())], max_epoch, name=name)
-        return at.astype(np.int64)
+        if not ((at < 1) | (at > max_epoch)).any():
+            return at.astype(np.int64)
+        at = at.tolist()
     if not is_list(at):
         raise InvalidFidelity(f"{name}={show(at)} is not a list of epochs")
-    return np.array([read_epoch(one, max_epoch, name=name) for one in at], dtype=np.int64)
+    found, faults = [], []
+    for i, one in enumerate(at):
+        try:
+            found.append(read_epoch(one, max_epoch, name=name))
+        except InvalidFidelity as fault:  # noqa: PERF203  # costs nothing where nothing is raised
+            faults.append(f"{fault} (position {i})" if len(at) > 1 else str(fault))
+    if faults:
+        rest = [f"... {len(faults)} of {len(at)} are wrong"] if len(faults) > _MOST_LISTED else []
+        raise InvalidFidelity("\n".join([*faults[:_MOST_LISTED], *rest]))
+    return np.array(found, dtype=np.int64)
 
 
 def is_list(at: object) -> TypeGuard[Sequence[object]]:
     """Return whether `at` is several fidelities, not one."""
-    if isinstance(at, np.ndarray):
-        return at.ndim == 1
+    if hasattr(at, "__array__"):
+        return np.ndim(at) == 1  # an array, or what becomes one
     return isinstance(at, Sequence) and not isinstance(at, str | bytes)
 
 
@@ -59,7 +73,7 @@ def read_budget(at: object, max_epoch: int, *, name: str = "at") -> int:
         >>> read_budget(2.469, 12), read_budget(2.5, 12), read_budget(3.5, 12)
         (2, 2, 4)
     """
-    budget = _epoch_of(at, name)
+    budget = _epoch_of(at, max_epoch, name)
     if isinstance(budget, float | np.floating):
         if not math.isfinite(budget):
             raise InvalidFidelity(f"{name}={show(budget)} is not a finite number")
@@ -70,7 +84,7 @@ def read_budget(at: object, max_epoch: int, *, name: str = "at") -> int:
     return read_epoch(budget, max_epoch, name=name)
 
 
-def _epoch_of(at: object, name: str) -> object:
+def _epoch_of(at: object, max_epoch: int, name: str) -> object:
     if not isinstance(at, Mapping):
         return at[()] if isinstance(at, np.ndarray) and at.ndim == 0 else at
     faults = []
@@ -81,8 +95,6 @@ def _epoch_of(at: object, name: str) -> object:
             )
         elif key != "epoch":
             faults.append(f"{show(key)} is not a fidelity; there is epoch, and N, W, Resolution through bench.view()")
-    if "epoch" not in at:
-        faults.append("epoch is missing")
     if faults:
         raise InvalidFidelity("\n".join(f"{name}: {fault}" for fault in faults))
-    return at["epoch"]
+    return at.get("epoch", max_epoch)

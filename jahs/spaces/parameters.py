@@ -192,9 +192,9 @@ def is_integer(value: object) -> TypeGuard[int | np.integer]:
 
 
 def as_index(value: Any) -> int | None:  # Any: whatever a user gives
-    """Return an integer as a builtin, or None for anything else, such as a bool or 5.0."""
+    """Return an integer as a builtin, or None for anything else, such as a bool, 5.0 or a masked value."""
     try:
-        return None if isinstance(value, bool | np.bool_) else operator.index(value)
+        return None if isinstance(value, bool | np.bool_) or masked_fault("", value) else operator.index(value)
     except TypeError:
         return None
 

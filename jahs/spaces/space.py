@@ -24,8 +24,8 @@ import numpy.typing as npt
 from jahs.errors import InvalidArgument, InvalidConfig, UnknownName
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, rows
-from jahs.spaces.configs import Config, Sampler, read_values, unknown_key_faults, validate
-from jahs.spaces.parameters import PARAMETERS, Parameter, Value, is_integer, show
+from jahs.spaces.configs import Config, Sampler, mapping_of, read_values, unknown_key_faults, validate
+from jahs.spaces.parameters import PARAMETERS, Parameter, Value, is_integer, is_number, show
 from jahs.spaces.seeds import read_seed
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -142,15 +142,19 @@ class Space(Sampler):
         Raises:
             InvalidConfig: one line for every fault, each beginning with its key.
         """
-        clean = validate(config)
-        faults = [
+        faults: list[str] = []
+        try:
+            clean: Mapping[str, object] = validate(config)
+        except InvalidConfig as err:
+            clean, faults = read_values(mapping_of(config))[0], [*err.faults]
+        faults += [
             f"{name}={found!r} is fixed at {value!r} in this space"
             for name, value in self.fixed_items
-            if (found := clean[name]) != value  # type: ignore[literal-required]  # names are the keys of Config
+            if (found := clean.get(name, value)) != value
         ]
         if faults:
             raise InvalidConfig(faults)
-        return clean
+        return cast("Config", clean)
 
     def _sample(self, n: int, seed: int | None) -> list[Config]:
         return rows(self.sample_columns(n, seed=seed))
@@ -203,7 +207,7 @@ class Space(Sampler):
             InvalidConfig: the config is not in this space.
             InvalidArgument: `factor` is not a finite number of at least 1.001.
         """
-        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 1.001 <= factor <= _LARGEST_FACTOR:
+        if not is_number(factor) or not 1.001 <= (factor := float(factor)) <= _LARGEST_FACTOR:
             raise InvalidArgument(f"factor={show(factor)} is not a finite number of at least 1.001")
         start = self.validate(config)
         moves = []

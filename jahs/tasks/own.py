@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -80,7 +81,9 @@ def register(given: Task | Path | str) -> Task:
     """
     if isinstance(given, Task):
         return _register(task_facts(given))
-    path = Path(given)
+    if not isinstance(given, str | os.PathLike) or "\0" in os.fspath(given):
+        raise InvalidArgument(f"{show(given)} is neither a task nor the path of a task file")
+    path = Path(given).expanduser()
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise CorruptFile(f"{path} is too large for a task file; write one with `python -m pipeline.define`")
@@ -121,6 +124,8 @@ def task_recorded_as(content: object) -> Task:
     """
     if not isinstance(content, dict) or "name" not in content:
         return task(content)  # type: ignore[arg-type]  # `task` raises on anything but a name
+    if not isinstance(content["name"], str):
+        raise InvalidArgument(f"the name of a task must be a text, got {show(content['name'])}")
     if content["name"] not in BUILT_IN and {*PROSE} <= content.keys():
         return _register(content)
     return _task_of({**task_facts(task(content["name"])), **OPTIONAL, **content})

@@ -53,7 +53,7 @@ def pareto_front(F: npt.ArrayLike) -> _Floats:
         [[2.0, 2.0], [3.0, 1.0]]
     """
     points = read_points(F)
-    return np.unique(points[is_non_dominated(points)], axis=0)
+    return np.unique(points[is_non_dominated(points)], axis=0) if len(points) else points
 
 
 def hypervolume(F: npt.ArrayLike, reference_point: npt.ArrayLike) -> float:

@@ -104,7 +104,7 @@ def test_a_page_says_what_carries_over_from_the_pack_alone(studies, release, imp
         imported.with_name("away").rename(imported)
     section = section_of(here / "report" / "report.md", "Does it carry over?")
     assert "Pairs of arms that differ on the task: " in section
-    assert ", ceiling " in section
+    assert ", split-half " in section
     assert "without noise" not in section
     assert f"runtimes of {CLOCK}" in section
     steps = read_mean_runs(packed).steps
@@ -167,6 +167,6 @@ def test_findings_are_counted_by_sign_and_significance():
     assert {(one.one, one.other): one.verdict for one in same.findings}[1, 2] == "only there"
     assert found.count("carries over") == 3
     assert found.tau.value == pytest.approx(rank_agreement(here, there, has_same_seeds=False).value)
-    assert 0.7 < found.ceiling <= 1.0
+    assert 0.7 < found.split_half <= 1.0
     assert split_half(here) == 1.0
     assert np.isnan(split_half(here[:, :1]))

@@ -94,7 +94,7 @@ def cache_file(llvm: Any) -> Path:
     )
     digest = hashlib.sha256("\0".join(depends_on).encode()).hexdigest()[:24]
     asked = os.environ.get("JAHS_CACHE_DIR")
-    folder = Path(asked) if asked else Path(cache_from_source(kernels.__file__)).parent
+    folder = Path(asked).expanduser().absolute() if asked else Path(cache_from_source(kernels.__file__)).parent
     return folder / f"jahs-kernels-{digest}.o"
 
 

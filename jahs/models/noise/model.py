@@ -23,12 +23,12 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument, InvalidFidelity
+from jahs.errors import InvalidArgument, InvalidFidelity, UnknownName
 from jahs.files.hashing import digest_facts
 from jahs.files.strict_json import check_format, reading_state
 from jahs.models.noise.centre import N_SPREADS, PER_SPREAD, draws, pull_of_rows, pulls
@@ -52,6 +52,7 @@ from jahs.models.noise.spread import (
     to_line_one,
     with_tail,
 )
+from jahs.spaces.parameters import is_number, show
 from jahs.spaces.seeds import read_seeds
 from jahs.tasks.metrics import ACCURACIES
 
@@ -132,18 +133,18 @@ class NoiseModel:
             seed: seed of the training; one for all, or one for each row.
 
         Raises:
-            InvalidArgument: a seed is not an integer in 0..2**63-1, or a prediction is NaN.
+            InvalidArgument: a seed is not an integer in 0..2**63-1, a prediction is NaN, or lengths differ.
             InvalidFidelity: an epoch is beyond the task's last.
         """
         if seed is None:
             raise InvalidArgument("seed=None is not an integer in 0..2**63-1; the predictions are the mean")
+        means = {name: np.asarray(values) for name, values in means.items()}
+        _check_lengths({**means, "config_ids": np.asarray(config_ids)}, len(X))
         seeds = np.broadcast_to(np.asarray(read_seeds(seed, len(X)), dtype=np.int64), len(X))
         if len(X) <= _FEW:
             return self._draw_few(means, X, config_ids, seeds.tolist())
+        self._check_epochs(X)
         epoch = X[:, -1].astype(np.intp) - 1
-        is_beyond = (epoch < 0) | (epoch >= self.max_epoch)
-        if is_beyond.any():
-            raise self._beyond(int(epoch[is_beyond][0]) + 1)
         keys = run_keys(self._salt, config_ids, seeds.astype(np.uint64))
         out = dict(means)
         if "runtime" in means:
@@ -198,9 +199,17 @@ class NoiseModel:
             level: above 0 and below 1.
             of: "seed": interval of the draws, which takes the prediction as exact; "outcome": interval of one more
                 training of the config, including the error of the prediction.
+
+        Raises:
+            InvalidArgument, UnknownName, InvalidFidelity: an argument is invalid, or lengths differ.
         """
-        if not 0 < level < 1:
-            raise InvalidArgument(f"level={level!r} is not between 0 and 1")
+        if not is_number(level) or not 0 < level < 1:
+            raise InvalidArgument(f"level={show(level)} is not a number between 0 and 1")
+        if of not in get_args(Kind):
+            raise UnknownName.of("of", of, get_args(Kind))
+        self._check_epochs(X)
+        means = {name: np.asarray(values) for name, values in means.items()}
+        _check_lengths(means, len(X))
         g = quantile((1 + level) / 2)
         ends: dict[str, tuple[_Floats, _Floats]] = {}
         for name in means:
@@ -239,6 +248,7 @@ class NoiseModel:
 
     def deviations(self, names: Sequence[str], y: _Floats, X: NDArray[np.float32]) -> _Floats:
         """Return the standard deviations of the draws of accuracies around these predictions, (n_names, n)."""
+        self._check_epochs(X)
         centre, sigma, _ = self.on_line(names, y, X)
         h, share = _draws_with(tuple(self._tables[name][4] for name in names))
         found = np.empty_like(centre)
@@ -312,8 +322,21 @@ class NoiseModel:
             slow += loading * table[of_run >> 16 * (k % PIECES) & 0xFFFF]
         return slow
 
+    def _check_epochs(self, X: NDArray[np.float32]) -> None:
+        """Refuse the first epoch that is beyond the task's last."""
+        is_bad = ~((X[:, -1] >= 1) & (X[:, -1] <= self.max_epoch))
+        if is_bad.any():
+            raise self._beyond(int(X[is_bad][0, -1]))
+
     def _beyond(self, epoch: int) -> InvalidFidelity:
         return InvalidFidelity(f"epoch={epoch} is not in 1..{self.max_epoch}, where the noise of {self.task} is known")
+
+
+def _check_lengths(values: Mapping[str, NDArray[Any]], n: int) -> None:
+    """Refuse columns that do not have one value for each row, every fault at once."""
+    faults = [f"{name} has shape {of.shape}, and X has {n} rows" for name, of in values.items() if of.shape != (n,)]
+    if faults:
+        raise InvalidArgument("\n".join(faults))
 
 
 def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is_mean: bool = True) -> _Floats:

@@ -99,7 +99,9 @@ def _check(asked: Asked) -> None:
         kinds = ", ".join(map(repr, get_args(EngineKind)))
         raise UnknownName(f"engine {show(asked.engine)} does not exist; there are {kinds}")
     if asked.sha256 is not None and not (isinstance(asked.sha256, str) and _SHA256.fullmatch(asked.sha256)):
-        raise InvalidArgument(f"sha256={show(asked.sha256)} is not 64 hex digits; `jahs verify --json` prints them")
+        raise InvalidArgument(
+            f"sha256={show(asked.sha256)} is not 64 lower-case hex digits; `jahs verify --json` prints them"
+        )
     for name, chosen in (("refit", asked.refit), ("model", asked.model)):
         if chosen is not None and asked.kind != "surrogate":
             raise InvalidArgument(f"{name}={show(chosen)}: kind={asked.kind!r} has no models; leave {name} out")

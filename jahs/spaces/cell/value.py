@@ -13,6 +13,7 @@ from jahs.spaces.cell.drawing import draw_svg, draw_text
 from jahs.spaces.cell.index import index_of_number, nb201_indices, ops_at, ops_from_string, string_from_ops
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, OPERATIONS, operation_faults
 from jahs.spaces.cell.paths import Path, effective_depth, paths
+from jahs.spaces.configs import mapping_of
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,6 +51,7 @@ class Cell:
         Raises:
             InvalidConfig: with a line for each operation that is missing or wrong.
         """
+        config = mapping_of(config)
         missing = [f"{key}: missing" for key in OPS if key not in config]
         present = [config.get(key, 0) for key in OPS]
         codes, faults = operation_faults(present)

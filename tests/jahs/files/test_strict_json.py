@@ -15,6 +15,8 @@ from jahs.files.strict_json import json_lines, parse_json
         ('["NaN",\n NaN]', "NaN is not a finite number: line 2 column 2"),
         ("[-Infinity]", "-Infinity is not a finite number: line 1 column 2"),
         ("[1,\n1e999]", "1e999 is not a finite number: line 2 column 1"),
+        ('["NaNx", NaNx]', "NaN is not a finite number: line 1 column 10"),
+        ("[1e999-5]", "1e999 is not a finite number: line 1 column 2"),
         ("[" * 100_000, "it nests too deep: line 1"),
         ("1" * 5000, "Exceeds the limit"),
         (b'"a\n\xff"', "bytes that are not UTF-8: line 2 column 1"),

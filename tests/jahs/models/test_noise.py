@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jahs.errors import InvalidArgument, InvalidFidelity, UnknownFormat
+from jahs.errors import InvalidArgument, InvalidFidelity, UnknownFormat, UnknownName
 from jahs.models.noise import NOISE_FORMAT, NoiseModel, model
 from jahs.models.noise.chance import normal_table
 from jahs.models.noise.spread import Spread
@@ -260,11 +260,30 @@ def test_an_epoch_without_known_noise_is_refused(n: int, epoch: int) -> None:
     rows[-1, -1] = epoch
     with pytest.raises(InvalidFidelity, match=f"epoch={epoch} is not in 1..12"):
         MODEL.draw({"valid_acc": np.ones(n)}, rows, IDS[:n], 0)
+    with pytest.raises(InvalidFidelity, match=f"epoch={epoch} is not in 1..12"):
+        MODEL.interval({"valid_acc": np.ones(n)}, rows)
+    with pytest.raises(InvalidFidelity, match=f"epoch={epoch} is not in 1..12"):
+        MODEL.deviations(["valid_acc"], np.ones((1, n)), rows)
 
 
 def test_a_level_that_is_no_share_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match=r"level=1\.5 is not between 0 and 1"):
-        MODEL.interval(MEANS, X, level=1.5)
+    for level in (1.5, "0.9", float("nan"), True):
+        with pytest.raises(InvalidArgument, match=r"level=.* is not a number between 0 and 1"):
+            MODEL.interval(MEANS, X, level=level)  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="of='foo' does not exist; of is one of: seed, outcome"):
+        MODEL.interval(MEANS, X, of="foo")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n", [3, N_ROWS], ids=["few", "many"])
+def test_columns_of_another_length_are_refused(n: int) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        MODEL.draw({"valid_acc": np.ones(2 * n)}, X[:n], IDS[:1], 0)
+    lines = [f"valid_acc has shape ({2 * n},), and X has {n} rows", f"config_ids has shape (1,), and X has {n} rows"]
+    assert str(refused.value).splitlines() == lines
+    with pytest.raises(InvalidArgument, match=f"valid_acc has shape .*, and X has {n} rows"):
+        MODEL.interval({"valid_acc": np.ones(1)}, X[:n])
+    few = MODEL.draw({"valid_acc": [50.0] * n}, X[:n], IDS[:n], 0)  # type: ignore[dict-item]
+    assert few["valid_acc"].shape == (n,)
 
 
 def test_no_rows_give_no_draws() -> None:

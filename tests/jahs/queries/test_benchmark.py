@@ -168,10 +168,32 @@ def test_epochs_in_an_array_are_checked_as_well(bench, config):
 
 
 def test_a_size_is_a_fidelity_only_in_a_view(bench, config):
-    with pytest.raises(InvalidFidelity, match=r"(?s)N is searched here.*bench\.view.*epoch is missing"):
+    with pytest.raises(InvalidFidelity, match=r"N is searched here.*bench\.view"):
         bench.query(config, at={"N": 3})
     with pytest.raises(InvalidFidelity, match="'nepochs' is not a fidelity"):
         bench.query(config, at={"epoch": 3, "nepochs": 3})
+
+
+def test_a_fidelity_that_is_not_named_is_the_last_epoch_as_in_a_view(bench, config):
+    view = bench.view(fixed="default", search="all")
+    assert bench.query(config, at={}).fidelity == {"epoch": bench.max_epoch}
+    assert bench.fidelity({}) == view.fidelity({})
+
+
+def test_every_wrong_fidelity_of_a_list_is_named_with_its_position(bench, config):
+    with pytest.raises(InvalidFidelity) as refused:
+        bench.query_many([config] * 4, each_at=[1, 99, 1, -3])
+    first, second = str(refused.value).splitlines()
+    assert first == "each_at=99 is not an integer in 1..12 (position 1)"
+    assert second == "each_at=-3 is not an integer in 1..12 (position 3)"
+    with pytest.raises(InvalidFidelity, match=r"\.\.\. 7 of 7 are wrong"):
+        bench.query_many([config] * 7, each_at=np.full(7, 99))
+
+
+def test_predictions_without_a_metric_that_has_refits_are_refused(bench):
+    latency = jahs.Benchmark(bench.task.name, release=bench.release, metrics=["latency"], engine="numpy")
+    with pytest.raises((UnknownName, MissingData)):
+        latency.predict(latency.sample(seed=0))
 
 
 @pytest.mark.parametrize(("budget", "epoch"), [
@@ -393,9 +415,9 @@ def test_a_pickle_of_runs_is_refused_where_any_of_their_files_changed(tmp_path, 
         pickle.loads(pickled)
 
 
-@pytest.mark.parametrize("n", [-1, 1.5, "3", True, [2], -(10**5000)], ids=range(6))
+@pytest.mark.parametrize("n", [-1, 1.5, "3", True, [2], -(10**5000), 10**13], ids=range(7))
 def test_how_many_are_drawn_is_a_count(bench, n):
-    with pytest.raises(InvalidArgument, match="is not an integer >= 0"):
+    with pytest.raises(InvalidArgument, match=r"is not an integer in 0\.\.10000000"):
         bench.sample(n, seed=0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,7 +13,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import jahs
-from jahs.errors import MissingData
+from jahs.errors import InvalidArgument, MissingData
+from jahs.files.runs import RUNS_FORMAT
 from jahs.release import find_release, releases
 from jahs.release.find import DATA_DIR, default_task, full_path
 from jahs.tasks.definitions import DEFAULT_TASK
@@ -64,6 +66,24 @@ def test_where_no_task_is_named_it_is_that_of_the_named_release(folder, tmp_path
     assert default_task(None) == default_task(folder.parent) == default_task(tmp_path) == DEFAULT_TASK
     (tmp_path / "manifest.json").write_text("{")
     assert default_task(tmp_path) == DEFAULT_TASK  # opening it says what is wrong
+
+
+def test_where_no_task_is_named_it_is_that_of_the_named_runs(tmp_path):
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    facts = {"task": {"name": "digits"}, "training": {"batch_size": 256}}
+    (runs / "protocol.json").write_text(json.dumps({"format": RUNS_FORMAT, "digest": "0" * 16, "protocol": facts}))
+    assert default_task(runs) == "digits"
+    (runs / "protocol.json").write_text(json.dumps({"format": RUNS_FORMAT, "digest": "0" * 16, "protocol": []}))
+    assert default_task(runs) == DEFAULT_TASK
+
+
+@pytest.mark.parametrize("given", [5, b"folder", ["folder"]], ids=str)
+def test_what_is_no_path_is_refused(given):
+    with pytest.raises(InvalidArgument, match=r"is not a path; give a str or a pathlib\.Path"):
+        jahs.Benchmark("digits", release=given)
+    with pytest.raises(InvalidArgument, match="is neither a task nor the path of a task file"):
+        jahs.tasks.register(given)
 
 
 def test_a_data_folder_without_the_task_leaves_it_to_the_package(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, JahsError, MissingData, UnknownFormat, UnknownName
+from jahs.files.atomic import change_folder
 from jahs.files.hashing import sha256_file
 from jahs.release import Models, RecordedTable, Release, find_release, read_release, releases, write_release
 from jahs.release.table import parse_table_npz, write_table_npz
@@ -430,3 +431,15 @@ def test_an_unwritable_folder_is_left_alone(tmp_path):
     (tmp_path / "locked").mkdir(mode=0o500)
     with pytest.raises(PermissionError):
         make_release(tmp_path / "locked" / "r")
+
+
+def test_a_link_to_a_release_keeps_pointing_at_it(tmp_path):
+    (tmp_path / "kept").mkdir()
+    real = make_release(tmp_path / "kept" / "r", seed=0)
+    link = tmp_path / "link"
+    link.symlink_to(real)
+    with change_folder(link) as beside:
+        (beside / "fact.txt").write_text("whole")
+    assert link.is_symlink()
+    assert [path.name for path in real.iterdir()] == ["fact.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "link"]

@@ -13,6 +13,7 @@ from jahs.queries.views import View
 from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import masked_fault, refuse_masked
 from jahs.spaces.seeds import read_seed, read_seeds
+from jahs.tasks.definitions import TASKS
 from jahs.tasks.objectives import read_objectives
 from jahs.tasks.pareto import hypervolume, is_non_dominated, pareto_front
 from tests.fake_bench import FakeBench
@@ -57,6 +58,12 @@ def test_a_masked_value_is_none(one: object) -> None:
             ask()
     with pytest.raises(InvalidConfig, match="N=masked is a"):
         jahs.validate({**CONFIGS[0], "N": one})
+    with pytest.raises(InvalidConfig, match="N=masked"):
+        jahs.cost({**CONFIGS[0], "N": one}, TASKS["digits"])  # type: ignore[dict-item]
+    with pytest.raises(InvalidConfig, match="Op1=masked"):
+        jahs.Cell.from_config({**CONFIGS[0], "Op1": one})
+    with pytest.raises(InvalidArgument, match="masked"):
+        jahs.Cell.from_nb201_index(one)  # type: ignore[arg-type]
     with pytest.raises(InvalidConfig, match=r"N=masked is a.*\(row 1\)"):
         jahs.config_ids({**jahs.space().sample_columns(2, seed=0), "N": [5, one]})
 

@@ -19,6 +19,7 @@ from jahs.errors import InvalidArgument, InvalidConfig, UnknownName
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.columns import rows
 from jahs.spaces.parameters import PARAMETERS
+from jahs.tasks.definitions import TASKS
 from tests import hostile
 
 SPACE = jahs.space()
@@ -245,6 +246,26 @@ def test_a_sub_space_refuses_configs_of_another():
     with pytest.raises(InvalidConfig) as caught:
         small.validate(SPACE.default())
     assert caught.value.faults == ("N=1 is fixed at 5 in this space", "W=4 is fixed at 16 in this space")
+    with pytest.raises(InvalidConfig) as caught:
+        jahs.space({"N": 5}).validate({**SPACE.default(), "N": 1, "W": 7})
+    assert [fault.split("=")[0] for fault in caught.value.faults] == ["W", "N"]
+    with pytest.raises(InvalidConfig, match="not a mapping of 14 keys"):
+        SPACE.validate(5)
+
+
+@pytest.mark.parametrize("factor", [np.int64(2), np.float32(2), 2])
+def test_a_factor_is_any_number(factor):
+    config = SPACE.default()
+    assert SPACE.neighbors(config, factor=factor) == SPACE.neighbors(config, factor=2.0)
+
+
+def test_what_is_no_mapping_is_refused_in_the_words_of_validate():
+    for ask in (jahs.Cell.from_config, lambda config: jahs.cost(config, TASKS["digits"])):
+        with pytest.raises(InvalidConfig, match="config=5 is an int, not a mapping of 14 keys"):
+            ask(5)
+    for columns in (None, [SPACE.default()]):
+        with pytest.raises(InvalidArgument, match="is not a mapping of keys to arrays"):
+            jahs.validate_columns(columns)
 
 
 def test_the_repr_is_a_table_of_all_parameters():

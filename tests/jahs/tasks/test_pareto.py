@@ -122,6 +122,7 @@ def test_no_points_dominate_nothing() -> None:
     assert hypervolume(np.empty((0, 2)), [1, 1]) == 0
     assert is_non_dominated([]).tolist() == []
     assert pareto_front(np.empty((0, 3))).shape == (0, 3)
+    assert pareto_front([]).shape == (0, 0)
 
 
 def test_of_equal_points_all_are_kept_and_a_front_has_one() -> None:
