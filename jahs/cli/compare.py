@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from jahs.cli.arguments import Commands, names, to_json
 from jahs.cli.stdout import format_table, leave_stdout, write_stdout
 from jahs.comparison.benches import open_benchmark
-from jahs.comparison.compare import BASELINES, compare
-from jahs.comparison.leaderboard import Board, Refusal, board_facts, board_text, find_logs, leaderboard
+from jahs.comparison.compare import BASELINES, compare, comparison_facts
+from jahs.comparison.leaderboard import Refusal, board_facts, board_text, find_logs, leaderboard
 from jahs.comparison.page import HEAD, standing_row
 from jahs.comparison.runs import read_factory
 from jahs.comparison.terms import STUDIES, open_terms
@@ -75,7 +75,8 @@ def _compare(arguments: argparse.Namespace) -> str:
     rows = [standing_row(place, each) for place, each in enumerate(found.standings, 1)]
     others = [board_text(board) for board in found.boards[1:]]
     text = "\n\n".join([format_table(HEAD, rows), *others, f"The page: {found.out / 'index.html'}"])
-    return _result(arguments, text, found.boards, found.refused)
+    facts = comparison_facts(found.standings, found.pairs, found.boards, found.refused)
+    return _result(arguments, text, facts, found.refused)
 
 
 def _leaderboard(arguments: argparse.Namespace) -> str:
@@ -84,13 +85,14 @@ def _leaderboard(arguments: argparse.Namespace) -> str:
         opened=lambda task: open_benchmark(task, arguments.release),
         factory=None if arguments.rerun is None else read_factory(arguments.rerun),
     )
-    return _result(arguments, "\n\n".join(map(board_text, boards)), boards, refused)
+    facts = {"boards": [*map(board_facts, boards)], "refused": [*map(asdict, refused)]}
+    return _result(arguments, "\n\n".join(map(board_text, boards)), facts, refused)
 
 
-def _result(arguments: argparse.Namespace, text: str, boards: Sequence[Board], refused: Sequence[Refusal]) -> str:
+def _result(arguments: argparse.Namespace, text: str, facts: Mapping[str, object], refused: Sequence[Refusal]) -> str:
     """Return the result; if some logs were refused, print it and raise ProtocolMismatch that names them."""
     if arguments.json:
-        text = to_json({"boards": [*map(board_facts, boards)], "refused": [*map(asdict, refused)]})
+        text = to_json(facts)
     if refused:
         write_stdout(text)
         raise ProtocolMismatch("\n".join(f"refused {each.path}: {each.fault}" for each in refused))

@@ -80,6 +80,8 @@ def _checked(out: Path, *endings: str) -> Path:
 
 def _plot(arguments: argparse.Namespace) -> str:
     out = _checked(arguments.out, *_FORMATS)
+    if arguments.n is not None and arguments.n < 1:
+        raise InvalidArgument(f"-n {arguments.n} must be at least 1")
     figure_class = _load_figure()
     bench = open_bench(arguments)
     figure = figure_class(figsize=(7, 4.5), layout="constrained")

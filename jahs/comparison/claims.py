@@ -18,6 +18,7 @@ from jahs.comparison.logs import TrialLog, trial_log
 from jahs.comparison.rules import check_log
 from jahs.comparison.runs import Factory, make_optimizer
 from jahs.comparison.steps import Steps, incumbents
+from jahs.comparison.terms import STUDIES
 from jahs.errors import (
     CorruptFile,
     InvalidArgument,
@@ -216,7 +217,9 @@ def _make(factory: Factory, header: Mapping[str, Any], view: Visible, seed: int)
     """Make the optimiser with the log's settings."""
     said = header.get("optimizer_settings")
     given = dict(said) if isinstance(said, Mapping) else {}
-    objectives = tuple(given.pop("objectives", ()) or ("valid_acc",))
+    study = STUDIES.get(str(header.get("study")))
+    usual = ("valid_acc",) if study is None else study.objectives
+    objectives = tuple(given.pop("objectives", ()) or usual)
     return make_optimizer(factory, view, seed=seed, objectives=objectives, settings=given)
 
 

@@ -26,13 +26,15 @@ from jahs.comparison.leaderboard import (
     differences_text,
     each_once,
     find_logs,
+    known_facts,
     read_claim,
 )
 from jahs.comparison.page import Page, write_page
 from jahs.comparison.processes import make_logs
+from jahs.comparison.ranks import Pair
 from jahs.comparison.runs import Factory, Run, code_of, split_named
 from jahs.comparison.shipped import read_shipped
-from jahs.comparison.standings import REFERENCE, Standing, pairs_of, rollouts_of, standings_of
+from jahs.comparison.standings import REFERENCE, Rollout, Standing, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName
 from jahs.files.atomic import write_beside
@@ -52,12 +54,14 @@ class Comparison:
     Attributes:
         out: the folder with the page, index.html.
         standings: optimisers under the terms of the study, the best first.
+        pairs: each optimiser that was compared, another one, and the test of their results.
         boards: leaderboards; the first has the terms of the study.
         refused: logs that are not counted, and why.
     """
 
     out: Path
     standings: tuple[Standing, ...]
+    pairs: tuple[tuple[str, str, Pair], ...]
     boards: tuple[Board, ...]
     refused: tuple[Refusal, ...]
 
@@ -134,7 +138,7 @@ def compare(
     for log in make_logs(in_processes, here, workers=workers, limit_s=limit_s, progress=progress):
         checked[log] = check(log)  # while other processes make more
     in_order = dict.fromkeys([*own_logs, *checked])
-    claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order})
+    claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order}, made=set(own_logs))
     refused += _drop_repeated(claims)
     settings = terms.simulation(seed=0).settings
     season_terms = terms_of(terms.view, settings, task=terms.bench.task.name, release=terms.release)
@@ -149,18 +153,45 @@ def compare(
     ours = tuple(name for name in rollouts if name not in baselines)
     if shipped:
         yours = {name: f"{name} (yours)" if name in shipped.rollouts else name for name in rollouts}
-        rollouts = {yours[name]: runs for name, runs in rollouts.items()} | dict(shipped.rollouts)
+        rollouts = {yours[name]: runs for name, runs in rollouts.items()} | _of_seeds(shipped.rollouts, rollouts)
         ours = tuple(yours[name] for name in ours)
-    standings, pairs = standings_of(rollouts, terms), pairs_of(rollouts, ours)
+    every = pairs_of(rollouts, first=ours)
+    standings = standings_of(rollouts, terms, every)
+    pairs = [each for each in every if each[0] in ours]
     season = shipped.season if shipped else None
     page = Page(
         names=ours, terms=terms, standings=standings, pairs=pairs, others=boards[1:], refused=refused, season=season
     )
     write_page(out, page)
     with write_beside(out / "leaderboard.json") as beside:
-        facts = {"boards": [board_facts(board) for board in boards], "refused": [asdict(each) for each in refused]}
+        facts = comparison_facts(standings, pairs, boards, refused)
         beside.write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    return Comparison(out=out, standings=tuple(standings), boards=tuple(boards), refused=tuple(refused))
+    return Comparison(
+        out=out, standings=tuple(standings), pairs=tuple(pairs), boards=tuple(boards), refused=tuple(refused)
+    )
+
+
+def comparison_facts(
+    standings: Sequence[Standing],
+    pairs: Sequence[tuple[str, str, Pair]],
+    boards: Sequence[Board],
+    refused: Sequence[Refusal],
+) -> dict[str, object]:
+    """Return a comparison as JSON, with null for NaN."""
+    return {
+        "standings": [known_facts(each) for each in standings],
+        "pairs": [{**known_facts(pair), "one": one, "other": other} for one, other, pair in pairs],
+        "boards": [board_facts(board) for board in boards],
+        "refused": [asdict(each) for each in refused],
+    }
+
+
+def _of_seeds(
+    shipped: Mapping[str, Mapping[int, Rollout]], own: Mapping[str, Mapping[int, Rollout]]
+) -> dict[str, Mapping[int, Rollout]]:
+    """Return the shipped runs of the seeds that were compared with them; all of an optimiser that has none of these."""
+    seeds = {seed for runs in own.values() for seed in runs}
+    return {name: {seed: run for seed, run in runs.items() if seed in seeds} or runs for name, runs in shipped.items()}
 
 
 def _study_of(paths: Sequence[Path], study: str | None, task: str | None, release: Path | None) -> tuple[str, str]:
@@ -196,6 +227,8 @@ def _sort_entries(
         if isinstance(entry, str) and (".py:" in entry or entry.endswith(".py")):
             file, name = split_named(entry)
             named.append((name, f"{file}:{name}"))
+        elif entry in OPTIMIZERS and not Path(str(entry)).exists():
+            raise InvalidArgument(f"{entry} is a baseline: --against {entry}; an optimiser of yours is FILE.py:NAME")
         elif isinstance(entry, str | Path):
             paths.append(Path(entry))
         elif callable(entry):
@@ -212,6 +245,8 @@ def _baselines(against: Sequence[str] | None, terms: StudyTerms) -> list[str]:
     has_many = len(terms.rules.objectives) > 1
     if against is None:
         return [name for name in BASELINES if (OPTIMIZERS[name].has_many_objectives if has_many else name != "nsga2")]
+    if isinstance(against, str):
+        raise InvalidArgument(f"against={show(against)} is not a list of names; for one give [{show(against)}]")
     for name in against:
         if name not in OPTIMIZERS:
             raise UnknownName.of("against", name, OPTIMIZERS)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -112,15 +112,21 @@ def read_claim(path: Path, *, opened: Callable[[str], Any], factory: Factory | N
     return claim
 
 
-def each_once(found: Mapping[Path, Claim | Refusal]) -> tuple[dict[Path, Claim], list[Refusal]]:
-    """Return the valid logs, each run once, and the refused ones."""
+def each_once(
+    found: Mapping[Path, Claim | Refusal], *, made: Collection[Path] = ()
+) -> tuple[dict[Path, Claim], list[Refusal]]:
+    """Return the valid logs, each run once, and the refused ones.
+
+    Args:
+        made: logs of runs that were just made; two of them may be equal, because optimisers may propose the same.
+    """
     claims: dict[Path, Claim] = {}
     refused: list[Refusal] = []
     runs: dict[str, Path] = {}
     for path, each in found.items():
         if isinstance(each, Refusal):
             refused.append(each)
-        elif runs.setdefault(each.digest, path) != path:
+        elif runs.setdefault(each.digest, path) != path and path not in made:
             refused.append(Refusal(path=str(path), fault=f"the same run as {runs[each.digest]}"))
         else:
             claims[path] = each
@@ -220,10 +226,17 @@ def _shown(value: object) -> str:
 def board_facts(board: Board) -> dict[str, object]:
     """Return a board as JSON."""
     differs = {name: {"here": mine, "season": season} for name, (mine, season) in board.differs.items()}
-    return {"terms": asdict(board.terms), "differs": differs, "lines": list(map(_facts, board.lines))}
+    return {"terms": asdict(board.terms), "differs": differs, "lines": list(map(known_facts, board.lines))}
 
 
-def _facts(line: Line) -> dict[str, object]:
-    """Return a line as JSON, with null for NaN."""
-    facts = asdict(line)
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
+def known_facts(of: Any) -> dict[str, Any]:  # Any: a dataclass of JSON values
+    """Return a line, a standing or a pair as JSON, with null for NaN."""
+    return {name: _known(value) for name, value in asdict(of).items()}
+
+
+def _known(value: Any) -> Any:  # Any: JSON
+    if isinstance(value, dict):
+        return {name: _known(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -5,9 +5,9 @@ Every metric of every trial is queried again, and times are checked against the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Final
 
 import numpy as np
@@ -39,11 +39,12 @@ def check_log(log: Log, view: View, settings: SimulationSettings) -> list[str]:
         *faults,
         *_time_faults(trials, settings),
         *_metric_faults(trials, view),
-        *_cost_faults(trials, view),
+        *_cost_faults(trials, view, settings),
         *_seed_faults(trials, settings),
         *_number_faults(trials),
         *_status_faults(trials, settings),
-        *_ending_faults(trials, log.ending or {}, settings),
+        *_start_faults(trials, settings),
+        *_ending_faults(trials, log, settings),
     ]
 
 
@@ -83,12 +84,12 @@ def _metric_faults(trials: Sequence[Trial], view: View) -> list[str]:
     return faults
 
 
-def _cost_faults(trials: Sequence[Trial], view: View) -> list[str]:
+def _cost_faults(trials: Sequence[Trial], view: View, settings: SimulationSettings) -> list[str]:
     """Return trials that are shorter than their training, given all earlier training of the same network.
 
     A log does not state the epochs of reports. So every epoch that any training has passed by then counts as a
     checkpoint, whether it is still running or not. No honest log is refused, and some trial must have paid for every
-    second of training.
+    second of training. If training starts from scratch, nothing that has been paid counts.
     """
     told = sorted((trial for trial in trials if trial.metrics), key=lambda t: (t.start, t.trial))
     runtimes = _runtimes(told, view)
@@ -98,7 +99,7 @@ def _cost_faults(trials: Sequence[Trial], view: View) -> list[str]:
         network, last = network_of(trial), int(trial.fidelity["epoch"]) - 1
         runtime, earliest = runtimes[network], passed[network]
         is_there = earliest[:last] <= trial.start + _RELATIVE * (1 + runtime[:last])
-        paid = float(runtime[:last][is_there].max(initial=0.0))
+        paid = 0.0 if settings.continuation == "scratch" else float(runtime[:last][is_there].max(initial=0.0))
         cost = float(runtime[last]) - paid
         if not trial.end - trial.start >= cost * (1 - _RELATIVE) - _RELATIVE:
             faults.append(
@@ -182,18 +183,33 @@ def _status_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Ite
     for trial in trials:
         if trial.status == "failed" and settings.fails_at(trial.trial) is None:
             yield f"trial {trial.trial}: failed, but it must not fail with seed={settings.seed}"
+        if trial.status == FINISHED and trial.end > trial.start and settings.fails_at(trial.trial) is not None:
+            yield f"trial {trial.trial}: finished, but it must fail with seed={settings.seed}"
         if trial.status == "unfinished" and trial.end != settings.budget:
             yield f"trial {trial.trial}: unfinished at {trial.end} s, but the budget ends at {settings.budget} s"
 
 
-def _ending_faults(
-    trials: Sequence[Trial], ending: Mapping[str, object], settings: SimulationSettings
-) -> Iterator[str]:
+def _start_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
+    """Yield trials that start while the optimiser thinks, or, if it is synchronous, while others run."""
+    seconds = 0.0 if isinstance(settings.thinking, str) else settings.thinking
+    by_start = sorted(trials, key=lambda trial: trial.start)
+    last, busy_until = 0.0, 0.0
+    for start, same in groupby(by_start, key=lambda trial: trial.start):
+        group = list(same)
+        if start < last + seconds * (1 - _RELATIVE):
+            yield f"trial {group[0].trial}: starts at {start} s, but thinking takes {seconds} s after {last} s"
+        if settings.mode == "synchronous" and start < busy_until:
+            yield f"trial {group[0].trial}: starts at {start} s, but the trials before it run until {busy_until} s"
+        last, busy_until = start, max(busy_until, *(trial.end for trial in group))
+
+
+def _ending_faults(trials: Sequence[Trial], log: Log, settings: SimulationSettings) -> Iterator[str]:
     """Yield differences between the last line and the trials."""
-    if not ending:
+    if not (ending := log.ending):
         return
     clock = max((trial.end for trial in trials), default=0.0)
-    if ending.get("clock") == settings.budget and settings.thinking != "free":
+    can_think = settings.thinking != "free" or log.header.get("optimizer") is None  # `Simulation.think` charges it
+    if ending.get("clock") == settings.budget and can_think:
         clock = settings.budget or clock  # the optimiser was thinking when the budget ended
     why = "optimizer"
     if settings.budget is not None and clock >= settings.budget:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
@@ -37,8 +37,8 @@ class Rollout:
 
     @property
     def final(self) -> float:
-        """The result at the end; NaN without any."""
-        return float(self.steps.at(np.array([1.0]))[0])
+        """The result at the end, with four decimals, as results ship, so that equal runs tie; NaN without any."""
+        return round(float(self.steps.at(np.array([1.0]))[0]), 4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,14 +84,21 @@ def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> dict[str, Mappi
     return dict(found)
 
 
-def standings_of(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms) -> list[Standing]:
-    """Return a standing for each optimiser, the best first, from runs under the same terms by optimiser and seed."""
+def standings_of(
+    rollouts: Mapping[str, Mapping[int, Rollout]],
+    terms: StudyTerms,
+    pairs: Sequence[tuple[str, str, Pair]] | None = None,
+) -> list[Standing]:
+    """Return a standing for each optimiser, the best first, from runs under the same terms by optimiser and seed.
+
+    Args:
+        pairs: the tests of `pairs_of`; None: they are computed.
+    """
     seeds = sorted(set.intersection(*(set(runs) for runs in rollouts.values())))
     finals = np.array([[runs[seed].final for seed in seeds] for runs in rollouts.values()])
     ranks = mean_ranks(finals).tolist() if seeds else [np.nan] * len(rollouts)
     scale = {"best": _best(rollouts, terms), "guess": guess_of(terms), "budget": 1.0}
-    others = [name for name in rollouts if name != REFERENCE]
-    against = {one: pair for one, other, pair in pairs_of(rollouts, others) if other == REFERENCE}
+    against = {one: pair for one, other, pair in pairs or pairs_of(rollouts) if other == REFERENCE}
     standings = []
     for (name, runs), rank in zip(rollouts.items(), ranks, strict=True):
         own = np.array([run.final for run in runs.values()])
@@ -118,17 +125,22 @@ def standings_of(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerm
     return sorted(standings, key=lambda each: (np.isnan(each.result), each.result))
 
 
-def pairs_of(rollouts: Mapping[str, Mapping[int, Rollout]], ours: Collection[str]) -> list[tuple[str, str, Pair]]:
-    """Return our optimisers' tests against every other one, over the seeds that both have; corrected over all pairs."""
-    names = list(rollouts)
+def pairs_of(
+    rollouts: Mapping[str, Mapping[int, Rollout]], *, first: Collection[str] = ()
+) -> list[tuple[str, str, Pair]]:
+    """Return the tests of all pairs of optimisers, over the seeds that both have, with Holm's correction over all.
+
+    Args:
+        first: optimisers that come first in their pairs; random search comes last.
+    """
+    order = sorted(rollouts, key=lambda name: (name not in first, name == REFERENCE))
     groups, of_group = [], []
-    for i, j in combinations(range(len(names)), 2):
-        one, other = (j, i) if names[j] in ours and names[i] not in ours else (i, j)
-        runs = rollouts[names[one]], rollouts[names[other]]
+    for one, other in combinations(order, 2):
+        runs = rollouts[one], rollouts[other]
         seeds = sorted(set(runs[0]) & set(runs[1]))
-        if len(seeds) > 1 and names[one] in ours:
+        if len(seeds) > 1:
             groups.append((np.array([[of[seed].final for seed in seeds] for of in runs]), None))
-            of_group.append((names[one], names[other]))
+            of_group.append((one, other))
     found = compare_groups(groups) if groups else []
     return [(*of, each.pairs[0]) for of, each in zip(of_group, found, strict=True)]
 

@@ -103,7 +103,7 @@ class Nsga2(Baseline[Nsga2Settings]):
         child = self._parent()
         if self.rng.random() < self._settings.crossover_rate:
             child = crossed(child, self._parent(), self.rng, keys=self._keys)
-        is_mutated = self.rng.random(len(self._keys)) < 1 / len(self._keys)
+        is_mutated = self.rng.random(len(self._keys)) < 1 / max(len(self._keys), 1)
         keys = [key for key, is_chosen in zip(self._keys, is_mutated, strict=True) if is_chosen]
         return mutated(self.view.space, child, self.rng, keys=keys, decades=self._settings.decades), None, None
 
@@ -163,10 +163,13 @@ class DifferentialEvolution(Baseline[DifferentialEvolutionSettings]):
         if not result.is_known:
             return
         (target, point), loss = result.memo, float(result.losses[0])
-        if target is None:
+        if target is None and len(self._points) < self._settings.population_size:
             self._points.append(point)
             self._loss_of.append(loss)
-        elif loss <= self._loss_of[target]:
+            return
+        if target is None:  # a random config that ends after the population is complete, with several workers
+            target = int(np.argmax(self._loss_of))
+        if loss <= self._loss_of[target]:
             self._points[target], self._loss_of[target] = point, loss
 
     def _child(self, target: int) -> _Point:
@@ -176,7 +179,8 @@ class DifferentialEvolution(Baseline[DifferentialEvolutionSettings]):
         mutant = a + self._settings.mutation_factor * (b - c)
         mutant = np.where((mutant >= 0) & (mutant < 1), mutant, self.rng.random(len(mutant)))
         is_mutated = self.rng.random(len(mutant)) < self._settings.crossover_rate
-        is_mutated[int(self.rng.integers(len(mutant)))] = True
+        if len(mutant):
+            is_mutated[int(self.rng.integers(len(mutant)))] = True
         return np.where(is_mutated, mutant, self._points[target])
 
     def _encoded(self, config: Config) -> _Point:

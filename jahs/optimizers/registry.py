@@ -17,6 +17,7 @@ from jahs.queries.views import Queryable
 from jahs.simulate import Optimizer as Driven
 from jahs.simulate import Visible, visible
 from jahs.spaces.seeds import read_seed
+from jahs.tasks.objectives import read_objectives
 
 
 class Optimizer(Driven, Protocol):
@@ -122,6 +123,7 @@ def make(
     if name not in registry:
         raise UnknownName.of("optimizer", name, registry)
     entry = registry[name]
+    objectives = [each.metric.name for each in read_objectives(objectives)]
     if not entry.has_many_objectives and len(objectives) > 1:
         many = ", ".join(key for key, other in registry.items() if other.has_many_objectives)
         raise InvalidArgument(f"{name} takes one objective, not {', '.join(objectives)}; these take several: {many}")

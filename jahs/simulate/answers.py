@@ -12,7 +12,7 @@ from typing import Final, cast
 
 import numpy as np
 
-from jahs.errors import InvalidArgument, InvalidFidelity, InvalidTable, JahsError, UnknownName
+from jahs.errors import InvalidArgument, InvalidFidelity, InvalidTable, JahsError
 from jahs.queries.views import Queryable, View
 from jahs.simulate.trial import AskedFidelity, Proposal
 from jahs.spaces.configs import Config
@@ -20,7 +20,7 @@ from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import is_integer, show
 from jahs.spaces.seeds import read_seed
 from jahs.spaces.space import Space
-from jahs.tasks.metrics import Metric
+from jahs.tasks.metrics import Metric, read_metrics
 
 _HIDDEN: Final = "test_"
 
@@ -47,10 +47,9 @@ class Answers:
 
     def __init__(self, view: View, *, metrics: Sequence[str] | None, evaluation_seed: int | None) -> None:
         known = view.metrics
-        wanted = tuple(known) if metrics is None else tuple(dict.fromkeys((*metrics, "runtime")))
-        for name in wanted:
-            if name not in known:
-                raise UnknownName.of("metric", name, known)
+        wanted = tuple(known)
+        if metrics is not None:
+            wanted = tuple(dict.fromkeys((*read_metrics(metrics, known=known), "runtime")))
         self.metrics: Final = wanted
         self._view = view
         self._space = view.space
@@ -140,10 +139,7 @@ class Visible:
 
     def __init__(self, oracle: Queryable, metrics: Sequence[str] | None) -> None:
         view = oracle if isinstance(oracle, View) else View(oracle)
-        names = tuple(view.metrics if metrics is None else metrics)
-        for name in names:
-            if name not in view.metrics:
-                raise UnknownName.of("metric", name, view.metrics)
+        names = tuple(view.metrics) if metrics is None else read_metrics(metrics, known=view.metrics)
         self.space: Final[Space] = view.space
         self.fidelities: Final[Mapping[str, tuple[float, ...]]] = view.fidelities
         self.full: Final[Mapping[str, float]] = dict(view.full)

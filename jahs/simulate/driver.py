@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from jahs.errors import JahsError, OptimizerFailed
+from jahs.errors import JahsError, NotRecorded, OptimizerFailed
 from jahs.simulate.answers import Answers, Job
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.settings import Thinking
@@ -72,6 +72,8 @@ class Driver:
             raise OptimizerFailed(
                 f"{self.name}: settings={show(self.settings)} is not a mapping of JSON: {err}"
             ) from err
+        asked = self.settings.get("objectives", ())
+        self.objectives: Final = tuple(map(str, asked)) if isinstance(asked, list | tuple) else ()
         self._answers = answers
         self._cluster = cluster
         self._thinking = thinking
@@ -86,17 +88,26 @@ class Driver:
             if self._thinking == "free":  # otherwise every ask costs time, and fewer of them would change results
                 # Ask ahead for at most as many as have started, so that a short run queries few trials in vain.
                 n = max(n, min(getattr(self._optimizer, "n_ahead", 1), cluster.n_started))
-            proposals = self._call(f"ask({n})", cluster.n_started, lambda: list(self._optimizer.ask(n)))
+            proposals = self._call(f"ask({n})", cluster.n_started, lambda: self._asked(n))
+            if not isinstance(proposals, list):
+                raise self._failed(f"ask({n}) returned one proposal, not a list; return [it]", cluster.n_started)
             if len(proposals) > n:
                 raise self._failed(f"ask({n}) returned {len(proposals)} proposals", cluster.n_started)
             if not isinstance(self._thinking, str):
                 cluster.think(self._thinking)
-            self._waiting.extend(self._answers.answer(proposals))
+            try:
+                self._waiting.extend(self._answers.answer(proposals))
+            except NotRecorded as err:
+                raise self._failed(f"its proposals are not in the table:\n{err}", cluster.n_started) from err
         while self._waiting and cluster.n_free:
             job = self._waiting.popleft()
             if not isinstance(job, Job):
                 raise self._failed(f"its proposal is invalid:\n{job}", cluster.n_started) from job
             cluster.start(job)
+
+    def _asked(self, n: int) -> list[Proposal | Mapping[str, object]] | Proposal | Mapping[str, object]:
+        found: object = self._optimizer.ask(n)
+        return found if isinstance(found, Proposal | Mapping) else list(found)  # type: ignore[call-overload]  # `answer` checks
 
     def show(self, trial: Trial) -> None:
         """Tell the optimiser of a trial that has ended, or ask it whether one that is running should be stopped."""

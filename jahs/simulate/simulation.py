@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from jahs.errors import InvalidArgument, OptimizerFailed
+from jahs.errors import InvalidArgument, NotRecorded, OptimizerFailed
 from jahs.files.hashing import sha256_file
 from jahs.queries.views import Queryable, View
 from jahs.simulate.answers import Answers, Job, is_hidden
@@ -136,6 +136,10 @@ class Simulation:
         if self._state != "new":
             raise InvalidArgument("a simulation is for one run; make another one")
         driver = Driver(optimizer, self._answers, self._cluster, self.settings.thinking)
+        if missing := [name for name in driver.objectives if name not in self._answers.metrics]:
+            raise InvalidArgument(
+                f"metrics lacks {', '.join(missing)}, which {driver.name} optimises; add it to metrics"
+            )
         self._open({"optimizer": driver.name, "optimizer_settings": driver.settings})
         try:
             driver.fill()
@@ -158,10 +162,15 @@ class Simulation:
         """
         if not self.n_free:
             over = f"asks after the end ({self._cluster.why_over()})"
+            if self._state == "over" and not self._cluster.is_cut:
+                over = "asks after the simulation was closed"
             raise self._failed(
                 over if self._state == "over" or not self._cluster.n_running else "no worker is free: wait()"
             )
-        (job,) = self._answers.answer([proposal])
+        try:
+            (job,) = self._answers.answer([proposal])
+        except NotRecorded as err:
+            raise self._failed(f"its proposal is not in the table:\n{err}") from err
         if not isinstance(job, Job):
             raise self._failed(f"its proposal is invalid:\n{job}") from job
         self._open({})

@@ -149,6 +149,50 @@ def test_a_forged_log_is_refused(bench, log, lie):
     assert message in refusal.fault
 
 
+def hyperband_log(bench: jahs.Benchmark, path: Path, **settings: Any) -> Path:  # Any: settings of a simulation
+    view = bench.view(fidelities=("epoch",), fixed={"N": 1, "W": 4, "Resolution": 0.25})
+    given = {"n_trials": 30, "seed": 0, "evaluation_seed": 0, **settings}
+    Simulation(view, 3, log=path, **given).run(make("hyperband", view, seed=0))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"continuation": "scratch"}, "but its training costs"),
+        ({"mode": "synchronous"}, "but the trials before it run until"),
+        ({"failure_rate": 0.9}, "finished, but it must fail with seed=0"),
+        ({"thinking": 1000.0}, "but thinking takes 1000.0 s"),
+    ],
+)
+def test_a_log_under_terms_that_it_did_not_have_is_refused(bench, tmp_path, change, message):
+    log = rewrite(hyperband_log(bench, tmp_path / "log.jsonl"), lambda h, t, e: h.update(change))
+    (refusal,) = boards_of(bench, log)[1]
+    assert message in refusal.fault
+
+
+@pytest.mark.parametrize("mode", ["asynchronous", "synchronous"])
+@pytest.mark.parametrize("continuation", ["resume", "scratch"])
+@pytest.mark.parametrize("failure_rate", [0.0, 0.3])
+@pytest.mark.parametrize("thinking", ["free", 0.5])
+def test_an_honest_log_is_accepted_whatever_its_terms(bench, tmp_path, mode, continuation, failure_rate, thinking):
+    terms = {"mode": mode, "continuation": continuation, "failure_rate": failure_rate, "thinking": thinking}
+    assert not boards_of(bench, hyperband_log(bench, tmp_path / "log.jsonl", **terms))[1]
+
+
+def test_a_log_whose_writer_thought_until_the_budget_was_spent_is_accepted(bench, tmp_path):
+    path = tmp_path / "log.jsonl"
+    with Simulation(bench, 1, budget=3000.0, evaluation_seed=0, log=path) as simulation:
+        for seed in range(3):
+            simulation.submit(bench.sample(seed=seed))
+            simulation.wait()
+        simulation.think(5000.0)
+        while simulation.wait():
+            pass
+    assert read_log(path).ending == {"clock": 3000.0, "ended": "budget", "n_trials": 3}
+    assert not boards_of(bench, path)[1]
+
+
 @pytest.mark.parametrize(
     ("term", "change"),
     [

@@ -94,6 +94,11 @@ def test_one_command_gives_logs_a_page_and_a_leaderboard(mine, tmp_path, release
     (board,) = content["boards"]
     assert {line["name"] for line in board["lines"]} == names
     assert content["refused"] == []
+    assert {line["name"] for line in content["standings"]} == names
+    assert {(pair["one"], pair["other"]) for pair in content["pairs"]} == {("Mine", name) for name in names - {"Mine"}}
+    by_reference = next(pair for pair in content["pairs"] if pair["other"] == "random_search")
+    own = next(line for line in content["standings"] if line["name"] == "Mine")
+    assert own["p_holm"] == by_reference["p_holm"]  # one correction on the whole page
     report, page = (out / "report.md").read_text(), (out / "index.html").read_text()
     assert all(name in report and name in page for name in names)
     assert "<svg" in page
@@ -144,6 +149,33 @@ def test_another_run_of_the_same_optimiser_and_seed_is_not_counted(quick, mine, 
     assert "Logs that are not counted" in (tmp_path / "out" / "report.md").read_text()
 
 
+def test_optimisers_that_do_the_same_all_count(quick, mine):
+    mine.write_text(MINE + "\n\nclass Same(Mine):\n    pass\n")
+    found = quick(f"{mine}:Mine", f"{mine}:Same", seeds=3)
+    assert found.refused == ()
+    assert {each.name: each.seeds for each in found.standings if each.name != "random_search"} == {
+        "Mine": (0, 1, 2), "Same": (0, 1, 2)
+    }  # fmt: skip
+    (pair,) = [pair for one, other, pair in found.pairs if (one, other) == ("Mine", "Same")]
+    assert (pair.superiority, pair.difference) == (0.5, 0.0)
+
+
+def test_a_factory_without_a_seed_is_called_with_what_it_takes(quick, mine):
+    mine.write_text(
+        MINE
+        + """
+class NoSeed(Mine):
+    def __init__(self, view):
+        Mine.__init__(self, view, seed=3)
+
+def make_it(view):
+    return NoSeed(view)
+"""
+    )
+    found = quick(f"{mine}:NoSeed", f"{mine}:make_it", seeds=1)
+    assert len({each.result for each in found.standings if each.name != "random_search"}) == 1
+
+
 def test_a_function_and_a_class_from_python_run_in_this_process(quick, tmp_path, mine):
     scope = {}
     exec(MINE, scope)
@@ -192,6 +224,8 @@ def test_an_endless_optimiser_in_this_process_is_stopped_too(quick):
         ("{}:asha", {"against": ("asha",)}, InvalidArgument, "several optimisers have the name asha"),
         ("{}:Mine", {"study": "basslines"}, UnknownName, "study='basslines' does not exist"),
         ("{}:Mine", {"against": ("hyperbnd",)}, UnknownName, "against='hyperbnd' does not exist"),
+        ("{}:Mine", {"against": "hyperband"}, InvalidArgument, "against='hyperband' is not a list of names"),
+        ("hyperband", {}, InvalidArgument, "hyperband is a baseline: --against hyperband"),
         (
             "{}:Mine",
             {"seeds": 0, "workers": 1.5, "limit_s": 0},

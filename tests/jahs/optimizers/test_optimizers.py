@@ -180,6 +180,19 @@ def test_regularized_evolution_forgets_the_oldest_and_evolution_the_worst():
     assert sorted(BENCH.query(config)["valid_acc"] for config in kept) == best
 
 
+@pytest.mark.parametrize("workers", [1, 4, 32])
+def test_the_population_of_differential_evolution_does_not_grow_with_the_workers(workers):
+    optimizer = make("differential_evolution", BENCH, seed=0)
+    Simulation(BENCH, workers, n_trials=120).run(optimizer)
+    assert len(optimizer._points) == 20
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_view_that_fixes_every_key_can_be_searched(name):
+    view = View(BENCH, fixed=BENCH.space.default())
+    assert len(Simulation(view, n_trials=45).run(make(name, view, seed=0))) >= 1
+
+
 def test_a_child_of_differential_evolution_replaces_its_parent_only_if_it_is_as_good():
     view = VIEWS["full"]
     optimizer = make("differential_evolution", view, seed=0, population_size=6, crossover_rate=0.3)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable, MissingData, OptimizerFailed, UnknownName
+from jahs.optimizers import make
 from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation, read_log
 from jahs.simulate.settings import Settings
@@ -102,6 +103,31 @@ def test_an_optimiser_that_raises_when_told_is_named(method, tmp_path):
     with pytest.raises(OptimizerFailed, match=f"scripted, trial [01], .*: {method} raised KeyError: 'what'"):
         simulation(log=tmp_path / "log").run(optimizer)
     assert len(read_log(tmp_path / "log").trials) == (1 if method == "tell" else 0)
+
+
+def test_one_proposal_in_place_of_a_list_is_named():
+    class One(Scripted):
+        def ask(self, n):
+            return CONFIGS[0]
+
+    with pytest.raises(OptimizerFailed, match=r"ask\(2\) returned one proposal, not a list; return \[it\]"):
+        simulation().run(One())
+
+
+def test_a_simulation_without_the_metric_of_its_optimiser_is_refused():
+    with pytest.raises(InvalidArgument, match="metrics lacks valid_acc, which random_search optimises"):
+        simulation(metrics=["latency"]).run(make("random_search", VIEW, seed=0))
+    with pytest.raises(InvalidArgument, match=r"metrics='valid_acc' is not a list of names"):
+        simulation(metrics="valid_acc")
+    with pytest.raises(InvalidArgument, match=r"metrics='valid_acc' is not a list of names"):
+        make("random_search", VIEW, seed=0, objectives="valid_acc")
+
+
+def test_a_proposal_after_the_simulation_was_closed_says_so():
+    of = simulation()
+    of.close()
+    with pytest.raises(OptimizerFailed, match="asks after the simulation was closed"):
+        of.submit(CONFIGS[0])
 
 
 def test_more_proposals_than_asked_for_are_refused():
