@@ -143,7 +143,7 @@ def _requirement(facts: Mapping[str, Any]) -> str:
     else:
         found = f"{reached:.3f}"
     verdict = {True: "reached", False: "not reached", None: "open"}[facts.get("is_met")]
-    verdict += "" if facts.get("is_due", True) else ", not due yet"
+    verdict += "" if facts.get("is_due", True) else " (required from 2,000 configs on)"
     if facts.get("is_met") is False and not is_tau and ceiling is not None and ceiling < facts["required"]:
         verdict += "; the noise ceiling is lower, too"
     what = f"{facts['metric']} {'tau / noise ceiling' if is_tau else 'R2'} ({facts['cut']})"
@@ -180,7 +180,7 @@ def _add_archives(commands: Commands) -> None:
     imported.add_argument(
         "--with-front",
         action="store_true",
-        help="search each release for its Pareto fronts and reference points, on all cores (minutes a task)",
+        help="search each release for its Pareto fronts and reference points, on all cores (half a minute a task)",
     )
     imported.add_argument(
         "--costs",

@@ -195,7 +195,7 @@ def board_text(board: Board) -> str:
         few = " (not 0, 1, 2 ...)" if line.has_chosen_seeds else " (few)" if line.n_seeds < _FEW_SEEDS else ""
         valid, test = estimate_text(line.valid_error, line.valid_se), estimate_text(line.test_error, line.test_se)
         median = "–" if math.isnan(line.valid_median) else f"{line.valid_median:.{digits_for(line.valid_se)}f}"
-        seeds, fixed = f"{line.n_seeds}{few}", line.fixed or "by default"
+        seeds, fixed = f"{line.n_seeds}{few}", line.fixed or "default values"
         rows.append((f"{place}", line.name, valid, median, test, seeds, fixed, line.settings or "–"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     workers = f"{terms.workers} worker{'s' if terms.workers > 1 else ''}"

@@ -156,7 +156,7 @@ def _finding(name: str, page: Page) -> str:
         direction = "better than" if own.difference.value < 0 else "worse than"
         verdict = direction if p < 0.05 else "not significantly different from"
         text += f", {verdict} {REFERENCE} ({_interval_text(own.difference)} points)"
-    return f"{text}; place {place} of {len(page.standings)}."
+    return f"{text}; rank {place} of {len(page.standings)}."
 
 
 def _chart(page: Page) -> str:

@@ -46,26 +46,29 @@ _ABOUT_COST: Final = """A run diverges at the first loss that is NaN or infinite
 _NO_PROFILE: Final = """There is no quiet profile (`latency`, `step_time_s`) yet. `python -m pipeline.profile` measures
     it on an idle machine."""
 
-_ABOUT_CURVES: Final = """Validation accuracy by epoch. Line: median of a fidelity group. Band: its middle half. A
+_ABOUT_CURVES: Final = """Validation accuracy by epoch. Line: median of a fidelity group. Band: interquartile range. A
     config with several seeds counts once here and below, with its first finished seed."""
 
 _ABOUT_EFFECTS: Final = """Validation accuracy at the last epoch by the value of each parameter, over all other
-    parameters. Tick: median. Bar: middle half. Line: middle 80 %. Values with fewer than three configs are left out."""
+    parameters. Tick: median. Bar: interquartile range. Line: 10 % to 90 % quantile. Values with fewer than three
+    configs are left out."""
 
 _ABOUT_VALUES: Final = """**N, W and Resolution.** A config is trained at one value of each, so its ranks at two values
     cannot be compared directly. Instead, an additive model of validation accuracy (operations, rates up to the third
     power, activation, augmentation and fidelity group) is fitted to the configs of each value, and the models rank the
     same 2,000 random configs. Kendall's tau between two rankings says whether the same choices are good at both values.
-    An additive model has no interactions, so tau does not say how far single configs change ranks. Few configs bias it
-    down. The diagonal shows this bias: tau between models of two random halves of one value's configs."""
+    An additive model has no interactions, so tau does not show how much the ranks of individual configs change. With
+    few configs, tau is biased downward. The diagonal shows this bias: tau between models of two random halves of one
+    value's configs."""
 
 _ABOUT_NOISE: Final = """Two trainings of one config with different seeds, at the last epoch: Kendall's tau over the
     repeated configs and the mean absolute difference. With three seeds, the three pairs are averaged. Runtime also
     contains interference from other work on the machine. Parameters and multiply-adds are computed and have no noise;
     for `latency` see the quiet profile."""
 
-_ABOUT_DEPTH: Final = """Validation accuracy at the last epoch by the most convolutions in sequence on a live path of
-    the cell, over all sizes and hyperparameters. Line: median. Depths with fewer than five configs are left out."""
+_ABOUT_DEPTH: Final = """Validation accuracy at the last epoch by cell depth: the largest number of convolutions on a
+    path from input to output without a zero operation, over all sizes and hyperparameters. Line: median. Depths with
+    fewer than five configs are left out."""
 
 _ABOUT_MAP: Final = """Cells on a map (t-SNE of the six operations, one-hot; cells with similar operations are near one
     another): how many configs have them, their mean validation accuracy at the last epoch over all sizes and
@@ -227,11 +230,11 @@ def _profile(measured: Measured) -> Iterator[str | Block]:
     for name, what in of_what.items():
         quantiles = np.quantile(profile[name].astype(np.float64) * 1e3, [0, 0.5, 1])
         rows.append((f"`{name}`", what, *(f"{value:.2f}" for value in quantiles)))
-    yield _table(("metric", "one batch", "least, ms", "median, ms", "most, ms"), rows, n_labels=2)
+    yield _table(("metric", "one batch", "minimum, ms", "median, ms", "maximum, ms"), rows, n_labels=2)
     even, odd = halves_of_visits(measured.visits)
     if len(even["config_id"]) < 2:
         return
-    yield Text("Reliability: the even visits against the odd ones. All visits together are better than either half.")
+    yield Text("Reliability: even visits compared with odd ones. Values from all visits are more reliable.")
     rows = []
     for name in TIMES:
         a, b = even[name].astype(np.float64), odd[name].astype(np.float64)

@@ -245,11 +245,7 @@ class Training:
         return torch.addcmul(shift, batch.to(torch.float32, memory_format=torch.channels_last), scale)
 
     def save(self, path: Path, identity: str, rows: list[list[float]]) -> None:
-        """Save a checkpoint of the run called `identity`, whole or not at all.
-
-        Raises:
-            OutOfSpace: the disk is full.
-        """
+        """Save a checkpoint of the run called `identity`, whole or not at all; OutOfSpace if the disk is full."""
         state = {
             "identity": identity,
             "network": self.network.state_dict(),

@@ -107,7 +107,8 @@ def _opening(quality: Facts) -> Iterator[str | Block]:
         "Tau is Kendall's rank correlation of predictions and measurements, for one run of each test config. Its noise "
         "ceiling is tau between two runs of the same config with different seeds; for latency, tau between two halves "
         "of the visits to each config. A model can exceed the ceiling, because its predictions have no noise. The last "
-        "column is for the model that ships, on the same test configs."
+        "column is for the model that ships, on the same test configs. Scores between seeds use all repeated configs, "
+        "of every part; for latency, the two halves of the visits to each profiled config."
     )
     yield f"Requirements at {FULL_SIZE:,} configs"
     yield table_of(
@@ -260,9 +261,14 @@ def _cut_order(name: str) -> tuple[int, int]:
     return (3, int(first[1])) if first else (("all", "last epoch", "best tenth").index(name), 0)
 
 
+def _shown(cut: str) -> str:
+    """Return the name of a cut as the card has it."""
+    return {"best tenth": "measured best tenth", "epochs 1-1": "epoch 1"}.get(cut, cut)
+
+
 def _cuts_table(metric: str, cuts: Facts, names: Iterable[str], title: str) -> Table:
     heads = (
-        "test rows", "number", "R2", "tau", "tau between seeds", "sparse tau", "sparse tau between seeds", "RMSE",
+        "test rows", "number of rows", "R2", "tau", "tau between seeds", "sparse tau", "sparse tau between seeds", "RMSE",
         "RMSE between seeds", "MAE", "bias", "rows with two seeds",
     )  # fmt: skip
     rows = []
@@ -271,7 +277,7 @@ def _cuts_table(metric: str, cuts: Facts, names: Iterable[str], title: str) -> T
         scores = [model["r2"], model["tau"], top["tau"], model["sparse_tau"], top["sparse_tau"]]
         errors = [amount_text(value, metric) for value in (model["rmse"], top["rmse"], model["mae"])]
         bias = amount_text(model["bias"], metric, is_signed=True)
-        rows.append([name, str(model["n"]), *map(score_text, scores), *errors, bias, str(top["n"])])
+        rows.append([_shown(name), f"{model['n']:,}", *map(score_text, scores), *errors, bias, f"{top['n']:,}"])
     return table_of(heads, rows, title=title)
 
 
@@ -287,7 +293,7 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
         shares = ["–", "–"] if error is None else [f"{100 * error[key]:.2f} %" for key in ("mean", "most")]
         rows.append([metric, str(found["n"]), score_text(found["r2"]), score_text(found["tau"]), *shares])
     yield table_of(("metric", "test configs", "R2", "tau", "mean relative error", "largest relative error"), rows)
-    yield "Noise between runs"
+    yield "Noise between trainings"
     yield from noise_blocks(quality["noise"])
     if (uncertainty := quality.get("uncertainty")) is not None:  # an older release has none
         yield "Error of the models"
@@ -311,17 +317,18 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
 def _families(own: Facts, other: Facts) -> Iterator[Block]:
     """Show test scores of both families, fitted to the training configs."""
     yield Text(
-        '`Benchmark(model="lightgbm")` answers accuracies with LightGBM instead of XGBoost. A conclusion that depends '
-        "on the family is one about the models. Scores are for test configs, by models of the training configs."
+        '`Benchmark(model="lightgbm")` answers accuracies with LightGBM instead of XGBoost. A conclusion that holds for '
+        "one family only is about the models. Models fitted to the training configs are scored on the test configs."
     )
     rows = []
     for metric in (name for name in _ORDER if name in other and own[name]["test"] is not None):
         for cut, scores in sorted(other[metric].items(), key=lambda item: _cut_order(item[0])):
             both = (own[metric]["test"]["cuts"][cut]["model"], scores)
             shown = [text for of in both for text in (score_text(of["tau"]), amount_text(of["mae"], metric))]
-            rows.append([metric, cut, str(scores["n"]), *shown])
+            rows.append([metric, _shown(cut), f"{scores['n']:,}", *shown])
     yield table_of(
-        ("metric", "test rows", "number", "tau, XGBoost", "MAE, XGBoost", "tau, LightGBM", "MAE, LightGBM"), rows
+        ("metric", "test rows", "number of rows", "tau, XGBoost", "MAE, XGBoost", "tau, LightGBM", "MAE, LightGBM"),
+        rows,
     )
 
 

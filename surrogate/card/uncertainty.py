@@ -31,8 +31,8 @@ def uncertainty_blocks(found: Facts) -> Iterator[Block]:
         yield _scores(judged)
         yield _coverage(judged)
         yield Text(
-            "Coverage is the share of test runs inside their interval, each config with equal weight, with its 90 % "
-            "interval. The best tenth is selected by prediction."
+            "Coverage is the share of test runs inside their interval; every config has the same weight. Brackets give "
+            "the 90 % interval of the coverage. The predicted best tenth is selected by prediction."
         )
         yield _errors(judged)
         yield Text(_about_distance(judged))
@@ -55,7 +55,12 @@ def _coverage(judged: Sequence[tuple[str, Facts]]) -> Table:
         for cut in dict.fromkeys(one["cut"] for one in facts["coverage"]):
             own = {one["level"]: one for one in facts["coverage"] if one["cut"] == cut}
             shares = [_share(own[level]) for level in levels]
-            about = [metric, f"{facts['scale']:.1f}", cut, str(own[0.9]["n_configs"])]
+            about = [
+                metric,
+                f"{facts['scale']:.1f}",
+                {"best tenth": "predicted best tenth"}.get(cut, cut),
+                str(own[0.9]["n_configs"]),
+            ]
             rows.append([*about, *shares, f"{own[0.9]['width']:.2f} points"])
     return table_of(["metric", "scale", "test rows", "configs", *coverages, "median width of 90 %"], rows)
 

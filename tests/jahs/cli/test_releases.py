@@ -90,7 +90,7 @@ def test_a_person_sees_the_scores_and_what_was_required(run) -> None:
     assert "  valid_acc tau / noise ceiling (last epoch): 0.760 / 0.800 = 0.950, required 0.92: reached" in shown
     missed = "  valid_acc R2 (all): 0.900, required 0.95: not reached; the noise ceiling is lower, too"
     assert missed in shown
-    assert "  latency R2 (all): too few data, required 0.9: open, not due yet" in shown
+    assert "  latency R2 (all): too few data, required 0.9: open (required from 2,000 configs on)" in shown
 
 
 def test_a_person_is_told_over_which_rows_a_score_is(run) -> None:
