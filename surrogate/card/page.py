@@ -268,8 +268,8 @@ def _shown(cut: str) -> str:
 
 def _cuts_table(metric: str, cuts: Facts, names: Iterable[str], title: str) -> Table:
     heads = (
-        "test rows", "number of rows", "R2", "tau", "tau between seeds", "sparse tau", "sparse tau between seeds", "RMSE",
-        "RMSE between seeds", "MAE", "bias", "rows with two seeds",
+        "test rows", "number of rows", "R2", "tau", "tau between seeds", "sparse tau", "sparse tau between seeds",
+        "RMSE", "RMSE between seeds", "MAE", "bias", "rows with two seeds",
     )  # fmt: skip
     rows = []
     for name in names:
@@ -317,8 +317,8 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
 def _families(own: Facts, other: Facts) -> Iterator[Block]:
     """Show test scores of both families, fitted to the training configs."""
     yield Text(
-        '`Benchmark(model="lightgbm")` answers accuracies with LightGBM instead of XGBoost. A conclusion that holds for '
-        "one family only is about the models. Models fitted to the training configs are scored on the test configs."
+        '`Benchmark(model="lightgbm")` answers accuracies with LightGBM instead of XGBoost. A conclusion that holds '
+        "for one family only is about the models. Models fitted to the training configs are scored on the test configs."
     )
     rows = []
     for metric in (name for name in _ORDER if name in other and own[name]["test"] is not None):
