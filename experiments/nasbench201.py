@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.proxy_orders import seeds_of, summary, with_references
+from experiments.analysis.proxy_orders import Agreement, seeds_of, summary, with_references
 from jahs.errors import InvalidArgument
 from jahs.files.runs import read_configs, read_proxies
 from jahs.files.sealed_json import sealed_text
@@ -88,9 +88,10 @@ def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, 
     least = sorted(accuracies.values(), reverse=True)[round(_TOP * N_CELLS) - 1]
     scores = with_references({name: seeds_of(scored, name, ids) for name in PROXIES})
 
-    def compared(mask: NDArray[np.bool_]) -> dict[str, Any]:  # Any: JSON
+    def compared(mask: NDArray[np.bool_]) -> Agreement:
         return summary({name: values[:, mask] for name, values in scores.items()}, published[mask])
 
+    sample = compared(is_drawn)
     return {
         "title": NASBENCH201.title,
         "n_scored": len(ids),
@@ -103,8 +104,9 @@ def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, 
             name: round(float(scored[column].mean()), 4) if len(ids) else None for name, column in PROXY_TIMES.items()
         },
         "n_missing": {name: int(np.isnan(scored[name]).sum()) for name in PROXIES},
-        "sample": compared(is_drawn),
-        "best": compared(published >= least),
+        "sample": sample.found,
+        "orders": sample.orders,
+        "best": compared(published >= least).found,
     }
 
 

@@ -23,7 +23,7 @@ from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing,
 from experiments.analysis.proxy_uses import N_SCORED, SIZES, ScoredTask, gains_of_features, halvings, read_scored
 from experiments.report.writing import page_parser, run_page
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, number_text
+from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.errors import InvalidArgument
 from jahs.files.sealed_json import read_sealed
 from jahs.tasks.definitions import caveats_of
@@ -31,7 +31,7 @@ from splits.kinship import fidelity_groups, group_name
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_estimates
-from workshop.ranks import kendall_tau, spearman
+from workshop.ranks import spearman
 from workshop.real_landscape import N_CELLS
 
 _COMMAND: Final = "experiments.proxies"
@@ -46,6 +46,7 @@ _CELLS: Final = "cells"
 _TOLERANCE: Final = 0.08
 _BEST: Final = SHARES[0]
 _FEWEST_IN_GROUP: Final = 10
+_CERTAIN: Final = 0.95
 
 _ABOUT: Final = f"""A missing score ranks last; `ntk` ranks the largest condition number first, like the other
     proxies, and "ntk, least first" the smallest. Overlaps are rank-biased (RBO). **Webber** is that of Webber, Moffat
@@ -54,6 +55,11 @@ _ABOUT: Final = f"""A missing score ranks last; `ntk` ranks the largest conditio
     the best {", ".join(f"{100 * s:g} %" for s in SHARES)} have 90 % of Webber's weight (their equation 21, not the
     benchmark's equation 4). Brackets: 95 % bootstrap interval over configs of the mean over seeds. ±: standard
     deviation over seeds, which draw weights and batch."""
+
+_ABOUT_ORDERS: Final = f"""An order by an overlap is noisy, too: "tau on another resample" is the mean tau between the
+    orders by the same overlap on two bootstrap resamples of the configs. The orders by rho and by an overlap differ
+    beyond this noise if, on at least {100 * _CERTAIN:g} % of the resamples, the order by rho is further from the order
+    by the overlap than that order is on the next resample."""
 
 _ABOUT_USES: Final = f"""Accuracy models are forests on the features of the release's models, for the last epoch,
     fitted and scored in two rounds of five-fold cross-validation without the configs of the test part. The difference
@@ -84,16 +90,7 @@ class _World(NamedTuple):
     title: str
     n: int
     found: _Summary
-
-
-class _Orders(NamedTuple):
-    """Agreement of the order of the proxies by Spearman's rho with the order by an overlap, and the best of each."""
-
-    title: str
-    form: str
-    share: float
-    tau: float
-    best: tuple[str, str]
+    orders: Sequence[Mapping[str, Any]]  # Any: JSON, see `Agreement`
 
 
 def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Document:
@@ -106,11 +103,10 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
     known = [of for of in tasks if len(of.accuracy) >= _FEWEST]
     worlds = [_world(of.task.title, of, np.ones(len(of.accuracy), np.bool_), n_resamples) for of in known]
     if cells is not None:
-        worlds = [_World(cells["title"], cells["n_sample"], cells["sample"]), *worlds]
-    orders = _orders(worlds)
+        worlds = [_World(cells["title"], cells["n_sample"], cells["sample"], cells["orders"]), *worlds]
     sections = [
         *_counts(tasks, cells),
-        *_orders_section(orders),
+        *_orders_section(worlds),
         *_paper(cells),
         *(block for world in worlds for block in _agreement(world)),
         *(block for of in known for block in _slices(of, n_resamples)),
@@ -121,7 +117,7 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
     return Document(
         title="Zero-cost proxies",
         caveats=caveats_of([of.task for of in tasks]),
-        subtitle=" ".join(_findings(orders, cells)) or f"No data set has {_FEWEST} scored configs yet.",
+        subtitle=" ".join(_findings(worlds, cells)) or f"No data set has {_FEWEST} scored configs yet.",
         sections=sections_of(sections),
         facts=(commit_fact(), ("scored with torch, on", ", ".join(sorted(scorers))), versions_fact()),
     )
@@ -129,7 +125,7 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
 
 def _world(title: str, task: ScoredTask, mask: NDArray[np.bool_], n_resamples: int) -> _World:
     scores = {name: values[:, mask] for name, values in {**with_references(task.scores), **task.baselines}.items()}
-    return _World(title, int(mask.sum()), summary(scores, task.accuracy[mask, -1], n_resamples=n_resamples))
+    return _World(title, int(mask.sum()), *summary(scores, task.accuracy[mask, -1], n_resamples=n_resamples))
 
 
 def _counts(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str | Block]:
@@ -147,24 +143,7 @@ def _counts(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str |
     yield Text("A data set with fewer than 20 scored configs is left out below.")
 
 
-def _orders(worlds: Sequence[_World]) -> list[_Orders]:
-    """Compare the order of the proxies by Spearman's rho with their order by every overlap."""
-    found = []
-    for world in worlds:
-        names = [name for name in world.found if name in PAPER or name == "naswot"]
-        rho = np.array([_value(world.found, name, "spearman") for name in names])
-        for form in ("webber", "benchmark"):
-            for share in SHARES:
-                overlap = np.array([_value(world.found, name, f"{form}_{share:g}") for name in names])
-                is_known = np.isfinite(rho) & np.isfinite(overlap)
-                if is_known.any():
-                    tau = kendall_tau(rho[is_known], overlap[is_known])
-                    best = (names[int(np.nanargmax(rho))], names[int(np.nanargmax(overlap))])
-                    found.append(_Orders(world.title, form, share, tau, best))
-    return found
-
-
-def _findings(orders: Sequence[_Orders], cells: _Cells | None) -> Iterator[str]:
+def _findings(worlds: Sequence[_World], cells: _Cells | None) -> Iterator[str]:
     if cells is not None and cells["n_sample"] >= _FEWEST:
         inside = [
             name
@@ -175,14 +154,30 @@ def _findings(orders: Sequence[_Orders], cells: _Cells | None) -> Iterator[str]:
             f"On {cells['n_sample']} cells of NAS-Bench-201, the rank correlation with accuracy is within {_TOLERANCE} "
             f"of the zero-cost benchmark's for {len(inside)} of {len(PAPER)} proxies."
         )
-    top = [each for each in orders if (each.form, each.share) == ("benchmark", _BEST)]
-    said = "; ".join(f"{each.tau:.2f} on {each.title} ({_best_text(*each.best)})" for each in top)
-    if said:
+    top = [
+        (world, each)
+        for world in worlds
+        for each in world.orders
+        if (each["form"], each["share"]) == ("benchmark", _BEST)
+    ]
+    if top:
+        said = "; ".join(
+            f"{_order_text(each)} on {world.title} ({_best_text(each['best_by_rho'], each['best_by_overlap'])})"
+            for world, each in top
+        )
+        shown = [world.title for world, each in top if each["apart"] is not None and each["apart"] >= _CERTAIN]
+        verdict = f"this is shown on {' and '.join(shown)}" if shown else "this is shown on none of the data sets"
         yield (
             "The main claim of the zero-cost benchmark is that Spearman's rho and rank-biased overlap (RBO) order the "
-            "proxies differently at the top. Kendall's tau (1: the same order) between the orders of 13 proxies by rho "
-            f"and by its normalised RBO (equation 5) at the top {100 * _BEST:g} % is {said}."
+            f"proxies differently at the top. Beyond the noise of the configs drawn, {verdict}. Kendall's tau (1: the "
+            "same order) between the orders of 13 proxies by rho and by its normalised RBO (equation 5) at the top "
+            f"{100 * _BEST:g} % is {said}."
         )
+
+
+def _order_text(of: Mapping[str, Any]) -> str:  # Any: JSON
+    low, high = (math.nan if of[end] is None else of[end] for end in ("low", "high"))
+    return interval_text(Interval(value=of["tau"], low=low, high=high))
 
 
 def _best_text(by_rho: str, by_overlap: str) -> str:
@@ -191,19 +186,25 @@ def _best_text(by_rho: str, by_overlap: str) -> str:
     return f"best by rho: {by_rho}; by normalised RBO: {by_overlap}"
 
 
-def _orders_section(orders: Sequence[_Orders]) -> Iterator[str | Block]:
+def _orders_section(worlds: Sequence[_World]) -> Iterator[str | Block]:
     yield "Do Spearman and rank-biased overlap agree on the best proxy?"
-    if orders:
-        yield Text(_ABOUT)
-        yield Table(
-            caption="Orders of the 13 proxies",
-            columns=("data set", "overlap", "tau with the order by rho", "best by rho", "best by this overlap"),
-            rows=tuple(
-                (each.title, f"{each.form}, top {100 * each.share:g} %", number_text(each.tau), *each.best)
-                for each in orders
-            ),
-            n_labels=2,
+    rows = [
+        (
+            *(world.title, f"{each['form']}, top {100 * each['share']:g} %", _order_text(each)),
+            *("–" if each[name] is None else number_text(each[name]) for name in ("again", "apart")),
+            *(each["best_by_rho"], each["best_by_overlap"]),
         )
+        for world in worlds
+        for each in world.orders
+    ]
+    if rows:
+        yield Text(_ABOUT)
+        yield Text(_ABOUT_ORDERS)
+        columns = (
+            *("data set", "overlap", "tau with the order by rho", "tau on another resample"),
+            *("share of resamples further from rho", "best by rho", "best by this overlap"),
+        )
+        yield Table(caption="Orders of the 13 proxies", columns=columns, rows=tuple(rows), n_labels=2)
 
 
 def _paper(cells: _Cells | None) -> Iterator[str | Block]:

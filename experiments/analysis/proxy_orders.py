@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, product
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,16 +72,58 @@ def last_where_missing(scores: Floats) -> Floats:
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
-def summary(
-    scores: Mapping[str, Floats], truth: Floats, *, n_resamples: int = _N_RESAMPLES
-) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Return every measure of every score, for JSON: mean over seeds, its interval, standard deviation over seeds.
+class Agreement(NamedTuple):
+    """Agreement of scores with accuracies, for JSON.
 
-    Args:
-        scores: (n_seeds, n_configs) by name.
-        truth: (n_configs,) accuracies.
+    Attributes:
+        found: every measure of every score: mean over seeds, its interval, standard deviation over seeds.
+        orders: for each overlap, how the proxies' order by it differs from their order by Spearman's rho.
     """
-    return {name: _measures(last_where_missing(values), truth, n_resamples) for name, values in scores.items()}
+
+    found: dict[str, dict[str, dict[str, float | None]]]
+    orders: list[dict[str, Any]]  # Any: JSON
+
+
+def summary(scores: Mapping[str, Floats], truth: Floats, *, n_resamples: int = _N_RESAMPLES) -> Agreement:
+    """Return the agreement of scores, (n_seeds, n_configs) by name, with accuracies, (n_configs,)."""
+    found, resampled = {}, {}
+    for name, values in scores.items():
+        found[name], resampled[name] = _measures(last_where_missing(values), truth, n_resamples)
+    names = [name for name in found if name in PAPER or name == "naswot"]
+    if not names:
+        return Agreement(found, [])
+    means = [[found[name][measure]["mean"] for measure in MEASURES] for name in names]
+    values = np.array([[mean, *resampled[name]] for mean, name in zip(means, names, strict=True)], np.float64)
+    orders = []
+    for form, share in product(("webber", "benchmark"), SHARES):
+        overlaps = values[..., MEASURES.index(f"{form}_{share:g}")]
+        if (one := _orders(names, values[..., 0], overlaps)) is not None:
+            orders.append({"form": form, "share": share, **one})
+    return Agreement(found, orders)
+
+
+def _orders(names: Sequence[str], rho: Floats, overlap: Floats) -> dict[str, Any] | None:  # Any: JSON
+    """Compare the orders of proxies by rho and by an overlap, (n_proxies, 1 + n_resamples): configs, then resamples.
+
+    `again` is the mean tau between the orders by the overlap on two resamples of the configs, `apart` the share of
+    resamples on which the order by rho is further from the order by the overlap than that order is on the next one.
+    None if all values are missing.
+    """
+    is_known = np.isfinite(rho[:, 0]) & np.isfinite(overlap[:, 0])
+    if not is_known.any():
+        return None
+    rho, overlap = rho[is_known], overlap[is_known]
+    taus = np.array([kendall_tau(*both) for both in zip(rho.T, overlap.T, strict=True)])
+    again = np.array([kendall_tau(*both) for both in pairwise(overlap.T[1:])])
+    known_names = [name for name, is_in in zip(names, is_known.tolist(), strict=True) if is_in]
+    return {
+        "tau": known(float(taus[0])),
+        **_interval(taus[1:]),
+        "again": known(_mean(again.tolist())),
+        "apart": known(_mean((again > taus[1:-1]).astype(float).tolist())) if len(again) else None,
+        "best_by_rho": known_names[int(np.argmax(rho[:, 0]))],
+        "best_by_overlap": known_names[int(np.argmax(overlap[:, 0]))],
+    }
 
 
 def places(values: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -90,7 +133,10 @@ def places(values: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     return found
 
 
-def _measures(scores: Floats, truth: Floats, n_resamples: int) -> dict[str, dict[str, float | None]]:
+def _measures(
+    scores: Floats, truth: Floats, n_resamples: int
+) -> tuple[dict[str, dict[str, float | None]], list[list[float]]]:
+    """Return the measures of a score, and those on every resample; scores of as many seeds have the same resamples."""
     rng = np.random.default_rng(0)  # draws resamples, and the order of equal scores in them
     n = len(truth)
     by_seed = [_measure(each, truth) for each in scores]
@@ -103,7 +149,7 @@ def _measures(scores: Floats, truth: Floats, n_resamples: int) -> dict[str, dict
             _measure(each[drawn], truth[drawn], (places(each, rng)[drawn] * n + copies, order)) for each in scores
         ]
         resampled.append([_mean([each[measure] for each in several]) for measure in MEASURES])
-    return {
+    found = {
         measure: {
             "mean": known(_mean(values := [each[measure] for each in by_seed])),
             "sd": known(float(np.std(values, ddof=1))) if len(values) > 1 else None,
@@ -111,6 +157,7 @@ def _measures(scores: Floats, truth: Floats, n_resamples: int) -> dict[str, dict
         }
         for i, measure in enumerate(MEASURES)
     }
+    return found, resampled
 
 
 def _measure(

@@ -76,10 +76,11 @@ def test_halving_pays_for_each_epoch_once_and_for_the_scoring():
 def cells(n):
     truth = np.arange(float(n))
     scores = dict.fromkeys((*PROXIES, "ntk, least first"), truth[None])
-    found = summary(scores, truth, n_resamples=5)
+    found, orders = summary(scores, truth, n_resamples=5)
     counts = {"n_scored": n, "n_sample": n, "n_top": n, "n_seeds": 3}
     per_proxy = {"cpu_s": dict.fromkeys(PROXIES, 1.0), "n_missing": dict.fromkeys(PROXIES, 0)}
-    return {"title": "Cells", **counts, **per_proxy, "torch": ["2"], "machine": ["m"], "sample": found, "best": found}
+    facts = {"torch": ["2"], "machine": ["m"], "sample": found, "best": found, "orders": orders}
+    return {"title": "Cells", **counts, **per_proxy, **facts}
 
 
 def page_of(tmp_path, *runs, of_cells=None):
