@@ -56,10 +56,10 @@ _ABOUT: Final = f"""A missing score ranks last; `ntk` ranks the largest conditio
     benchmark's equation 4). Brackets: 95 % bootstrap interval over configs of the mean over seeds. ±: standard
     deviation over seeds, which draw weights and batch."""
 
-_ABOUT_ORDERS: Final = f"""An order by an overlap is noisy, too: "tau on another resample" is the mean tau between the
-    orders by the same overlap on two bootstrap resamples of the configs. The orders by rho and by an overlap differ
-    beyond this noise if, on at least {100 * _CERTAIN:g} % of the resamples, the order by rho is further from the order
-    by the overlap than that order is on the next resample."""
+_ABOUT_ORDERS: Final = f"""An order by an overlap is noisy, too. So the last taus are between two bootstrap
+    resamples of the configs: between the orders by the overlap on both, and between the order by rho on one and by the
+    overlap on the other. The orders by rho and by an overlap differ beyond noise if the former tau is larger for at
+    least {100 * _CERTAIN:g} % of the pairs of resamples."""
 
 _ABOUT_USES: Final = f"""Accuracy models are forests on the features of the release's models, for the last epoch,
     fitted and scored in two rounds of five-fold cross-validation without the configs of the test part. The difference
@@ -191,7 +191,7 @@ def _orders_section(worlds: Sequence[_World]) -> Iterator[str | Block]:
     rows = [
         (
             *(world.title, f"{each['form']}, top {100 * each['share']:g} %", _order_text(each)),
-            *("–" if each[name] is None else number_text(each[name]) for name in ("again", "apart")),
+            *("–" if each[name] is None else number_text(each[name]) for name in ("again", "crossed", "apart")),
             *(each["best_by_rho"], each["best_by_overlap"]),
         )
         for world in worlds
@@ -201,8 +201,8 @@ def _orders_section(worlds: Sequence[_World]) -> Iterator[str | Block]:
         yield Text(_ABOUT)
         yield Text(_ABOUT_ORDERS)
         columns = (
-            *("data set", "overlap", "tau with the order by rho", "tau on another resample"),
-            *("share of resamples further from rho", "best by rho", "best by this overlap"),
+            *("data set", "overlap", "tau with the order by rho", "overlap, another resample"),
+            *("rho, another resample", "share with the former larger", "best by rho", "best by this overlap"),
         )
         yield Table(caption="Orders of the 13 proxies", columns=columns, rows=tuple(rows), n_labels=2)
 

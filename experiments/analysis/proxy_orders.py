@@ -105,9 +105,9 @@ def summary(scores: Mapping[str, Floats], truth: Floats, *, n_resamples: int = _
 def _orders(names: Sequence[str], rho: Floats, overlap: Floats) -> dict[str, Any] | None:  # Any: JSON
     """Compare the orders of proxies by rho and by an overlap, (n_proxies, 1 + n_resamples): configs, then resamples.
 
-    `again` is the mean tau between the orders by the overlap on two resamples of the configs, `apart` the share of
-    resamples on which the order by rho is further from the order by the overlap than that order is on the next one.
-    None if all values are missing.
+    `again` is the mean tau between the orders by the overlap on one resample of the configs and on the next, `crossed`
+    the one between the order by rho and the order by the overlap on the next. `apart` is the share of resamples on
+    which the former is larger. None if all values are missing.
     """
     is_known = np.isfinite(rho[:, 0]) & np.isfinite(overlap[:, 0])
     if not is_known.any():
@@ -115,12 +115,14 @@ def _orders(names: Sequence[str], rho: Floats, overlap: Floats) -> dict[str, Any
     rho, overlap = rho[is_known], overlap[is_known]
     taus = np.array([kendall_tau(*both) for both in zip(rho.T, overlap.T, strict=True)])
     again = np.array([kendall_tau(*both) for both in pairwise(overlap.T[1:])])
+    crossed = np.array([kendall_tau(*both) for both in zip(rho.T[1:-1], overlap.T[2:], strict=True)])
     known_names = [name for name, is_in in zip(names, is_known.tolist(), strict=True) if is_in]
     return {
         "tau": known(float(taus[0])),
         **_interval(taus[1:]),
         "again": known(_mean(again.tolist())),
-        "apart": known(_mean((again > taus[1:-1]).astype(float).tolist())) if len(again) else None,
+        "crossed": known(_mean(crossed.tolist())),
+        "apart": known(_mean((again > crossed).astype(float).tolist())),
         "best_by_rho": known_names[int(np.argmax(rho[:, 0]))],
         "best_by_overlap": known_names[int(np.argmax(overlap[:, 0]))],
     }
