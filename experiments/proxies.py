@@ -165,7 +165,7 @@ def _findings(worlds: Sequence[_World], cells: _Cells | None) -> Iterator[str]:
             f"{_order_text(each)} on {world.title} ({_best_text(each['best_by_rho'], each['best_by_overlap'])})"
             for world, each in top
         )
-        shown = [world.title for world, each in top if each["apart"] is not None and each["apart"] >= _CERTAIN]
+        shown = [f"{world.title} (top {', '.join(shares)})" for world in worlds if (shares := _shown_at(world))]
         verdict = f"this is shown on {' and '.join(shown)}" if shown else "this is shown on none of the data sets"
         yield (
             "The main claim of the zero-cost benchmark is that Spearman's rho and rank-biased overlap (RBO) order the "
@@ -173,6 +173,12 @@ def _findings(worlds: Sequence[_World], cells: _Cells | None) -> Iterator[str]:
             "same order) between the orders of 13 proxies by rho and by its normalised RBO (equation 5) at the top "
             f"{100 * _BEST:g} % is {said}."
         )
+
+
+def _shown_at(world: _World) -> list[str]:
+    """Return the shares of the best at which the orders by rho and by the benchmark's overlap differ beyond noise."""
+    own = [each for each in world.orders if each["form"] == "benchmark" and each["apart"] is not None]
+    return [f"{100 * each['share']:g} %" for each in own if each["apart"] >= _CERTAIN]
 
 
 def _order_text(of: Mapping[str, Any]) -> str:  # Any: JSON
