@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.proxy_orders import Agreement, seeds_of, summary, with_references
+from experiments.analysis.proxy_orders import ProxyAgreement, seeds_of, summary, with_references
 from jahs.errors import InvalidArgument
 from jahs.files.runs import read_configs, read_proxies
 from jahs.files.sealed_json import sealed_text
@@ -88,7 +88,7 @@ def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, 
     least = sorted(accuracies.values(), reverse=True)[round(_TOP * N_CELLS) - 1]
     scores = with_references({name: seeds_of(scored, name, ids) for name in PROXIES})
 
-    def compared(mask: NDArray[np.bool_]) -> Agreement:
+    def compared(mask: NDArray[np.bool_]) -> ProxyAgreement:
         return summary({name: values[:, mask] for name, values in scores.items()}, published[mask])
 
     sample = compared(is_drawn)

@@ -84,13 +84,13 @@ _ABOUT_ZEN: Final = """`zen` differs because of BatchNorm, too. Here, as in its 
     (`python -m tests.benchmarks.proxy_variants zen ACCURACIES CIFAR10 240`)."""
 
 
-class _World(NamedTuple):
+class _DataSet(NamedTuple):
     """One data set with the agreement of every score, by slice."""
 
     title: str
     n: int
     found: _Summary
-    orders: Sequence[Mapping[str, Any]]  # Any: JSON, see `Agreement`
+    orders: Sequence[Mapping[str, Any]]  # Any: JSON, see `ProxyAgreement`
 
 
 def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Document:
@@ -101,14 +101,14 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
     scorers = {version for of in tasks for version in of.versions}
     scorers |= {version for key in ("torch", "machine") for version in (cells or {}).get(key, ())}
     known = [of for of in tasks if len(of.accuracy) >= _FEWEST]
-    worlds = [_world(of.task.title, of, np.ones(len(of.accuracy), np.bool_), n_resamples) for of in known]
+    data_sets = [_data_set(of.task.title, of, np.ones(len(of.accuracy), np.bool_), n_resamples) for of in known]
     if cells is not None:
-        worlds = [_World(cells["title"], cells["n_sample"], cells["sample"], cells["orders"]), *worlds]
+        data_sets = [_DataSet(cells["title"], cells["n_sample"], cells["sample"], cells["orders"]), *data_sets]
     sections = [
         *_counts(tasks, cells),
-        *_orders_section(worlds),
+        *_orders_section(data_sets),
         *_paper(cells),
-        *(block for world in worlds for block in _agreement(world)),
+        *(block for of in data_sets for block in _agreement(of)),
         *(block for of in known for block in _slices(of, n_resamples)),
         *_features(known),
         *_halving(known),
@@ -117,15 +117,15 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
     return Document(
         title="Zero-cost proxies",
         caveats=caveats_of([of.task for of in tasks]),
-        subtitle=" ".join(_findings(worlds, cells)) or f"No data set has {_FEWEST} scored configs yet.",
+        subtitle=" ".join(_findings(data_sets, cells)) or f"No data set has {_FEWEST} scored configs yet.",
         sections=sections_of(sections),
         facts=(commit_fact(), ("scored with torch, on", ", ".join(sorted(scorers))), versions_fact()),
     )
 
 
-def _world(title: str, task: ScoredTask, mask: NDArray[np.bool_], n_resamples: int) -> _World:
+def _data_set(title: str, task: ScoredTask, mask: NDArray[np.bool_], n_resamples: int) -> _DataSet:
     scores = {name: values[:, mask] for name, values in {**with_references(task.scores), **task.baselines}.items()}
-    return _World(title, int(mask.sum()), *summary(scores, task.accuracy[mask, -1], n_resamples=n_resamples))
+    return _DataSet(title, int(mask.sum()), *summary(scores, task.accuracy[mask, -1], n_resamples=n_resamples))
 
 
 def _counts(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str | Block]:
@@ -143,7 +143,7 @@ def _counts(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str |
     yield Text("A data set with fewer than 20 scored configs is left out below.")
 
 
-def _findings(worlds: Sequence[_World], cells: _Cells | None) -> Iterator[str]:
+def _findings(data_sets: Sequence[_DataSet], cells: _Cells | None) -> Iterator[str]:
     if cells is not None and cells["n_sample"] >= _FEWEST:
         inside = [
             name
@@ -155,17 +155,14 @@ def _findings(worlds: Sequence[_World], cells: _Cells | None) -> Iterator[str]:
             f"of the zero-cost benchmark's for {len(inside)} of {len(PAPER)} proxies."
         )
     top = [
-        (world, each)
-        for world in worlds
-        for each in world.orders
-        if (each["form"], each["share"]) == ("benchmark", _BEST)
+        (of, each) for of in data_sets for each in of.orders if (each["form"], each["share"]) == ("benchmark", _BEST)
     ]
     if top:
         said = "; ".join(
-            f"{_order_text(each)} on {world.title} ({_best_text(each['best_by_rho'], each['best_by_overlap'])})"
-            for world, each in top
+            f"{_order_text(each)} on {of.title} ({_best_text(each['best_by_rho'], each['best_by_overlap'])})"
+            for of, each in top
         )
-        shown = [f"{world.title} (top {', '.join(shares)})" for world in worlds if (shares := _shown_at(world))]
+        shown = [f"{of.title} (top {', '.join(shares)})" for of in data_sets if (shares := _shown_at(of))]
         verdict = f"this is shown on {' and '.join(shown)}" if shown else "this is shown on none of the data sets"
         yield (
             "The main claim of the zero-cost benchmark is that Spearman's rho and rank-biased overlap (RBO) order the "
@@ -175,9 +172,9 @@ def _findings(worlds: Sequence[_World], cells: _Cells | None) -> Iterator[str]:
         )
 
 
-def _shown_at(world: _World) -> list[str]:
+def _shown_at(of: _DataSet) -> list[str]:
     """Return the shares of the best at which the orders by rho and by the benchmark's overlap differ beyond noise."""
-    own = [each for each in world.orders if each["form"] == "benchmark" and each["apart"] is not None]
+    own = [each for each in of.orders if each["form"] == "benchmark" and each["apart"] is not None]
     return [f"{100 * each['share']:g} %" for each in own if each["apart"] >= _CERTAIN]
 
 
@@ -192,16 +189,16 @@ def _best_text(by_rho: str, by_overlap: str) -> str:
     return f"best by rho: {by_rho}; by normalised RBO: {by_overlap}"
 
 
-def _orders_section(worlds: Sequence[_World]) -> Iterator[str | Block]:
+def _orders_section(data_sets: Sequence[_DataSet]) -> Iterator[str | Block]:
     yield "Do Spearman and rank-biased overlap agree on the best proxy?"
     rows = [
         (
-            *(world.title, f"{each['form']}, top {100 * each['share']:g} %", _order_text(each)),
+            *(of.title, f"{each['form']}, top {100 * each['share']:g} %", _order_text(each)),
             *("–" if each[name] is None else number_text(each[name]) for name in ("again", "crossed", "apart")),
             *(each["best_by_rho"], each["best_by_overlap"]),
         )
-        for world in worlds
-        for each in world.orders
+        for of in data_sets
+        for each in of.orders
     ]
     if rows:
         yield Text(_ABOUT)
@@ -233,39 +230,39 @@ def _paper(cells: _Cells | None) -> Iterator[str | Block]:
     yield Text(_ABOUT_ZEN)
 
 
-def _agreement(world: _World) -> Iterator[str | Block]:
+def _agreement(of: _DataSet) -> Iterator[str | Block]:
     """Show every measure of every score on a data set; for a random order, only overlaps."""
-    yield f"Agreement with accuracy: {world.title}"
-    order = sorted(world.found, key=lambda name: -np.nan_to_num(_value(world.found, name, "spearman"), nan=-9))
+    yield f"Agreement with accuracy: {of.title}"
+    order = sorted(of.found, key=lambda name: -np.nan_to_num(_value(of.found, name, "spearman"), nan=-9))
     estimates = {
-        name: Interval(value=_value(world.found, name, "spearman"), low=low, high=high)
+        name: Interval(value=_value(of.found, name, "spearman"), low=low, high=high)
         for name in order
-        if (low := world.found[name]["spearman"]["low"]) is not None
-        and (high := world.found[name]["spearman"]["high"]) is not None
+        if (low := of.found[name]["spearman"]["low"]) is not None
+        and (high := of.found[name]["spearman"]["high"]) is not None
     }
     if estimates:
         yield Figure(
-            name=f"spearman-{_slug(world.title)}",
-            caption=f"Spearman's rho between score and accuracy, {world.n} configs, with 95 % intervals.",
+            name=f"spearman-{_slug(of.title)}",
+            caption=f"Spearman's rho between score and accuracy, {of.n} configs, with 95 % intervals.",
             alt="; ".join(f"{name} {each.value:.2f}" for name, each in estimates.items()),
             drawing=draw_estimates(estimates, x_label="Spearman's rho"),
         )
     tops = {f"{share:g}": f"top {100 * share:g} %" for share in SHARES}
     ranks = {f"spearman_top_{share}": f"Spearman, {top}" for share, top in tops.items()}
     ranks = {"spearman": "Spearman", "kendall": "Kendall's tau", **ranks}
-    yield _table(world, order, ranks, "Rank correlations, over all configs and within the true top")
+    yield _table(of, order, ranks, "Rank correlations, over all configs and within the true top")
     webber = {f"webber_{share}": f"Webber, {top}" for share, top in tops.items()}
     benchmark = {f"benchmark_{share}": f"benchmark, {top}" for share, top in tops.items()}
-    yield _table(world, order, {**webber, **benchmark}, "Rank-biased overlap, also of a random order")
+    yield _table(of, order, {**webber, **benchmark}, "Rank-biased overlap, also of a random order")
     taus = {f"kendall_top_{share}": f"tau, {top}" for share, top in tops.items()}
-    yield _table(world, order, taus, "Kendall's tau within the true top", is_folded=True)
+    yield _table(of, order, taus, "Kendall's tau within the true top", is_folded=True)
 
 
 def _table(
-    world: _World, order: Sequence[str], heads: Mapping[str, str], caption: str, *, is_folded: bool = False
+    of: _DataSet, order: Sequence[str], heads: Mapping[str, str], caption: str, *, is_folded: bool = False
 ) -> Table:
     """Return a table with a column for each measure in `heads`."""
-    rows = tuple((name, *(_estimate(world.found[name][measure]) for measure in heads)) for name in order)
+    rows = tuple((name, *(_estimate(of.found[name][measure]) for measure in heads)) for name in order)
     return Table(caption=caption, columns=("score", *heads.values()), rows=rows, is_folded=is_folded)
 
 
@@ -275,9 +272,9 @@ def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
     is_cell = task.configs["source"] == _CELLS
     yield f"Slices: {title}"
     if int(is_cell.sum()) >= _FEWEST:
-        world = _world(f"{title}, cells only", task, is_cell, n_resamples)
+        of = _data_set(f"{title}, cells only", task, is_cell, n_resamples)
         heads = {"spearman": "Spearman", f"benchmark_{_BEST:g}": f"benchmark, top {100 * _BEST:g} %"}
-        yield _table(world, [*world.found], heads, f"{world.n} cells at full size with default hyperparameters")
+        yield _table(of, [*of.found], heads, f"{of.n} cells at full size with default hyperparameters")
     else:
         yield Text(f"Too few cells with default hyperparameters to compare: {int(is_cell.sum())} are scored.")
     last = task.accuracy.shape[1]
@@ -356,19 +353,19 @@ def _halving(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
 
 def _seconds(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str | Block]:
     yield "CPU seconds"
-    worlds: dict[str, Mapping[str, float | None]] = {} if cells is None else {cells["title"]: cells["cpu_s"]}
-    worlds |= {
+    data_sets: dict[str, Mapping[str, float | None]] = {} if cells is None else {cells["title"]: cells["cpu_s"]}
+    data_sets |= {
         task.task.title: {name: float(seconds.mean()) for name, seconds in task.cpu_s.items()}
         for task in tasks
         if len(task.accuracy)
     }
-    if worlds:
-        names = list(next(iter(worlds.values())))
+    if data_sets:
+        names = list(next(iter(data_sets.values())))
         yield Table(
             caption="Mean CPU seconds of one proxy for one config and seed, 64 images, if computed alone; passes that "
             "several proxies share are computed only once",
-            columns=("proxy", *worlds),
-            rows=tuple((name, *(number_text(of[name], 4) for of in worlds.values())) for name in names),
+            columns=("proxy", *data_sets),
+            rows=tuple((name, *(number_text(of[name], 4) for of in data_sets.values())) for name in names),
         )
 
 

@@ -52,7 +52,7 @@ _Ask: TypeAlias = Callable[[Configs], Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Part:
+class SpacePart:
     """A part of the space: sizes are searched, or fixed at the largest or the smallest networks.
 
     Attributes:
@@ -79,7 +79,7 @@ class Variance:
         by_epoch: shares of the variance of ranks at each of these epochs.
     """
 
-    part: Part
+    part: SpacePart
     shares: Mapping[Scale, Mapping[str, Interval]]
     main: Mapping[str, Interval]
     total: Mapping[str, Interval]
@@ -173,14 +173,14 @@ def with_errors_of_fit(found: Any, refitted: Sequence[Any]) -> Any:  # Any: a la
     )
 
 
-def _parts() -> tuple[Part, Part, Part]:
+def _parts() -> tuple[SpacePart, SpacePart, SpacePart]:
     groups = {name: tuple(key for key in keys if len(PARAMETERS[key].choices) != 1) for name, keys in GROUPS.items()}
     but_sizes = {name: keys for name, keys in groups.items() if name != "fidelities"}
     smallest = {key: PARAMETERS[key].choices[0] for key in groups["fidelities"]}
     return (
-        Part(name="whole", title="whole space", space=Space(), groups=groups),
-        Part(name="largest", title="largest networks", space=Space().fix(LARGEST), groups=but_sizes),
-        Part(name="smallest", title="smallest networks", space=Space().fix(smallest), groups=but_sizes),
+        SpacePart(name="whole", title="whole space", space=Space(), groups=groups),
+        SpacePart(name="largest", title="largest networks", space=Space().fix(LARGEST), groups=but_sizes),
+        SpacePart(name="smallest", title="smallest networks", space=Space().fix(smallest), groups=but_sizes),
     )
 
 
@@ -192,7 +192,7 @@ def _deciding(variance: Variance) -> dict[str, tuple[str, ...]]:
     return {"all keys": tuple(variance.total), **(groups if len(groups) > 1 else {})}
 
 
-def _variance(bench: Benchmark, metric: str, part: Part, *, n: int, seed: int) -> Variance:
+def _variance(bench: Benchmark, metric: str, part: SpacePart, *, n: int, seed: int) -> Variance:
     one, other = (part.space.sample_columns(n, seed=_child(seed, i)) for i in (0, 1))
     names, needed = tuple(part.groups), unions(part.groups)
     keys = {key: (key,) for found in part.groups.values() for key in found}
@@ -219,7 +219,7 @@ def _variance(bench: Benchmark, metric: str, part: Part, *, n: int, seed: int) -
     )
 
 
-def _walks(ask: _Ask, ordered: Floats, part: Part, keys: Sequence[str], seed: int) -> tuple[Interval, ...]:
+def _walks(ask: _Ask, ordered: Floats, part: SpacePart, keys: Sequence[str], seed: int) -> tuple[Interval, ...]:
     """Return the autocorrelation over walks in many contexts, relative to the mean of each context."""
     ranks, means = [], []
     for i, space in enumerate(contexts(part.space, keys, _N_CONTEXTS, seed=_child(seed, 3))):
@@ -231,7 +231,7 @@ def _walks(ask: _Ask, ordered: Floats, part: Part, keys: Sequence[str], seed: in
 
 
 def _mutants(
-    ask: _Ask, best: Sequence[Config], part: Part, keys: Sequence[str], *, among_top: float, seed: int
+    ask: _Ask, best: Sequence[Config], part: SpacePart, keys: Sequence[str], *, among_top: float, seed: int
 ) -> tuple[Interval, ...]:
     found = []
     for n_keys in range(1, len(keys) + 1):

@@ -72,8 +72,8 @@ def last_where_missing(scores: Floats) -> Floats:
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
-class Agreement(NamedTuple):
-    """Agreement of scores with accuracies, for JSON.
+class ProxyAgreement(NamedTuple):
+    """ProxyAgreement of scores with accuracies, for JSON.
 
     Attributes:
         found: every measure of every score: mean over seeds, its interval, standard deviation over seeds.
@@ -84,14 +84,14 @@ class Agreement(NamedTuple):
     orders: list[dict[str, Any]]  # Any: JSON
 
 
-def summary(scores: Mapping[str, Floats], truth: Floats, *, n_resamples: int = _N_RESAMPLES) -> Agreement:
+def summary(scores: Mapping[str, Floats], truth: Floats, *, n_resamples: int = _N_RESAMPLES) -> ProxyAgreement:
     """Return the agreement of scores, (n_seeds, n_configs) by name, with accuracies, (n_configs,)."""
     found, resampled = {}, {}
     for name, values in scores.items():
         found[name], resampled[name] = _measures(last_where_missing(values), truth, n_resamples)
     names = [name for name in found if name in PAPER or name == "naswot"]
     if not names:
-        return Agreement(found, [])
+        return ProxyAgreement(found, [])
     means = [[found[name][measure]["mean"] for measure in MEASURES] for name in names]
     values = np.array([[mean, *resampled[name]] for mean, name in zip(means, names, strict=True)], np.float64)
     orders = []
@@ -99,7 +99,7 @@ def summary(scores: Mapping[str, Floats], truth: Floats, *, n_resamples: int = _
         overlaps = values[..., MEASURES.index(f"{form}_{share:g}")]
         if (one := _orders(names, values[..., 0], overlaps)) is not None:
             orders.append({"form": form, "share": share, **one})
-    return Agreement(found, orders)
+    return ProxyAgreement(found, orders)
 
 
 def _orders(names: Sequence[str], rho: Floats, overlap: Floats) -> dict[str, Any] | None:  # Any: JSON

@@ -139,7 +139,7 @@ class Gain(NamedTuple):
     error: float
 
 
-class Halving(NamedTuple):
+class HalvingResult(NamedTuple):
     """Mean final regret of a search in points of validation accuracy, and its cost in full trainings.
 
     Attributes:
@@ -187,7 +187,7 @@ def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> li
     return gains
 
 
-def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halving]:
+def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, HalvingResult]:
     """Return successive halving over epochs from random configs, and from the best of three times as many by a proxy.
 
     A search with a zeroth rung has the budget of plain halving: its first rung shrinks until the total cost, scoring
@@ -196,24 +196,24 @@ def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halvi
     timed = np.flatnonzero(np.isfinite(scored.runtime_s).all(axis=1))
     if len(timed) < 1.25 * N_SCORED:
         return {}
-    world = _World(scored.accuracy[timed], scored.runtime_s[timed])
+    trainings = _Trainings(scored.accuracy[timed], scored.runtime_s[timed])
     rng = np.random.default_rng(0)
     draws = [rng.permutation(len(timed))[:N_SCORED] for _ in range(n_repetitions)]
-    plain = [world.halve(drawn[: N_SCORED // _ETA]) for drawn in draws]
-    found = {"plain": _halving(world, plain, plain, 0.0)}
+    plain = [trainings.halve(drawn[: N_SCORED // _ETA]) for drawn in draws]
+    found = {"plain": _halving(trainings, plain, plain, 0.0)}
     for name, values in scored.scores.items():
         scores, cpu_s = last_where_missing(values[0, timed]), scored.cpu_s[name][timed]
         runs = [
-            world.halve_within(drawn[np.argsort(-scores[drawn], kind="stable")], float(cpu_s[drawn].sum()), budget)
+            trainings.halve_within(drawn[np.argsort(-scores[drawn], kind="stable")], float(cpu_s[drawn].sum()), budget)
             for drawn, (_, budget) in zip(draws, plain, strict=True)
         ]
         scoring = float(np.mean([cpu_s[drawn].sum() for drawn in draws]))
-        found[name] = _halving(world, runs, plain, scoring)
+        found[name] = _halving(trainings, runs, plain, scoring)
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class _World:
+class _Trainings:
     """Recorded trainings: accuracies and cumulative seconds, (n, epochs) each."""
 
     accuracy: Floats
@@ -241,12 +241,12 @@ class _World:
 
 
 def _halving(
-    world: _World, runs: Sequence[tuple[float, float]], plain: Sequence[tuple[float, float]], scoring_s: float
-) -> Halving:
-    full_s = float(world.runtime_s[:, -1].mean())
+    trainings: _Trainings, runs: Sequence[tuple[float, float]], plain: Sequence[tuple[float, float]], scoring_s: float
+) -> HalvingResult:
+    full_s = float(trainings.runtime_s[:, -1].mean())
     best, spent_s = np.array(runs).T
-    regrets, gains = float(world.accuracy[:, -1].max()) - best, best - np.array(plain)[:, 0]
-    return Halving(
+    regrets, gains = float(trainings.accuracy[:, -1].max()) - best, best - np.array(plain)[:, 0]
+    return HalvingResult(
         regret=float(regrets.mean()),
         error=_error(regrets),
         cost=float(spent_s.mean()) / full_s,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.analysis.proxy_orders import PAPER, summary
-from experiments.analysis.proxy_uses import N_SCORED, _World, gains_of_features, halvings, read_scored
+from experiments.analysis.proxy_uses import N_SCORED, _Trainings, gains_of_features, halvings, read_scored
 from experiments.proxies import main
 from jahs.files.atomic import write_beside
 from jahs.files.runs import read_configs, read_protocol, read_runs
@@ -64,7 +64,7 @@ def test_a_proxy_that_knows_the_accuracy_helps_a_model_and_a_search(folder):
 
 def test_halving_pays_for_each_epoch_once_and_for_the_scoring():
     accuracy = np.tile(np.arange(N_SCORED, dtype=float)[:, None], (1, 9))
-    world = _World(accuracy, np.tile(np.arange(1.0, 10.0), (N_SCORED, 1)))
+    world = _Trainings(accuracy, np.tile(np.arange(1.0, 10.0), (N_SCORED, 1)))
     best, spent = world.halve(np.arange(27))
     assert (best, spent) == (26.0, 27 * 1 + 9 * 2 + 3 * 6)
     ranked = np.arange(N_SCORED)[::-1]

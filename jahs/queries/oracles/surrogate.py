@@ -48,7 +48,7 @@ class _Plan:
     order: tuple[str, ...]  # all names in the requested order
 
 
-class _Part(NamedTuple):
+class _Pack(NamedTuple):
     """Forests that read the same features, and the number of each metric's forest."""
 
     features: FeatureSet
@@ -214,24 +214,24 @@ class SurrogateOracle:
         return self._release.noise
 
 
-def _parts(models: Models, forests: Sequence[Forest]) -> list[_Part]:
+def _parts(models: Models, forests: Sequence[Forest]) -> list[_Pack]:
     return [
-        _Part(pack.features, forest, {name: m.forest for name, m in models.metrics.items() if m.pack == i})
+        _Pack(pack.features, forest, {name: m.forest for name, m in models.metrics.items() if m.pack == i})
         for i, (pack, forest) in enumerate(zip(models.packs, forests, strict=True))
     ]
 
 
-def _refit_parts(release: Release, refit: int) -> list[_Part]:
+def _refit_parts(release: Release, refit: int) -> list[_Pack]:
     found = []
     for pack, forests in zip(release.refits.packs, release.refit_forests, strict=True):
         first, n = refit * len(pack.metrics), len(pack.metrics)
         of_metric = {name: i for i, name in enumerate(pack.metrics)}
         taken = take_forests(forests, range(first, first + n))
-        found.append(_Part(release.models.packs[pack.pack].features, taken, of_metric))
+        found.append(_Pack(release.models.packs[pack.pack].features, taken, of_metric))
     return found
 
 
-def _replaced(parts: Sequence[_Part], others: Sequence[_Part]) -> list[_Part]:
+def _replaced(parts: Sequence[_Pack], others: Sequence[_Pack]) -> list[_Pack]:
     """Return the parts, with the `others` in their place for every metric that those answer."""
     again = {name for other in others for name in other.forest_of}
     left = [
