@@ -20,13 +20,14 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.schema import SPLIT_PARTS
-from jahs.tasks.definitions import Task
+from jahs.tasks.definitions import RESOLUTIONS, Task
 from jahs.tasks.own import register, write_task_file
 from pipeline.data import draw_split, load_images
 from pipeline.own_images import data_set_of, read_own_images
 from pipeline.sources import Pool
 from workshop.command import new_parser, run_command
 
+_ONE_PIXEL: Final = 4  # side of images of which two halvings leave one pixel
 _SHARE: Final = 0.15  # share of the images for each of validation and test
 
 
@@ -85,6 +86,13 @@ def define(settings: TaskChoice) -> Task:
                 f"{settings.images}: no image of class {min(missing)} in {part} (n={len(getattr(split, part))}); give "
                 f"more images of it, or a larger --{part}"
             )
+    of_last_batch = {chosen.batch_size, chosen.n_train % chosen.batch_size}
+    if 1 in of_last_batch and chosen.image_side(min(RESOLUTIONS)) == _ONE_PIXEL:
+        raise InvalidArgument(
+            f"--train {chosen.n_train} --batch-size {chosen.batch_size}: an epoch has a batch of one image, which "
+            f"cannot be normalised where the network has one pixel left (Resolution {min(RESOLUTIONS)}); change either "
+            "by one"
+        )
     chosen = dataclasses.replace(chosen, index_digest=split.digest)
     load_images(chosen, data_dir=settings.images, resolutions=(0.25,))  # raises what collecting would raise
     chosen = register(chosen)

@@ -108,12 +108,6 @@ class Task:
             for key in ("learning_rate_factor", "learning_rate_power")
             if not 0 < (value := getattr(self, key)) < math.inf
         ]
-        n = self.n_train if self.epoch_images is None else self.epoch_images
-        if smallest == _SMALLEST_SIDE and 1 in {self.batch_size, n % max(self.batch_size, 1)}:
-            faults.append(
-                f"batch_size={self.batch_size}: an epoch of {n} images has a batch of one image, which cannot be "
-                f"normalised where the network has one pixel left (Resolution {min(RESOLUTIONS)}); change either by one"
-            )
         if self.epoch_images is not None and not 1 <= self.epoch_images <= self.n_train:
             faults.append(f"epoch_images={self.epoch_images}: must be from 1 to n_train={self.n_train}, or none")
         if faults:

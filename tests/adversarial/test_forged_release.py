@@ -110,7 +110,7 @@ def test_a_release_is_pinned_by_its_digest(forged):
     with pytest.raises(ProtocolMismatch, match=f"sha256={sha256} is wanted, but .* give the folder of that release"):
         jahs.Benchmark("fashion_mnist_mini", release=forged, sha256=sha256)
     for wrong in ("", sha256.upper(), sha256[:-1], 5):
-        with pytest.raises(InvalidArgument, match="is not 64 hex digits"):
+        with pytest.raises(InvalidArgument, match="is not 64 lower-case hex digits"):
             jahs.Benchmark("fashion_mnist_mini", release=forged, sha256=wrong)
     with pytest.raises(InvalidArgument, match="kind='live' trains"):
         jahs.Benchmark("fashion_mnist_mini", kind="live", sha256=sha256)

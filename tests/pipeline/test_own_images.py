@@ -38,7 +38,9 @@ def write_npz(path, **changes):
 
 
 def settings(folder, images, **more):
-    return TaskChoice(images=images, name="toy", out=folder / "toy.json", epochs=1, batch_size=8, **more)
+    return TaskChoice(
+        **{"images": images, "name": "toy", "out": folder / "toy.json", "epochs": 1, "batch_size": 8, **more}
+    )
 
 
 def test_npz_images_come_back_grey_or_coloured(tmp_path):
@@ -226,6 +228,8 @@ def test_other_images_are_never_taken_for_a_tasks_own(tmp_path):
     [
         ({"train": 100}, "100 images are needed, but the pool has only 42 left.*choose smaller --train"),
         ({"valid": 2}, r"no image of class \d in valid \(n=2\); give more images of it, or a larger --valid"),
+        ({"batch_size": 1}, "an epoch has a batch of one image, which cannot be normalised"),
+        ({"train": 41, "batch_size": 8}, "--train 41 --batch-size 8: an epoch has a batch of one image"),
         ({"test": 0}, "n_test=0: must be at least 1"),
         ({"side": 20}, "side=20: .*must be a multiple of 16"),
     ],

@@ -54,14 +54,6 @@ def test_a_task_whose_network_runs_out_of_pixels_is_refused():
         dataclasses.replace(TASKS["digits"], side=20)
 
 
-@pytest.mark.parametrize("given", [{"n_train": 65}, {"epoch_images": 129}, {"batch_size": 1}])
-def test_a_batch_of_one_image_that_is_one_pixel_wide_at_the_end_is_refused(given):
-    digits = dataclasses.replace(TASKS["digits"], n_train=640, batch_size=64)
-    with pytest.raises(InvalidArgument, match="a batch of one image, which cannot be normalised"):
-        dataclasses.replace(digits, **given)
-    dataclasses.replace(digits, **given, side=32)
-
-
 def test_a_rate_is_trained_as_it_is_unless_the_task_says_otherwise():
     found = TASKS["fashion_mnist_mini"]
     assert (found.trained_rate(0.1), found.trained_rate(1.0)) == (0.1, 1.0)
