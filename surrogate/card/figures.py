@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,21 +54,13 @@ _LINES: Final = (
         title="ten best of a long search: mean of trained minus predicted / seed sd",
         required="within 0.5 of 0", place=("search",), is_met=lambda v: abs(v) <= 0.5,
     ),
-    _Line(
-        title="best 1 % at full size: overlap of two fits, each to 7/8 of the configs",
-        required="≥ 0.80", place=("refits", "overlap"), is_met=lambda v: v >= 0.80,
-    ),
-    _Line(
-        title="best 1 % at full size: tau of two fits, each to 7/8 of the configs",
-        required="≥ 0.45", place=("refits", "tau"), is_met=lambda v: v >= 0.45,
-    ),
-    _Line(
-        title="best 1 % at full size: overlap of two of the refits that ship",
-        required="≥ 0.80", place=("shipped_refits", "overlap"), is_met=lambda v: v >= 0.80,
-    ),
-    _Line(
-        title="best 1 % at full size: tau of two of the refits that ship",
-        required="≥ 0.45", place=("shipped_refits", "tau"), is_met=lambda v: v >= 0.45,
+    *(
+        _Line(
+            title=f"best 1 % at full size: {measure} of two {of}",
+            required=f"≥ {least:.2f}", place=(key, measure), is_met=partial(operator.le, least),
+        )
+        for of, key in (("fits, each to 7/8 of the configs", "refits"), ("of the refits that ship", "shipped_refits"))
+        for measure, least in (("overlap", 0.80), ("tau", 0.45))
     ),
     _Line(
         title="whole space, last epoch: tau / noise ceiling",
