@@ -12,7 +12,7 @@ from typing import Final, cast
 
 import numpy as np
 
-from jahs.errors import InvalidArgument, InvalidFidelity, InvalidTable, JahsError
+from jahs.errors import InvalidArgument, InvalidFidelity, InvalidTable, JahsError, NotRecorded
 from jahs.queries.views import Queryable, View
 from jahs.simulate.trial import AskedFidelity, Proposal
 from jahs.spaces.configs import Config
@@ -67,8 +67,20 @@ class Answers:
                 jobs.append(err)
         good = [job for job in jobs if isinstance(job, Job)]
         for seed in dict.fromkeys(job.seed for job in good):
-            self._query([job for job in good if job.seed == seed], seed)
+            same = [job for job in good if job.seed == seed]
+            try:
+                self._query(same, seed)
+            except NotRecorded:
+                jobs = [self._alone(job) if isinstance(job, Job) and job.seed == seed else job for job in jobs]
         return jobs
+
+    def _alone(self, job: Job) -> Job | JahsError:
+        """Return a job with its answers, or the error if they are not recorded."""
+        try:
+            self._query([job], job.seed)
+        except NotRecorded as err:
+            return err
+        return job
 
     def _read(self, proposal: Proposal | Mapping[str, object]) -> Job:
         if isinstance(proposal, Mapping):

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from jahs.errors import JahsError, NotRecorded, OptimizerFailed
+from jahs.errors import JahsError, OptimizerFailed
 from jahs.simulate.answers import Answers, Job
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.settings import Thinking
@@ -95,10 +95,7 @@ class Driver:
                 raise self._failed(f"ask({n}) returned {len(proposals)} proposals", cluster.n_started)
             if not isinstance(self._thinking, str):
                 cluster.think(self._thinking)
-            try:
-                self._waiting.extend(self._answers.answer(proposals))
-            except NotRecorded as err:
-                raise self._failed(f"its proposals are not in the table:\n{err}", cluster.n_started) from err
+            self._waiting.extend(self._answers.answer(proposals))
         while self._waiting and cluster.n_free:
             job = self._waiting.popleft()
             if not isinstance(job, Job):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from jahs.errors import InvalidArgument, NotRecorded, OptimizerFailed
+from jahs.errors import InvalidArgument, OptimizerFailed
 from jahs.files.hashing import sha256_file
 from jahs.queries.views import Queryable, View
 from jahs.simulate.answers import Answers, Job, is_hidden
@@ -167,10 +167,7 @@ class Simulation:
             raise self._failed(
                 over if self._state == "over" or not self._cluster.n_running else "no worker is free: wait()"
             )
-        try:
-            (job,) = self._answers.answer([proposal])
-        except NotRecorded as err:
-            raise self._failed(f"its proposal is not in the table:\n{err}") from err
+        (job,) = self._answers.answer([proposal])
         if not isinstance(job, Job):
             raise self._failed(f"its proposal is invalid:\n{job}") from job
         self._open({})

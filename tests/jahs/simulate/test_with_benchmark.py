@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import jahs
+from jahs.errors import NotRecorded, OptimizerFailed
 from jahs.files.hashing import sha256_file
 from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation, read_log
 from tests.jahs.simulate.chaos import Chaos
-from tests.releases import make_release
+from tests.releases import make_release, make_table
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,19 @@ def test_sizes_are_taken_from_the_fidelity(bench):
     assert trials[0].metrics["runtime"] == bench.query({**config, "N": 1, "Resolution": 0.25}).runtime
     assert trials[1].metrics["runtime"] == bench.query(config).runtime
     assert trials[1].end - trials[1].start == pytest.approx(trials[1].metrics["runtime"])
+
+
+def test_a_proposal_that_the_table_lacks_is_named_and_those_before_it_count(tmp_path):
+    release = make_release(tmp_path / "digits", table=make_table("digits", 30))
+    table = jahs.Benchmark("digits", release=release, kind="table")
+    known, strange = table.sample(seed=0), jahs.space().sample(seed=123)
+    log = tmp_path / "log.jsonl"
+    with pytest.raises(OptimizerFailed, match=r"trial 1, at .*: its proposal is invalid:") as failed:
+        Simulation(table, 1, n_trials=4, log=log).run(lambda told: [known, strange][min(len(told), 1)])
+    assert isinstance(failed.value.__cause__, NotRecorded)
+    assert [trial.config for trial in read_log(log).trials] == [known]
+    with pytest.raises(OptimizerFailed, match="its proposal is invalid"):
+        Simulation(table, 1, n_trials=4).submit(strange)
 
 
 def test_the_header_names_the_release(bench, tmp_path):
