@@ -73,7 +73,7 @@ def last_where_missing(scores: Floats) -> Floats:
 
 
 class ProxyAgreement(NamedTuple):
-    """ProxyAgreement of scores with accuracies, for JSON.
+    """Agreement of scores with accuracies, for JSON.
 
     Attributes:
         found: every measure of every score: mean over seeds, its interval, standard deviation over seeds.

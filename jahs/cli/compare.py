@@ -11,7 +11,7 @@ from pathlib import Path
 from jahs.cli.arguments import Commands, names, to_json
 from jahs.cli.stdout import format_table, leave_stdout, write_stdout
 from jahs.comparison.benches import open_benchmark
-from jahs.comparison.compare import BASELINES, compare, comparison_facts
+from jahs.comparison.compare import BASELINES, compare
 from jahs.comparison.leaderboard import Refusal, board_facts, board_text, find_logs, leaderboard
 from jahs.comparison.page import HEAD, standing_row
 from jahs.comparison.runs import read_factory
@@ -75,8 +75,7 @@ def _compare(arguments: argparse.Namespace) -> str:
     rows = [standing_row(place, each) for place, each in enumerate(found.standings, 1)]
     others = [board_text(board) for board in found.boards[1:]]
     text = "\n\n".join([format_table(HEAD, rows), *others, f"The page: {found.out / 'index.html'}"])
-    facts = comparison_facts(found.standings, found.pairs, found.boards, found.refused)
-    return _result(arguments, text, facts, found.refused)
+    return _result(arguments, text, found.facts(), found.refused)
 
 
 def _leaderboard(arguments: argparse.Namespace) -> str:

@@ -65,6 +65,15 @@ class Comparison:
     boards: tuple[Board, ...]
     refused: tuple[Refusal, ...]
 
+    def facts(self) -> dict[str, object]:
+        """Return everything but the folder as JSON, with null for NaN."""
+        return {
+            "standings": [known_facts(each) for each in self.standings],
+            "pairs": [{**known_facts(pair), "one": one, "other": other} for one, other, pair in self.pairs],
+            "boards": [board_facts(board) for board in self.boards],
+            "refused": [asdict(each) for each in self.refused],
+        }
+
 
 def compare(
     *entries: str | Path | Factory,
@@ -163,27 +172,12 @@ def compare(
         names=ours, terms=terms, standings=standings, pairs=pairs, others=boards[1:], refused=refused, season=season
     )
     write_page(out, page)
-    with write_beside(out / "leaderboard.json") as beside:
-        facts = comparison_facts(standings, pairs, boards, refused)
-        beside.write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    return Comparison(
+    found = Comparison(
         out=out, standings=tuple(standings), pairs=tuple(pairs), boards=tuple(boards), refused=tuple(refused)
     )
-
-
-def comparison_facts(
-    standings: Sequence[Standing],
-    pairs: Sequence[tuple[str, str, Pair]],
-    boards: Sequence[Board],
-    refused: Sequence[Refusal],
-) -> dict[str, object]:
-    """Return a comparison as JSON, with null for NaN."""
-    return {
-        "standings": [known_facts(each) for each in standings],
-        "pairs": [{**known_facts(pair), "one": one, "other": other} for one, other, pair in pairs],
-        "boards": [board_facts(board) for board in boards],
-        "refused": [asdict(each) for each in refused],
-    }
+    with write_beside(out / "leaderboard.json") as beside:
+        beside.write_text(json.dumps(found.facts(), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    return found
 
 
 def _of_seeds(

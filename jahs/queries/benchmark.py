@@ -30,7 +30,7 @@ from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.release.find import default_task, full_path
 from jahs.spaces.columns import Configs, codes
-from jahs.spaces.configs import Config, as_mapping, config_codes
+from jahs.spaces.configs import Config, config_codes, mapping_of
 from jahs.spaces.encoding import encode_codes
 from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import is_integer, show
@@ -368,10 +368,7 @@ class Benchmark(Queryable):
             InvalidConfig, InvalidFidelity, NotRecorded: as `query`.
         """
         epoch = self.max_epoch if nepochs is None else read_epoch(nepochs, self.max_epoch, name="nepochs")
-        given = as_mapping(config)
-        if isinstance(given, Mapping):
-            given = {key: value for key, value in given.items() if key != "epoch"}
-        found = config_codes(given)  # type: ignore[arg-type]  # which refuses what is no config
+        found = config_codes({key: value for key, value in mapping_of(config).items() if key != "epoch"})
         if not full_trajectory:
             values = self._oracle.query(found, epoch, seed=None, metrics=self._names)
             return {epoch: with_published_names(values, self.metrics)}

@@ -6,13 +6,13 @@ import logging
 import os
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from jahs.errors import InvalidArgument, JahsError, MissingData
-from jahs.files.runs import read_protocol
 from jahs.release.manifest import MANIFEST, read_manifest
 from jahs.spaces.parameters import show
 from jahs.tasks.definitions import DEFAULT_TASK, TASKS, task
@@ -54,16 +54,17 @@ def full_path(given: Path | str) -> Path:
 
 
 def default_task(release: Path | str | None) -> str:
-    """Return the default task: that of the release or of the runs in this folder, or else `DEFAULT_TASK`."""
+    """Return the task of the release or of the runs in this folder; without either, `DEFAULT_TASK`."""
     if release is None:
         return DEFAULT_TASK
     folder = full_path(release)
-    try:
-        if (folder / MANIFEST).is_file():
-            return read_manifest(folder).task
+    with suppress(JahsError):  # of a damaged one, or none: opening it raises
+        return read_manifest(folder).task
+    with suppress(JahsError, OSError):
+        from jahs.files.runs import read_protocol  # only here, since it is slow to import
+
         return task_of_protocol(read_protocol(folder).facts).name
-    except JahsError:  # neither, or a damaged one: opening it raises
-        return DEFAULT_TASK
+    return DEFAULT_TASK
 
 
 def data_folders() -> tuple[Path, ...]:

@@ -1,9 +1,9 @@
 """The rank correlation of variants of `ntk` or `zen` with NAS-Bench-201's accuracies.
 
 The zero-cost benchmark has -0.25 and 0.35; `experiments.nasbench201` differs by more than 0.08. Variants of `ntk` are
-batch size, mode, initialisation and network size; of `zen`, what it adds for BatchNorm. Each variant scores the same
-cells, the first ones of the stratified sample of data/nasbench201; cells without a score are left out. 25 CPU seconds a
-cell for `ntk`, one for `zen`.
+batch size, mode, initialisation and network size; those of `zen` differ in the BatchNorm term of the score. All
+variants score the same cells, the first ones of the stratified sample of data/nasbench201; cells without a score are
+left out. This takes 25 CPU seconds per cell for `ntk`, one for `zen`.
 
 Run: OMP_NUM_THREADS=1 python -m tests.benchmarks.proxy_variants zen ACCURACIES.csv CIFAR10_DIR [CELLS]
 """
