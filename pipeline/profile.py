@@ -8,8 +8,10 @@ times, far apart: each round of visits goes through all configs in a new random 
 `profile_visits.parquet`; `profile.parquet` is made from them when every config has had its visits.
 
 A profile belongs to one processor and one version of torch, whatever trained the runs: if several visited a folder's
-configs, to the pair with the most visits. Measurements are saved every few configs, and the pass resumes from there. It
-refuses a busy machine, and discards the measurements that were taken while it became busy.
+configs, to the pair with the most visits. A virtual machine often hides which processor it has, so a few configs that
+were visited under its name are measured again first: if they take another time, the pass is refused. Measurements are
+saved every few configs, and the pass resumes from there. It refuses a busy machine, and discards the measurements that
+were taken while it became busy.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ from workshop.progress import Progress
 _SAVE_EVERY: Final = 50
 _QUIET_LOAD: Final = 0.75  # load average before the pass itself runs
 _OWN_LOAD: Final = 1.0
+_N_KNOWN: Final = 12  # configs that are measured again first
+_SAME_WITHIN: Final = 1.15  # ratio of their times, the median: visits to one processor differ by 1.03
 _MOST: Final = 127  # visits and repeats are numbered in int8
 _LOCK: Final = "profile"  # lock of the folder, held from reading its visits to writing them, so that no others are lost
 _KEY: Final = ("config_id", "visit", "machine", "torch_version")
@@ -103,8 +107,8 @@ def profile_folder(
         load: the load average over the last minute.
 
     Raises:
-        InvalidArgument: no or too many visits or repeats, a negative seed, or a busy machine; what was measured before
-            it became busy is saved.
+        InvalidArgument: no or too many visits or repeats, a negative seed, a processor that is not the one of the
+            earlier visits under its name, or a busy machine; what was measured before it became busy is saved.
         ProtocolMismatch: the folder holds runs of another protocol.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
@@ -117,18 +121,25 @@ def profile_folder(
     wanted = shared_protocol(folder, task)
     facts = {"machine": processor_model(), "torch_version": torch.__version__, "protocol": wanted}
     configs = read_configs(folder)
-    todo = _visits_left(_visits_here(read_visits(folder), facts), configs["config_id"], visits=visits, seed=seed)
+    visited = _visits_here(read_visits(folder), facts)
+    todo = _visits_left(visited, configs["config_id"], visits=visits, seed=seed)
     if not allow_busy:
         _refuse_busy(load(), _QUIET_LOAD)
     images = load_images(task, data_dir=data_dir) if todo else {}
+
+    def times_of(row: int, repeats: int) -> list[tuple[float, float]]:
+        [config] = rows({key: configs[key][[row]] for key in CONFIG_KEYS})
+        return measure_config(config, task, images[config["Resolution"]], repeats=repeats, seed=seed)
+
+    if todo:
+        _refuse_other_processor(visited, configs["config_id"], times_of, facts["machine"])
     progress = Progress(len(todo), "profile")
     try:
         for first in range(0, len(todo), _SAVE_EVERY):
             chosen = todo[first : first + _SAVE_EVERY]
             added = []
             for visit, row in chosen:
-                [config] = rows({key: configs[key][[row]] for key in CONFIG_KEYS})
-                times = measure_config(config, task, images[config["Resolution"]], repeats=repeats, seed=seed)
+                times = times_of(row, repeats)
                 added.append(_table_of(int(configs["config_id"][row]), visit, times, facts))
                 latency, step = min(times)
                 note = f"visit {visit} latency={1e3 * latency:.2f}ms step={1e3 * step:.2f}ms"
@@ -179,6 +190,25 @@ def _refuse_busy(load: float, limit: float) -> None:
         raise InvalidArgument(
             f"the machine is busy (load average {load:.2f}, at most {limit} is quiet), so times would be wrong; stop "
             "the other work and start again a minute later, or give --allow-busy"
+        )
+
+
+def _refuse_other_processor(
+    visited: Table, ids: np.ndarray[Any, Any], times_of: Callable[[int, int], list[tuple[float, float]]], name: str
+) -> None:
+    """Measure a few configs again that a processor of this name visited, and refuse if they take another time."""
+    known = np.flatnonzero(np.isin(ids, visited["config_id"]))
+    if len(known) < _N_KNOWN:
+        return
+    ratios = []
+    for row in known[np.linspace(0, len(known) - 1, _N_KNOWN).astype(int)].tolist():
+        own = visited["config_id"] == ids[row]
+        ratios += np.divide(np.min(times_of(row, 3), axis=0), [visited[time][own].min() for time in TIMES]).tolist()
+    if not 1 / _SAME_WITHIN <= (ratio := float(np.median(ratios))) <= _SAME_WITHIN:
+        raise InvalidArgument(
+            f"{_N_KNOWN} configs that were visited on {name!r} take {ratio:.2f} times as long here, so this is another "
+            "processor of that name, or a busy one, and its times would not be comparable; profile on the earlier "
+            "machine, or all configs here in a folder of their own"
         )
 
 

@@ -240,6 +240,26 @@ def test_another_machine_measures_every_config_anew_beside_what_is_there(folder,
     assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 0
 
 
+@pytest.mark.parametrize(("factor", "is_refused"), [(1.0, False), (1.1, False), (1.6, True), (0.6, True)])
+def test_another_processor_that_has_the_same_name_is_refused(task, tmp_path, monkeypatch, factor, is_refused):
+    folder = _folder(task, tmp_path, n_configs=20)
+    speed = 1.0
+
+    def measure(config, task, images, *, repeats, seed):
+        return [(speed * config["N"] * config["W"], 3 * speed * config["N"] * config["W"])] * repeats
+
+    monkeypatch.setattr(profile_module, "measure_config", measure)
+    profile_folder(folder, task, visits=1, repeats=1, load=_quiet)
+    before, speed = read_visits(folder), factor
+    if not is_refused:
+        assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 20
+        return
+    with pytest.raises(InvalidArgument, match=rf"12 configs .* take {factor:.2f} times as long here"):
+        profile_folder(folder, task, visits=2, repeats=1, load=_quiet)
+    assert all(np.array_equal(column, before[name]) for name, column in read_visits(folder).items())
+    assert profile_folder(folder, task, visits=1, repeats=1, load=_quiet) == 0, "nothing to measure, nothing to compare"
+
+
 def test_a_merge_waits_for_a_pass_that_saves(task, tmp_path, quick):
     one, two = _visited(task, tmp_path, n_configs=(2, 2), visits=1, repeats=1)
     with ThreadPoolExecutor(1) as pool:
@@ -291,6 +311,7 @@ def test_a_pass_that_was_stopped_goes_on_where_it_saved(task, tmp_path, quick, m
     assert len(before["config_id"]) == 100
     assert not (folder / "profile.parquet").exists(), "no config's latency rests on fewer visits than another's"
     monkeypatch.setattr(profile_module, "measure_config", measure)
+    monkeypatch.setattr(profile_module, "_refuse_other_processor", lambda *_: None)  # here each time is another one
     assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 20
     after = read_visits(folder)
     keys = {*zip(after["config_id"].tolist(), after["visit"].tolist(), strict=True)}
