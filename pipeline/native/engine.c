@@ -1,9 +1,9 @@
 /* One training step, or one evaluation, of a network of the NAS-Bench-201 skeleton on one processor core.
 
 A network is a tape: a list of operations on numbered tensors, written by pipeline/native/tape.py. A tensor is stored
-as (channel, row, column, image), so that a vector holds one pixel of 16 images. Every loop is then a loop over whole
-vectors, whatever the side of the image and the number of channels. One vector lies unused between channels: without it,
-the same pixel of all channels would fall into the same few lines of the cache.
+as (channel, row, column, image), so that a vector holds one pixel of 16 images, or of 8 on a processor without AVX-512.
+Every loop is then a loop over whole vectors, whatever the side of the image and the number of channels. 16 floats lie
+unused between channels: without them, the same pixel of all channels would fall into the same few lines of the cache.
 
 Convolutions of stride 1 with a 3 x 3 kernel multiply tiles in Winograd's domain (Lavin and Gray 2016,
 arXiv:1509.09308): 36 products for 16 pixels in place of 144. All others visit each output pixel and its taps. BATCH,
@@ -16,21 +16,30 @@ Over 400 lines: it is compiled as one file, so that every loop is inlined with i
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef LANES
+#ifdef __AVX512F__
 #define LANES 16
-#define NV (BATCH / LANES) /* vectors of one pixel of a batch */
-#define BLOCK 4            /* channels and vectors that a kernel multiplies at once: 16 sums stay in registers */
+#else
+#define LANES 8
+#endif
+#endif
+#define COLUMNS (LANES / 4) /* vectors that a kernel multiplies at once: the sums stay in half of the registers */
+#define NV (BATCH / LANES)  /* vectors of one pixel of a batch */
+#define BLOCK 4             /* channels that a kernel multiplies at once */
+#define SPAN 16             /* floats between channels, and sums of a block of 4 x 4 */
+#define GAP (SPAN / LANES)
 #define MOST_CHANNELS 1024
 #define MOST_TILES 2 /* whose products are summed at once */
 #define EPSILON 1e-5f
-#define PLANE(side) ((int64_t)(side) * (side) * NV + 1) /* vectors from one channel to the next */
+#define PLANE(side) ((int64_t)(side) * (side) * NV + GAP) /* vectors from one channel to the next */
 #define INLINE static inline __attribute__((always_inline))
 
-typedef float vec __attribute__((vector_size(64)));
-typedef int32_t ivec __attribute__((vector_size(64)));
-typedef uint32_t uvec __attribute__((vector_size(64)));
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
+typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
 typedef float quad __attribute__((vector_size(16)));
 
-_Static_assert(BATCH % (LANES * BLOCK) == 0, "BATCH must be a multiple of 64");
+_Static_assert(BATCH % 64 == 0, "BATCH must be a multiple of 64");
 
 enum { CONVOLVE_NORM, CONVOLVE, ACTIVATE, COPY, POOL, HALVE, NORM, CLASSIFY };
 enum { RELU, HARDSWISH, MISH };
@@ -58,18 +67,24 @@ INLINE vec choose(ivec condition, vec yes, vec no) { return (vec)(((ivec)yes & c
 
 /* ---- sums over lanes ---- */
 
-#define PAIR(i) i, i + 16
-#define INTERLEAVE(a, b, at)                                                                                           \
-    __builtin_shuffle(a, b, (ivec){PAIR(at), PAIR(at + 1), PAIR(at + 2), PAIR(at + 3), PAIR(at + 4), PAIR(at + 5),     \
-                                   PAIR(at + 6), PAIR(at + 7)})
+#define PAIR(i) i, i + LANES
+#define FOUR(i) PAIR(i), PAIR(i + 1), PAIR(i + 2), PAIR(i + 3)
+#if LANES == 16
+#define INTERLEAVE(a, b, at) __builtin_shuffle(a, b, (ivec){FOUR(at), FOUR(at + 4)})
+#else
+#define INTERLEAVE(a, b, at) __builtin_shuffle(a, b, (ivec){FOUR(at)})
+#endif
 
-/* Sum the lanes of 16 vectors: lane i of the result is the sum of x[i]. */
-INLINE vec sum_lanes(vec *x) {
+/* Add the sums over the lanes of 16 vectors to `sums`. */
+INLINE void sum_lanes(vec *x, float *sums) {
+    for (int part = 0; part < GAP; part++, x += LANES) {
 #pragma GCC unroll 4
-    for (int n = 8; n; n /= 2)
+        for (int n = LANES / 2; n; n /= 2)
 #pragma GCC unroll 8
-        for (int i = 0; i < n; i++) x[i] = INTERLEAVE(x[i], x[i + n], 0) + INTERLEAVE(x[i], x[i + n], 8);
-    return x[0];
+            for (int i = 0; i < n; i++)
+                x[i] = INTERLEAVE(x[i], x[i + n], 0) + INTERLEAVE(x[i], x[i + n], LANES / 2);
+        ((vec *)sums)[part] += x[0];
+    }
 }
 
 static double total(vec x) {
@@ -98,22 +113,22 @@ INLINE int tap_source(const geometry_t *g, int at, int tap) {
 }
 
 /* acc[r][v] += sum over channels of w[channel][r] * x[channel][v]. */
-INLINE void multiply(vec acc[BLOCK][BLOCK], int n, const float *w, const vec *x, int64_t stride) {
+INLINE void multiply(vec acc[BLOCK][COLUMNS], int n, const float *w, const vec *x, int64_t stride) {
     for (int c = 0; c < n; c++, w += BLOCK, x += stride) {
 #pragma GCC unroll 4
         for (int r = 0; r < BLOCK; r++)
 #pragma GCC unroll 4
-            for (int v = 0; v < BLOCK; v++) acc[r][v] += w[r] * x[v];
+            for (int v = 0; v < COLUMNS; v++) acc[r][v] += w[r] * x[v];
     }
 }
 
-/* acc[r][c] += sum over vectors of a[r][v] * b[c][v]. */
-INLINE void correlate(vec acc[BLOCK][BLOCK], int n, const vec *a, int64_t stride_a, const vec *b, int64_t stride_b) {
+/* acc[c][r] += sum over vectors of a[r][v] * b[c][v], for COLUMNS of b. */
+INLINE void correlate(vec acc[COLUMNS][BLOCK], int n, const vec *a, int64_t stride_a, const vec *b, int64_t stride_b) {
     for (int v = 0; v < n; v++) {
 #pragma GCC unroll 4
-        for (int r = 0; r < BLOCK; r++)
+        for (int c = 0; c < COLUMNS; c++)
 #pragma GCC unroll 4
-            for (int c = 0; c < BLOCK; c++) acc[r][c] += a[r * stride_a + v] * b[c * stride_b + v];
+            for (int r = 0; r < BLOCK; r++) acc[c][r] += a[r * stride_a + v] * b[c * stride_b + v];
     }
 }
 
@@ -148,8 +163,8 @@ INLINE void convolve_taps(
     for (int y = 0; y < side; y++)
         for (int block = 0; block < n_blocks; block++)
             for (int column = 0; column < side; column++)
-                for (int v0 = 0; v0 < NV; v0 += BLOCK) {
-                    vec acc[BLOCK][BLOCK] = {};
+                for (int v0 = 0; v0 < NV; v0 += COLUMNS) {
+                    vec acc[BLOCK][COLUMNS] = {};
                     for (int ky = 0; ky < g.kernel; ky++) {
                         int from_y = tap_source(&g, y, ky);
                         if (from_y < 0) continue;
@@ -165,7 +180,7 @@ INLINE void convolve_taps(
                         int channel = block * BLOCK + r;
                         vec *to = out + channel * plane_out + (int64_t)(y * side + column) * NV + v0;
 #pragma GCC unroll 4
-                        for (int v = 0; v < BLOCK; v++) store(to + v, acc[r][v], mode, sums + 3 * channel);
+                        for (int v = 0; v < COLUMNS; v++) store(to + v, acc[r][v], mode, sums + 3 * channel);
                     }
                 }
 }
@@ -180,22 +195,24 @@ static void weight_gradient(
         for (int in = 0; in < n_read; in += BLOCK)
             for (int tap = 0; tap < n_taps; tap++) {
                 vec acc[BLOCK][BLOCK] = {};
-                for (int y = 0; y < side; y++) {
-                    int from_y = tap_source(&g, y, tap / g.kernel);
-                    if (from_y < 0) continue;
-                    for (int column = 0; column < side; column++) {
-                        int from_x = tap_source(&g, column, tap % g.kernel);
-                        if (from_x < 0) continue;
-                        correlate(
-                            acc, NV, grad + out * plane_out + (int64_t)(y * side + column) * NV, plane_out,
-                            x + in * plane_in + (int64_t)(from_y * g.side_from + from_x) * NV, plane_in
-                        );
+                for (int part = 0; part < BLOCK; part += COLUMNS)
+                    for (int y = 0; y < side; y++) {
+                        int from_y = tap_source(&g, y, tap / g.kernel);
+                        if (from_y < 0) continue;
+                        for (int column = 0; column < side; column++) {
+                            int from_x = tap_source(&g, column, tap % g.kernel);
+                            if (from_x < 0) continue;
+                            correlate(
+                                acc + part, NV, grad + out * plane_out + (int64_t)(y * side + column) * NV, plane_out,
+                                x + (in + part) * plane_in + (int64_t)(from_y * g.side_from + from_x) * NV, plane_in
+                            );
+                        }
                     }
-                }
-                vec sums = sum_lanes((vec *)acc);
-                for (int i = 0; i < BLOCK * BLOCK; i++)
-                    if (in + i % BLOCK < n_in)
-                        weight_grad[((int64_t)(out + i / BLOCK) * n_in + in + i % BLOCK) * n_taps + tap] = sums[i];
+                _Alignas(64) float sums[SPAN] = {};
+                sum_lanes((vec *)acc, sums);
+                for (int i = 0; i < SPAN; i++)
+                    if (in + i / BLOCK < n_in)
+                        weight_grad[((int64_t)(out + i % BLOCK) * n_in + in + i / BLOCK) * n_taps + tap] = sums[i];
             }
 }
 
@@ -252,8 +269,8 @@ INLINE void kernel_transposed(const vec u[6], vec to[3]) { /* G^T u */
     to[2] = a + b * (1.0f / 6) + u[5];
 }
 
-/* Floats from one point of packed kernels to the next; + LANES, like + 1 below: other lines of the cache. */
-#define PACKED(n_in, n_out) ((n_in) * (n_out) + LANES)
+/* Floats from one point of packed kernels to the next; + SPAN, like + GAP below: other lines of the cache. */
+#define PACKED(n_in, n_out) ((n_in) * (n_out) + SPAN)
 
 /* Pack G w G^T as `multiply` reads it, (point, block of output channels, input channel, 4). */
 static void winograd_pack(const float *weight, float *packed, int n_in, int n_out, int is_backward) {
@@ -305,19 +322,19 @@ static __attribute__((noinline)) void convolve_winograd(
     const vec *x, const float *packed, vec *out, int n_in, int n_out, int side, int mode, vec *sums, vec *work
 ) {
     int n_blocks = n_out / BLOCK;
-    int64_t plane = PLANE(side), step_in = n_in * NV + 1, step_out = n_out * NV + 1;
+    int64_t plane = PLANE(side), step_in = n_in * NV + GAP, step_out = n_out * NV + GAP;
     vec *tiles = work, *products = work + POINTS * step_in;
     for (int top = 0; top < side; top += TILE)
         for (int left = 0; left < side; left += TILE) {
             for (int in = 0; in < n_in; in++) transform_tile(x + in * plane, side, top, left, tiles + in * NV, step_in);
             for (int p = 0; p < POINTS; p++)
                 for (int block = 0; block < n_blocks; block++)
-                    for (int v0 = 0; v0 < NV; v0 += BLOCK) {
-                        vec acc[BLOCK][BLOCK] = {};
+                    for (int v0 = 0; v0 < NV; v0 += COLUMNS) {
+                        vec acc[BLOCK][COLUMNS] = {};
                         const float *w = packed + p * PACKED(n_in, n_out) + block * n_in * BLOCK;
                         multiply(acc, n_in, w, tiles + p * step_in + v0, NV);
                         for (int r = 0; r < BLOCK; r++)
-                            for (int v = 0; v < BLOCK; v++)
+                            for (int v = 0; v < COLUMNS; v++)
                                 products[p * step_out + (block * BLOCK + r) * NV + v0 + v] = acc[r][v];
                     }
             for (int channel = 0; channel < n_out; channel++)
@@ -344,10 +361,10 @@ static __attribute__((noinline)) void weight_gradient_winograd(
 ) {
     int across = side / TILE, n_tiles = across * across, at_once = n_tiles % MOST_TILES ? 1 : MOST_TILES;
     int n_pairs = (n_out / BLOCK) * (n_in / BLOCK);
-    int64_t plane = PLANE(side), length = at_once * NV, step_in = n_in * length + 1, step_out = n_out * length + 1;
+    int64_t plane = PLANE(side), length = at_once * NV, step_in = n_in * length + GAP, step_out = n_out * length + GAP;
     vec *tiles = work, *grads = tiles + POINTS * step_in;
-    vec *sums = grads + POINTS * step_out; /* (point, blocks of n_out, blocks of n_in): 4 x 4 in a vector */
-    memset(sums, 0, sizeof(vec) * POINTS * n_pairs);
+    float *sums = (float *)(grads + POINTS * step_out); /* (point, blocks of n_out, blocks of n_in, 4 x 4) */
+    memset(sums, 0, sizeof(float) * POINTS * n_pairs * SPAN);
     for (int tile = 0; tile < n_tiles; tile += at_once) {
         for (int t = 0; t < at_once; t++) {
             int top = (tile + t) / across * TILE, left = (tile + t) % across * TILE;
@@ -374,27 +391,33 @@ static __attribute__((noinline)) void weight_gradient_winograd(
                 for (int in = 0; in < n_in; in += BLOCK) {
                     vec acc[BLOCK][BLOCK] = {};
                     const vec *g = grads + p * step_out + out * length, *d = tiles + p * step_in + in * length;
-                    correlate(acc, (int)length, g, length, d, length);
-                    sums[(int64_t)p * n_pairs + (out / BLOCK) * (n_in / BLOCK) + in / BLOCK] += sum_lanes((vec *)acc);
+#pragma GCC unroll 2
+                    for (int part = 0; part < BLOCK; part += COLUMNS)
+                        correlate(acc + part, (int)length, g, length, d + part * length, length);
+                    int64_t pair = (int64_t)p * n_pairs + (out / BLOCK) * (n_in / BLOCK) + in / BLOCK;
+                    sum_lanes((vec *)acc, sums + pair * SPAN);
                 }
     }
     for (int out = 0; out < n_out; out += BLOCK)
-        for (int in = 0; in < n_in; in += BLOCK) {
-            const vec *u = sums + (out / BLOCK) * (n_in / BLOCK) + in / BLOCK;
-            vec half[6][3];
-            for (int j = 0; j < 6; j++) {
-                vec column[6];
-                for (int i = 0; i < 6; i++) column[i] = u[(int64_t)(i * 6 + j) * n_pairs];
-                kernel_transposed(column, half[j]);
+        for (int in = 0; in < n_in; in += BLOCK)
+            for (int part = 0; part < GAP; part++) {
+                const vec *u = (const vec *)(sums + ((out / BLOCK) * (n_in / BLOCK) + in / BLOCK) * SPAN) + part;
+                vec half[6][3];
+                for (int j = 0; j < 6; j++) {
+                    vec column[6];
+                    for (int i = 0; i < 6; i++) column[i] = u[(int64_t)(i * 6 + j) * n_pairs * GAP];
+                    kernel_transposed(column, half[j]);
+                }
+                for (int i = 0; i < 3; i++) {
+                    vec rows[6] = {half[0][i], half[1][i], half[2][i], half[3][i], half[4][i], half[5][i]}, taps[3];
+                    kernel_transposed(rows, taps);
+                    for (int j = 0; j < 3; j++)
+                        for (int k = 0; k < LANES; k++) {
+                            int to = out + k % BLOCK, from = in + (part * LANES + k) / BLOCK;
+                            weight_grad[((int64_t)to * n_in + from) * 9 + i * 3 + j] = taps[j][k];
+                        }
+                }
             }
-            for (int i = 0; i < 3; i++) {
-                vec rows[6] = {half[0][i], half[1][i], half[2][i], half[3][i], half[4][i], half[5][i]}, taps[3];
-                kernel_transposed(rows, taps);
-                for (int j = 0; j < 3; j++)
-                    for (int k = 0; k < BLOCK * BLOCK; k++)
-                        weight_grad[((int64_t)(out + k / BLOCK) * n_in + in + k % BLOCK) * 9 + i * 3 + j] = taps[j][k];
-            }
-        }
 }
 
 /* ---- which convolution ---- */
@@ -472,7 +495,7 @@ static void statistics(const net_t *net, const op_t *op, int channel, const vec 
 /* out (+)= gamma * (raw - mean) * scale + beta, channel by channel; mean and scale are saved for the backward pass. */
 static void normalize(const net_t *net, const op_t *op, const float *raw, float *out, const vec *sums) {
     float *kept = net->kept + op->running;
-    int64_t plane = PLANE(op->side_out), n = plane - 1;
+    int64_t plane = PLANE(op->side_out), n = plane - GAP;
     const float *gamma = net->params + op->norm, *beta = gamma + op->n_out;
     for (int channel = 0; channel < op->n_out; channel++) {
         float mean, scale;
@@ -492,7 +515,7 @@ static void normalize(const net_t *net, const op_t *op, const float *raw, float 
 /* Gradients of gamma and beta, and of `raw`, which are written to raw_grad. */
 static void normalize_backward(const net_t *net, const op_t *op, const float *raw, const float *grad, vec *raw_grad) {
     const float *kept = net->kept + op->running;
-    int64_t plane = PLANE(op->side_out), n = plane - 1;
+    int64_t plane = PLANE(op->side_out), n = plane - GAP;
     double n_values = (double)n * LANES;
     float *gamma_grad = net->param_grads + op->norm, *beta_grad = gamma_grad + op->n_out;
     for (int channel = 0; channel < op->n_out; channel++) {
@@ -594,7 +617,7 @@ static void pool(const vec *x, vec *out, int n_channels, int side, int is_first,
 /* out = mean over 2 x 2 pixels; backward: every one of them (+)= a quarter of the gradient. */
 static void halve(const vec *x, vec *out, int n_channels, int side) {
     int half = side / 2;
-    for (int channel = 0; channel < n_channels; channel++, x += PLANE(side), out++)
+    for (int channel = 0; channel < n_channels; channel++, x += PLANE(side), out += GAP)
         for (int y = 0; y < half; y++)
             for (int column = 0; column < half; column++, out += NV) {
                 const vec *from = x + (2 * y * side + 2 * column) * NV;
@@ -729,7 +752,7 @@ static double forward(const net_t *net, const int64_t *labels, int64_t *n_right,
             const vec *x = (const vec *)VALUE(op->in);
             if (is_training) begin_sums(net, op, sums);
             for (int channel = 0; is_training && channel < op->n_in; channel++)
-                for (int64_t i = 0; i < plane - 1; i++) observe(x[channel * plane + i], sums + 3 * channel);
+                for (int64_t i = 0; i < plane - GAP; i++) observe(x[channel * plane + i], sums + 3 * channel);
             normalize(net, op, VALUE(op->in), VALUE(op->out), is_training ? sums : NULL);
             break;
         }

@@ -21,8 +21,7 @@ from pipeline.network import CellBlock, ConvBN, Network, ReductionBlock
 
 SCRATCH: Final = 0
 IMAGES: Final = 1
-LANES: Final = 16
-"""Images in one vector, and floats that lie unused between two channels."""
+_SPAN: Final = 16  # floats that lie unused between two channels
 _POINTS: Final = 36  # points of a tile in Winograd's domain
 _MOST_TILES: Final = 2  # transformed at the same time
 _BLOCK: Final = 4  # channels that a kernel reads and writes at once; images get channels of zeros
@@ -97,7 +96,7 @@ class Tape:
 
 def plane(side: int, batch: int) -> int:
     """Return the floats from one channel of a tensor to the next: PLANE of engine.c."""
-    return side * side * batch + LANES
+    return side * side * batch + _SPAN
 
 
 @dataclass(slots=True)
@@ -264,4 +263,4 @@ def _share_memory(sizes: list[int], blocks: list[int]) -> tuple[NDArray[np.int64
 def _work(op: Op, batch: int) -> int:
     """Return an upper bound of the scratch floats of an operation: packed weights, transformed tiles and sums."""
     n_in, n_out = -(-op.n_in // _BLOCK) * _BLOCK, op.n_out
-    return _POINTS * (n_in * n_out + _MOST_TILES * (n_in + n_out) * batch + 3 * LANES)
+    return _POINTS * (n_in * n_out + _MOST_TILES * (n_in + n_out) * batch + 3 * _SPAN)

@@ -1,5 +1,6 @@
 import dataclasses
 import errno
+import functools
 import math
 import mmap
 import subprocess
@@ -21,6 +22,7 @@ from jahs.spaces.cell.operations import CONV1X1, CONV3X3, IDENTITY, ZERO
 from jahs.tasks.definitions import TASKS
 from pipeline.data import load_images
 from pipeline.native import build, tape
+from pipeline.native import engine as engine_module
 from pipeline.native.build import software
 from pipeline.native.engine import _ARRAYS, Engine
 from pipeline.network import build_network
@@ -45,6 +47,14 @@ except MissingDependency as err:
 @pytest.fixture(scope="module")
 def sets():
     return load_images(TASK)
+
+
+@functools.cache
+def library(batch, lanes):
+    """The engine for vectors of so many images, whatever this processor has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "_FLAGS", (*build._FLAGS, "-Wno-psabi", f"-DLANES={lanes}"))
+        return build.load_library.__wrapped__(batch)
 
 
 def networks(config, side, *, seed=0, task=TASK):
@@ -75,12 +85,14 @@ def distance(one, other):
 
 
 @settings(max_examples=25, deadline=None)
-@given(number=st.integers(0, 10**6), is_wide=st.booleans())
-def test_loss_gradients_and_running_statistics_are_those_of_torch_in_double_precision(number, is_wide):
+@given(number=st.integers(0, 10**6), is_wide=st.booleans(), lanes=st.sampled_from([8, 16]))
+def test_loss_gradients_and_running_statistics_are_those_of_torch_in_double_precision(number, is_wide, lanes):
     config = sample_config(number)
     task = dataclasses.replace(TASK, batch_size=128 if is_wide else 64, n_channels=3 if is_wide else 1)
     side = task.image_side(config["Resolution"])
-    engine, moved, exact = networks(config, side, seed=number, task=task)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_module, "load_library", functools.partial(library, lanes=lanes))
+        engine, moved, exact = networks(config, side, seed=number, task=task)
     images, labels = draw(side, n=task.batch_size, n_channels=task.n_channels, seed=number)
     loss, gradient = gradients(exact.train(), images, labels)
     ours, _ = engine.learn(images, labels, **RATES | {"rate": 0.0})
