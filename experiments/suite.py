@@ -128,14 +128,18 @@ def _run(*, candidate: Candidate, arm: str, seed: int) -> tuple[float, ...]:
 
 
 def correlations(results: Floats) -> Floats:
-    """Return Spearman's rank correlations between the orders of the arms, (n_candidates, n_candidates)."""
+    """Return Spearman's rank correlations between the orders of the arms, (n_candidates, n_candidates).
+
+    They are NaN for a candidate whose arms all have the same mean rank.
+    """
     of_arm = np.stack([mean_ranks(each) for each in results])  # (n_candidates, n_arms)
-    return np.asarray(np.corrcoef(stats.rankdata(of_arm, axis=1)))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.corrcoef(stats.rankdata(of_arm, axis=1)))
 
 
 def choose(every: Sequence[Candidate], results: Floats, *, n: int) -> list[int]:
     """Return the numbers of n candidates in the order of the rule; strata take turns, so that all have a share."""
-    similar = correlations(results)
+    similar = np.nan_to_num(correlations(results), nan=1.0)  # no order is like every other, so it is chosen last
     of_arm = np.stack([mean_ranks(each) for each in results])
     clear = of_arm.std(axis=1)  # spread of the mean ranks
     strata = sorted({each.stratum for each in every}, key=str)
@@ -197,7 +201,8 @@ def _blocks(
     off_diagonal, all_pairs = (of[~np.eye(len(of), dtype=bool)] for of in (own, similar))
     n_seeds = results.shape[2]
     half = n_seeds // 2
-    halves = [correlations(np.stack([of[:, :half], of[:, half:]]))[0, 1] for of in results] if half else [np.nan]
+    halves = [correlations(np.stack([of[:, :half], of[:, half:]]))[0, 1] for of in results] if half else []
+    known = [rho for rho in halves if np.isfinite(rho)]
     yield "Orders of optimisers"
     yield answer(
         f"{name} has {len(chosen)} of {len(results)} candidates. Their orders of optimisers correlate by "
@@ -213,9 +218,9 @@ def _blocks(
     )
     yield Text(_RULE)
     yield Text(
-        f"The orders by two halves of the {n_seeds} seeds correlate by {np.mean(halves):.2f} on average over all "
-        "candidates, so part of these differences is chance: an order on one problem requires more seeds than this "
-        "choice."
+        f"The orders by two halves of the {n_seeds} seeds correlate by {np.mean(known or np.nan):.2f} on average over "
+        f"the {len(known)} candidates on which the optimisers do not all tie in either half, so part of these "
+        "differences is chance: an order on one problem requires more seeds than this choice."
     )
     yield "Problems"
     yield Table(

@@ -49,6 +49,14 @@ def test_within_a_stratum_the_order_least_like_the_others_is_chosen():
     assert 2 in choose(few, alike, n=2)
 
 
+def test_a_candidate_whose_optimisers_all_tie_has_no_order_and_is_chosen_last():
+    same = [i for i, each in enumerate(EVERY) if each.stratum == EVERY[0].stratum]
+    few, values = [EVERY[i] for i in same], results()[same]
+    values[1] = 7.0
+    assert np.isnan(correlations(values)[1]).all()
+    assert choose(few, values, n=len(few))[-1] == 1
+
+
 def test_chosen_orders_are_more_diverse_than_the_candidates():
     for seed in range(5):
         similar = correlations(results(seed))
