@@ -216,8 +216,9 @@ def each_run(runs: Table) -> list[Table]:
 def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = None) -> tuple[list[str], list[str]]:
     """Train `n_runs` random finished CPU runs again; return a line about each, and the faults.
 
-    On the same processor model and torch build every accuracy and loss must be the same bits; elsewhere the last epoch
-    must lie within three standard deviations of the difference between two seeds, taken from the folder's repeats.
+    On the same processor, by its name, and software every accuracy and loss must be the same bits; elsewhere the
+    last epoch must lie within three standard deviations of the difference between two seeds, taken from the folder's
+    repeats.
 
     Raises:
         InvalidArgument: a negative seed.
@@ -246,13 +247,13 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
             for field in REPRODUCED
         }
         if old["machine"][0] == processor_model() and old["torch_version"][0] == software(device, chosen.batch_size):
-            rule = "same processor and torch build: the same bits"
+            rule = "same processor, by its name, and software: the same bits"
             bad = [field for field, gap in differences.items() if gap is None or bool(np.any(gap != 0))]
         elif not spread:
-            rule = "another processor or torch build: not judged, because no config has two seeds"
+            rule = "another processor or software: not judged, because no config has two seeds"
             bad = [field for field, gap in differences.items() if gap is None]
         else:
-            rule = "another processor or torch build: within three standard deviations of two seeds' difference"
+            rule = "another processor or software: within three standard deviations of two seeds' difference"
             most = {field: 3 * np.sqrt(2) * spread[field] for field in differences}
             bad = [field for field, gap in differences.items() if gap is None or not float(gap[-1]) <= most[field]]
         lines.append(f"{name}: {rule}: {'differs in ' + ', '.join(bad) if bad else 'reproduced'}")

@@ -17,7 +17,7 @@ import torch
 
 from jahs.errors import MissingDependency
 from jahs.files.ownership import shared_fault
-from workshop.machine import NATIVE, processor_model
+from workshop.machine import NATIVE
 
 _log = logging.getLogger(__name__)
 
@@ -27,13 +27,15 @@ _FLAGS: Final = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
 
 @functools.cache
 def engine_version(batch: int) -> str:
-    """Return a digest of everything but the processor that determines the engine's bits: source, flags, compiler.
+    """Return a digest of everything that determines the engine's bits: source, flags, compiler and its target.
+
+    The target counts because virtual machines hide which processor they have: one model name may stand for several.
 
     Raises:
         MissingDependency: there is no C compiler.
     """
     version = _run([_compiler(), "--version"]).stdout.splitlines()[0]
-    facts = (_SOURCE.read_text(), *_FLAGS, str(batch), version)
+    facts = (_SOURCE.read_text(), *_FLAGS, str(batch), version, _target())
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:12]
 
 
@@ -51,7 +53,7 @@ def load_library(batch: int) -> Any:  # Any: ctypes has no types of a library
     Raises:
         MissingDependency: there is no C compiler, or it does not compile the engine.
     """
-    name = f"engine-{engine_version(batch)}-{_target()}.so"
+    name = f"engine-{engine_version(batch)}.so"
     cache = _cache_folder()
     if cache is not None and (cache / name).exists():
         return _load(cache / name)
@@ -87,9 +89,8 @@ def _cache_folder() -> Path | None:
 
 
 def _target() -> str:
-    """Return a digest of what -march=native means here: virtual machines hide features behind the same model name."""
-    macros = _run([_compiler(), *_FLAGS, "-E", "-dM", "-x", "c", os.devnull]).stdout
-    return hashlib.sha256(f"{processor_model()}\0{macros}".encode()).hexdigest()[:8]
+    """Return what -march=native means here, as the macros that the compiler defines."""
+    return _run([_compiler(), *_FLAGS, "-E", "-dM", "-x", "c", os.devnull]).stdout
 
 
 def _compiler() -> str:

@@ -110,7 +110,7 @@ def test_the_known_front_is_the_problems_pareto_front(encoding: str) -> None:
     metrics = ("latency", "valid_acc")
     problem = jahs_pymoo.make_problem(bench, metrics, encoding=encoding)
     front = bench.front(metrics)
-    # The release stores the front as another processor computed it, and `np.exp` differs in the last digit between them.
+    # The release stores the front as computed elsewhere: `np.exp` differs in the last digit between processors.
     np.testing.assert_allclose(problem.pareto_front(), front.F, rtol=1e-12)
     assert len(problem.pareto_set()) == len(front.F)
     np.testing.assert_allclose(problem.evaluate(problem.pareto_set()), front.F, rtol=1e-3)
