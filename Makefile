@@ -109,7 +109,7 @@ suite: $(TEST_READY)
 # A study's logs are of the embedded releases, so others have a folder of their own; finished runs are not run again.
 # Where the study ran on the real landscape, which has no training noise, its order without noise stands beside it.
 studies: $(TEST_READY)
-	@$(TEST)/bin/python -m pip install -qq --no-deps -r .ci/constraints-adapters-optuna.txt
+	@$(TEST)/bin/python -m pip install -qq --no-deps -r .ci/constraints-adapters-optuna.txt -r .ci/constraints-adapters-smac.txt
 	@set -e; packed() { $(TEST)/bin/python -m experiments.pack "$$@" | sed -n 's/.*"pack": "\(.*\)".*/\1/p'; }; \
 	for study in $(STUDIES); do \
 	    logs=build/studies/$$(cat jahs/releases/*/manifest.json | cksum | cut -d' ' -f1)/$$study; \

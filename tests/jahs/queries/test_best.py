@@ -81,5 +81,5 @@ def test_a_front_prints_in_three_lines_and_becomes_a_frame(bench: jahs.Benchmark
     frame = front.to_pandas()
     assert frame.columns.tolist() == [*jahs.space().searched, "runtime", "valid_acc"]
     found = bench.query_many(frame[list(jahs.space().searched)])
-    np.testing.assert_allclose(frame["valid_acc"], found["valid_acc"], rtol=1e-12)
-    assert frame["runtime"].tolist() == found["runtime"].tolist()
+    for metric in ("valid_acc", "runtime"):  # computed elsewhere: `np.exp` differs in the last digit between processors
+        np.testing.assert_allclose(frame[metric], found[metric], rtol=1e-12)
