@@ -107,8 +107,8 @@ def profile_folder(
         load: the load average over the last minute.
 
     Raises:
-        InvalidArgument: no or too many visits or repeats, a negative seed, a processor that is not the one of the
-            earlier visits under its name, or a busy machine; what was measured before it became busy is saved.
+        InvalidArgument: no or too many visits or repeats, a negative seed, another processor than that of earlier
+            visits under the same name, or a busy machine; measurements from before it became busy are saved.
         ProtocolMismatch: the folder holds runs of another protocol.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
@@ -197,13 +197,14 @@ def _refuse_other_processor(
     visited: Table, ids: np.ndarray[Any, Any], times_of: Callable[[int, int], list[tuple[float, float]]], name: str
 ) -> None:
     """Measure a few configs again that a processor of this name visited, and refuse if they take another time."""
-    known = np.flatnonzero(np.isin(ids, visited["config_id"]))
+    profile = profile_of_visits(visited)
+    _, known, among = np.intersect1d(ids, profile["config_id"], return_indices=True)  # rows of ids, and of the profile
     if len(known) < _N_KNOWN:
         return
     ratios = []
-    for row in known[np.linspace(0, len(known) - 1, _N_KNOWN).astype(int)].tolist():
-        own = visited["config_id"] == ids[row]
-        ratios += np.divide(np.min(times_of(row, 3), axis=0), [visited[time][own].min() for time in TIMES]).tolist()
+    for i in np.linspace(0, len(known) - 1, _N_KNOWN).astype(int):
+        before = [profile[time][among[i]] for time in TIMES]
+        ratios += np.divide(np.min(times_of(int(known[i]), 3), axis=0), before).tolist()
     if not 1 / _SAME_WITHIN <= (ratio := float(np.median(ratios))) <= _SAME_WITHIN:
         raise InvalidArgument(
             f"{_N_KNOWN} configs that were visited on {name!r} take {ratio:.2f} times as long here, so this is another "

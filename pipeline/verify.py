@@ -216,9 +216,8 @@ def each_run(runs: Table) -> list[Table]:
 def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = None) -> tuple[list[str], list[str]]:
     """Train `n_runs` random finished CPU runs again; return a line about each, and the faults.
 
-    On the same processor, by its name, and software every accuracy and loss must be the same bits; elsewhere the
-    last epoch must lie within three standard deviations of the difference between two seeds, taken from the folder's
-    repeats.
+    On the same processor model and software, every accuracy and loss must be bit-identical; elsewhere the last epoch
+    must lie within three standard deviations of the difference between two seeds, taken from the folder's repeats.
 
     Raises:
         InvalidArgument: a negative seed.
@@ -247,7 +246,7 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
             for field in REPRODUCED
         }
         if old["machine"][0] == processor_model() and old["torch_version"][0] == software(device, chosen.batch_size):
-            rule = "same processor, by its name, and software: the same bits"
+            rule = "same processor model and software: bit-identical"
             bad = [field for field, gap in differences.items() if gap is None or bool(np.any(gap != 0))]
         elif not spread:
             rule = "another processor or software: not judged, because no config has two seeds"

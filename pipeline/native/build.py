@@ -29,7 +29,7 @@ _FLAGS: Final = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
 def engine_version(batch: int) -> str:
     """Return a digest of everything that determines the engine's bits: source, flags, compiler and its target.
 
-    The target counts because virtual machines hide which processor they have: one model name may stand for several.
+    The target is included because virtual machines often hide the processor: different ones may report one model name.
 
     Raises:
         MissingDependency: there is no C compiler.

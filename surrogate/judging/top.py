@@ -1,7 +1,7 @@
 """Quality of the models where optimisers search (full size, best configs), and of fits without one source.
 
 Errors are in units of the standard deviation between seeds there. Intervals are 90 % bootstrap intervals that resample
-configs; the ceiling and the unit are held fixed. A figure with too few data has no value, but states what is missing.
+configs; the ceiling and the unit are held fixed. A figure that lacks data has no value, only the reason.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def test_retraining_on_the_same_machine_gives_the_same_bits(folder):
     lines, faults = retrain(folder, 2)
     assert len(lines) == 2
     assert faults == []
-    assert all("the same bits: reproduced" in line for line in lines)
+    assert all("bit-identical: reproduced" in line for line in lines)
 
 
 def test_retraining_notices_a_changed_measurement(folder):

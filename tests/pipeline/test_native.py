@@ -405,7 +405,7 @@ def test_native_runs_are_collected_verified_and_trained_again_to_the_same_bits(t
         [*collect, "--task", task, "--out", out, "--runs", "2", "--workers", "1", "--device", NATIVE], check=True
     )
     done = subprocess.run([*collect, "verify", out, "--retrain", "2"], check=True, capture_output=True, text=True)
-    assert done.stdout.count("same processor, by its name, and software: the same bits: reproduced") == 2
+    assert done.stdout.count("same processor model and software: bit-identical: reproduced") == 2
     runs = read_runs(out)
     assert {*runs["device"].tolist()} == {NATIVE}
     assert {*runs["torch_version"].tolist()} == {software(NATIVE, 256)}
