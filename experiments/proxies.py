@@ -62,8 +62,8 @@ _ABOUT_ORDERS: Final = f"""An order by an overlap is noisy, too. So the last tau
     least {100 * _CERTAIN:g} % of the pairs of resamples."""
 
 _ABOUT_USES: Final = f"""Accuracy models are forests on the features of the release's models, for the last epoch,
-    fitted and scored in two rounds of five-fold cross-validation without the configs of the test part. The difference
-    is tau with proxies minus tau without, ± its standard error over folds. Sizes:
+    fitted and scored in ten-fold cross-validation without the configs of the test part. The difference is tau with
+    proxies minus tau without, ± its standard error over folds. Sizes:
     {", ".join(f"{n:,}" for n in SIZES)} training configs."""
 
 _ABOUT_HALVING: Final = f"""Successive halving (eta 3) over recorded trainings, 500 repetitions. Plain halving starts

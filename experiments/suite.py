@@ -3,7 +3,7 @@
 Over 300 lines: the rule, the problems that it chooses and the page that shows both change together.
 
 Five optimisers run on every candidate with a few seeds, and are ordered by mean rank. `_RULE` says which candidates are
-chosen.
+chosen. A suite that exists keeps its problems: only its budgets and reference scores are made anew.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from jahs.comparison.ranks import mean_ranks
 from jahs.comparison.standings import guess_of, steps_of
 from jahs.comparison.terms import Rules, open_rules
 from jahs.comparison.views import ViewChoice
-from jahs.files.sealed_json import sealed_text
+from jahs.errors import CorruptFile, InvalidArgument
+from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.optimizers import make
 from jahs.release import EMBEDDED
 from workshop.command import add_workers, new_parser, run_command
@@ -58,7 +59,7 @@ _RULE: Final = (
     "Strata are the combinations of task, one or several fidelities, one or several objectives, and budget; they take "
     "turns. From its stratum, the candidate is chosen whose order of optimisers differs most from those already "
     "chosen: its largest rank correlation with them is the smallest. Ties go to the candidate with the clearest order. "
-    "Orders are by mean rank over seeds. No other criterion is used."
+    "Orders are by mean rank over seeds. No other criterion is used. Later releases keep the problems."
 )
 
 
@@ -151,6 +152,27 @@ def choose(every: Sequence[Candidate], results: Floats, *, n: int) -> list[int]:
         closest = [max((similar[i, j] for j in chosen), default=0.0) for i in left]
         chosen.append(min(zip(closest, (-clear[i] for i in left), left, strict=True))[2])
     return chosen
+
+
+def kept(path: Path, every: Sequence[Candidate]) -> list[int] | None:
+    """Return the numbers of the candidates that are the problems of a suite's file; None if there is no file.
+
+    Raises:
+        InvalidArgument: the file has problems that are not candidates; names them.
+        CorruptFile: the file is not a suite.
+    """
+    if not path.exists():
+        return None
+    number = {each.id: i for i, each in enumerate(every)}
+    try:
+        names = [str(problem["id"]) for problem in read_sealed(path)["problems"]]
+    except (KeyError, TypeError) as err:
+        raise CorruptFile(f"{path} is not a suite: {err!r}; remove it to choose problems anew") from err
+    if gone := [name for name in names if name not in number]:
+        raise InvalidArgument(
+            f"{path} has problems that are not candidates: {', '.join(gone)}; remove it to choose anew"
+        )
+    return [number[name] for name in names]
 
 
 def frozen(chosen: Sequence[Candidate], baseline: Floats, best_seen: Floats) -> dict[str, Any]:  # Any: JSON
@@ -299,13 +321,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> object:
         every = candidates(sorted(EMBEDDED))
-        results, baseline = orders(every, n_seeds=given.seeds, workers=given.workers)
-        rows = choose(every, results, n=given.n)
-        rows = sorted(rows, key=lambda i: every[i].id)
-        chosen = [every[i] for i in rows]
-        seen = np.minimum(results.min(axis=(1, 2)), baseline.min(axis=1))[rows]
-        content = frozen(chosen, baseline[rows], seen)
         path = given.out / f"jahs-{given.n}.json"
+        known = kept(path, every)  # refuse a bad file before any run
+        results, baseline = orders(every, n_seeds=given.seeds, workers=given.workers)
+        rows = sorted(known or choose(every, results, n=given.n), key=lambda i: every[i].id)
+        seen = np.minimum(results.min(axis=(1, 2)), baseline.min(axis=1))[rows]
+        content = frozen([every[i] for i in rows], baseline[rows], seen)
         given.out.mkdir(parents=True, exist_ok=True)
         write_text(path, sealed_text(content))
         said = {"suite": str(path), "problems": len(rows), "candidates": len(every)}

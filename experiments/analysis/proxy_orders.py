@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.comparison.logs import Floats
-from jahs.files.tables import Table
+from jahs.files.tables import Table, take
 from workshop.ranks import benchmark_overlap, choose_p, kendall_tau, spearman, webber_overlap
 from workshop.real_landscape import known
 
@@ -52,13 +52,16 @@ _FEWEST: Final = 5
 
 
 def seeds_of(scored: Table, name: str, ids: NDArray[np.uint64]) -> Floats:
-    """Return one column of scores as (n_seeds, n_configs), NaN where a config was not scored with a seed."""
-    seeds, row = np.unique(scored["seed"], return_inverse=True)
-    found = np.full((max(len(seeds), 1), len(ids)), math.nan)
-    place = np.searchsorted(ids, scored["config_id"])
-    is_wanted = np.isin(scored["config_id"], ids)
-    found[row[is_wanted], place[is_wanted]] = scored[name][is_wanted]
-    return found
+    """Return one column of scores as (n_seeds, n_configs), of the seeds with which all of these configs were scored.
+
+    Args:
+        scored: a table of scores, sorted by config.
+        ids: the configs, sorted.
+    """
+    scored = take(scored, np.isin(scored["config_id"], ids))
+    by_seed = (scored["seed"] == seed for seed in np.unique(scored["seed"]))
+    found = [scored[name][is_seed] for is_seed in by_seed if is_seed.sum() == len(ids)]
+    return np.array(found or [np.full(len(ids), math.nan)], np.float64)
 
 
 def with_references(scores: Mapping[str, Floats]) -> dict[str, Floats]:

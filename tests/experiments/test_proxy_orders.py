@@ -72,14 +72,15 @@ def test_places_are_from_the_lowest_and_break_ties_at_random():
     assert len({tuple(places(np.zeros(3), rng).tolist()) for _ in range(50)}) == 6
 
 
-def test_scores_by_seed_leave_out_what_was_not_scored():
+def test_seeds_with_which_not_every_config_was_scored_are_left_out():
     scored = {
-        "config_id": np.array([7, 7, 9], np.uint64),
-        "seed": np.array([0, 2, 2]),
-        "snip": np.array([1.0, 2.0, 3.0]),
+        "config_id": np.array([7, 7, 8, 9, 9], np.uint64),
+        "seed": np.array([0, 2, 0, 0, 2]),
+        "snip": np.array([1.0, 2.0, np.nan, 3.0, 4.0]),
     }
-    found = seeds_of(scored, "snip", np.array([7, 8, 9], np.uint64))
-    np.testing.assert_array_equal(found, [[1, np.nan, np.nan], [2, np.nan, 3]])
+    np.testing.assert_array_equal(seeds_of(scored, "snip", np.array([7, 8, 9], np.uint64)), [[1, np.nan, 3]])
+    np.testing.assert_array_equal(seeds_of(scored, "snip", np.array([7, 9], np.uint64)), [[1, 3], [2, 4]])
+    np.testing.assert_array_equal(seeds_of(scored, "snip", np.array([7, 10], np.uint64)), [[np.nan, np.nan]])
 
 
 def test_the_papers_proxies_are_all_of_ours_but_one():

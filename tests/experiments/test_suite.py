@@ -7,9 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from experiments.suite import ARMS, BUDGETS, candidates, choose, correlations
+from experiments.suite import ARMS, BUDGETS, candidates, choose, correlations, kept
 from jahs.comparison.suite import SUITES
-from jahs.files.sealed_json import read_sealed
+from jahs.errors import CorruptFile, InvalidArgument
+from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.release import EMBEDDED
 
 EVERY = candidates(sorted(EMBEDDED))
@@ -64,6 +65,19 @@ def test_chosen_orders_are_more_diverse_than_the_candidates():
         off = ~np.eye(len(EVERY), dtype=bool)
         own = similar[np.ix_(chosen, chosen)][~np.eye(20, dtype=bool)]
         assert own.mean() < similar[off].mean()
+
+
+def test_a_suite_keeps_its_problems(tmp_path):
+    path = tmp_path / "jahs-20.json"
+    assert kept(path, EVERY) is None
+    chosen = sorted(choose(EVERY, results(), n=20))
+    path.write_text(sealed_text({"problems": [{"id": EVERY[i].id} for i in chosen]}))
+    assert kept(path, EVERY) == chosen
+    with pytest.raises(InvalidArgument, match=f"not candidates: {EVERY[chosen[0]].id}; remove it to choose anew"):
+        kept(path, EVERY[chosen[0] + 1 :])
+    path.write_text(sealed_text({"problem": []}))
+    with pytest.raises(CorruptFile, match="is not a suite"):
+        kept(path, EVERY)
 
 
 @pytest.mark.parametrize("path", sorted(SUITES.glob("*.json")), ids=lambda path: path.stem)
