@@ -48,12 +48,10 @@ class Evolution(Baseline[EvolutionSettings]):
         self.name = "regularized_evolution" if self._settings.removes == "oldest" else "evolution"
         self._keys = movable(self.view.space)
         self._population: list[tuple[float, Config]] = []  # the oldest first
-        self._n_random = self._settings.population_size
 
     def propose(self) -> tuple[Config, None, None]:
         """Return a random config at first, then a mutated tournament winner."""
-        if self._n_random or not self._population:
-            self._n_random = max(self._n_random - 1, 0)
+        if self._n_asked < self._settings.population_size or not self._population:
             return self.random_config(), None, None
         size = min(self._settings.tournament_size, len(self._population))
         drawn = self.rng.choice(len(self._population), size, replace=False)
@@ -91,14 +89,12 @@ class Nsga2(Baseline[Nsga2Settings]):
     def prepare(self) -> None:
         """Set up an empty search."""
         self._keys = movable(self.view.space)
-        self._n_random = self._settings.population_size
         self._parents: list[TrialResult] = []  # the best first
         self._children: list[TrialResult] = []
 
     def propose(self) -> tuple[Config, None, None]:
         """Return a random config at first, then a child."""
-        if self._n_random or not self._parents:
-            self._n_random = max(self._n_random - 1, 0)
+        if self._n_asked < self._settings.population_size or not self._parents:
             return self.random_config(), None, None
         child = self._parent()
         if self.rng.random() < self._settings.crossover_rate:
@@ -144,13 +140,11 @@ class DifferentialEvolution(Baseline[DifferentialEvolutionSettings]):
         self._parameters = [self.view.space.parameters[key] for key in movable(self.view.space)]
         self._points: list[_Point] = []
         self._loss_of: list[float] = []
-        self._n_random = self._settings.population_size
         self._turn = 0
 
     def propose(self) -> tuple[Config, None, tuple[int | None, _Point]]:
         """Return a random config until the population is complete, then the child of the next member."""
-        if self._n_random or len(self._points) < self._settings.population_size:
-            self._n_random = max(self._n_random - 1, 0)
+        if min(self._n_asked, len(self._points)) < self._settings.population_size:
             config = self.random_config()
             return config, None, (None, self._encoded(config))
         target = self._turn % len(self._points)

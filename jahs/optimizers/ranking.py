@@ -127,11 +127,6 @@ def _dominated(front: Sequence[_Point], by: _Point) -> Iterator[_Point]:
 
 def fronts(F: Losses) -> list[list[int]]:
     """Return the positions of the points of each front, from the non-dominated ones down."""
-    if F.shape[1:] == (2,):
-        of_two = _Fronts()
-        for i in np.lexsort((F[:, 1], F[:, 0])).tolist():
-            of_two.add((float(F[i, 0]), float(F[i, 1]), i))
-        return [sorted(i for *_, i in front) for front in of_two.fronts]
     left = np.arange(len(F))
     found = []
     while len(left):

@@ -258,17 +258,6 @@ def test_fronts_are_peeled_and_the_lonely_come_first():
     assert order([np.array([x]) for x in (3.0, 1.0, np.inf, 1.0)], 2) == [1, 3]
 
 
-@given(st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, 2.0, 3.0, np.inf])] * 2), min_size=1, max_size=25))
-def test_two_objectives_are_peeled_as_any_number_is(points):
-    F = np.array(points)
-    left, peeled = np.arange(len(F)), []
-    while len(left):
-        is_best = is_non_dominated(F[left])
-        peeled.append(left[is_best].tolist())
-        left = left[~is_best]
-    assert fronts(F) == peeled == fronts(np.column_stack([F, F[:, 1]]))
-
-
 LOSS = st.sampled_from([0.0, 1.0, 2.0, 3.0, np.inf])
 
 
