@@ -15,7 +15,7 @@ import numpy as np
 
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import TrialLog, trial_log
-from jahs.comparison.rules import check_log
+from jahs.comparison.rules import RELATIVE, check_log
 from jahs.comparison.runs import Factory, make_optimizer
 from jahs.comparison.steps import Steps, incumbents
 from jahs.comparison.terms import STUDIES
@@ -31,11 +31,10 @@ from jahs.errors import (
 from jahs.files.hashing import digest_facts
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
-from jahs.simulate import Callback, Log, Optimizer, Simulation, Trial, Visible, visible
+from jahs.simulate import Log, Simulation, Trial, visible
 from jahs.simulate.settings import Settings as SimulationSettings
 
 _MOST_SHOWN: Final = 5
-_RELATIVE: Final = 1e-5  # tolerance: processors differ in the last bits of a float32
 _EXACT: Final = ("trial", "config", "fidelity", "seed", "worker", "status")
 
 
@@ -95,12 +94,10 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
     if len(chosen) and "test_acc" in view.metrics:
         final = columns.trials[chosen[-1]].config
         test = 100.0 - float(view.query_many([final], metrics=("test_acc",))["test_acc"][0])
-    said = header.get("optimizer_settings")
-    shown = {k: v for k, v in said.items() if k != "seed"} if isinstance(said, Mapping) else {}
     return Claim(
-        terms=terms_of(view, settings, task=str(header["task"]), release=release_of(bench).sha256),
+        terms=terms_of(view, settings, bench),
         name=str(header.get("arm") or header.get("optimizer")),
-        settings=", ".join(f"{name}={value}" for name, value in shown.items()),
+        settings=", ".join(f"{name}={value}" for name, value in _optimizer_settings(header).items()),
         fixed=_fixed_by_hand(view),
         seed=settings.seed,
         valid_error=float(steps.values[-1]) if len(steps.values) else math.nan,
@@ -112,11 +109,11 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
     )
 
 
-def terms_of(view: View, settings: SimulationSettings, *, task: str, release: str) -> Terms:
-    """Return the terms of a simulation with these settings."""
+def terms_of(view: View, settings: SimulationSettings, bench: Benchmark) -> Terms:
+    """Return the terms of a simulation of a benchmark with these settings."""
     return Terms(
-        task=task,
-        release=release,
+        task=bench.task.name,
+        release=release_of(bench).sha256,
         searched=tuple(view.space.searched),
         fidelities=tuple(view.fidelities),
         workers=settings.workers,
@@ -197,12 +194,14 @@ def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
     if settings.thinking == "measured":
         raise ProtocolMismatch("thinking='measured' depends on a machine's clock; such a run cannot be replayed")
     terms = {name: value for name, value in settings.facts().items() if name != "workers"}
-    again: list[Trial] = []
     said = log.header.get("metrics")
     metrics = tuple(map(str, said)) if isinstance(said, list) else None
+    given, study = _optimizer_settings(log.header), STUDIES.get(str(log.header.get("study")))
+    objectives = tuple(given.pop("objectives", ()) or (("valid_acc",) if study is None else study.objectives))
     simulation = Simulation(view, settings.workers, **terms, metrics=metrics)  # type: ignore[arg-type]  # as checked
     try:
-        again = simulation.run(_make(factory, log.header, visible(view, metrics), settings.seed))
+        seen = visible(view, metrics)
+        again = simulation.run(make_optimizer(factory, seen, seed=settings.seed, objectives=objectives, settings=given))
     except JahsError as err:
         raise OptimizerFailed(f"the rerun failed: {err}") from err
     for number, (said, found) in enumerate(zip(log.trials, again, strict=False)):
@@ -213,14 +212,10 @@ def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
     return len(again)
 
 
-def _make(factory: Factory, header: Mapping[str, Any], view: Visible, seed: int) -> Optimizer | Callback:  # Any: JSON
-    """Make the optimiser with the log's settings."""
+def _optimizer_settings(header: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
+    """Return the optimiser's settings in a header, without its seed."""
     said = header.get("optimizer_settings")
-    given = dict(said) if isinstance(said, Mapping) else {}
-    study = STUDIES.get(str(header.get("study")))
-    usual = ("valid_acc",) if study is None else study.objectives
-    objectives = tuple(given.pop("objectives", ()) or usual)
-    return make_optimizer(factory, view, seed=seed, objectives=objectives, settings=given)
+    return {name: value for name, value in said.items() if name != "seed"} if isinstance(said, Mapping) else {}
 
 
 def _difference(said: Trial, found: Trial) -> str | None:
@@ -237,6 +232,6 @@ def _difference(said: Trial, found: Trial) -> str | None:
     numbers = {"start": (said.start, found.start), "end": (said.end, found.end)}
     numbers |= {name: (said.metrics.get(name, math.nan), value) for name, value in found.metrics.items()}
     for name, (number, again) in numbers.items():
-        if not math.isclose(number, again, rel_tol=_RELATIVE, abs_tol=_RELATIVE):
+        if not math.isclose(number, again, rel_tol=RELATIVE, abs_tol=RELATIVE):
             return f"the log says {name}={number!r}, the rerun {again!r}"
     return None

@@ -136,7 +136,7 @@ def compare(
         ]
 
     in_processes = [each for name, spec in named for each in runs_of(name, spec, code_of(spec))]
-    in_processes += [each for name in names if name in OPTIMIZERS for each in runs_of(name, name, None)]
+    in_processes += [each for name in baselines for each in runs_of(name, name, None)]
     here = [(each, factory) for name, factory in objects for each in runs_of(name, name, _code_of_object(factory))]
 
     def check(log: Path) -> Claim | Refusal:
@@ -149,8 +149,7 @@ def compare(
     in_order = dict.fromkeys([*own_logs, *checked])
     claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order}, made=set(own_logs))
     refused += _drop_repeated(claims)
-    settings = terms.simulation(seed=0).settings
-    season_terms = terms_of(terms.view, settings, task=terms.bench.task.name, release=terms.release)
+    season_terms = terms_of(terms.view, terms.simulation(seed=0).settings, terms.bench)
     boards = boards_of(claims.values(), season=season_terms)
     if boards and boards[0].differs:
         raise ProtocolMismatch(

@@ -24,7 +24,7 @@ import numpy as np
 
 from jahs.comparison.claims import Claim, Terms, claim_of, replay
 from jahs.comparison.runs import Factory
-from jahs.comparison.summaries import digits_for, estimate_text, summarize
+from jahs.comparison.summaries import digits_for, estimate_text, number_text, summarize
 from jahs.errors import InvalidArgument, JahsError
 from jahs.simulate import read_log
 
@@ -194,7 +194,7 @@ def board_text(board: Board) -> str:
     for place, line in enumerate(board.lines, start=1):
         few = " (not 0, 1, 2 ...)" if line.has_chosen_seeds else " (few)" if line.n_seeds < _FEW_SEEDS else ""
         valid, test = estimate_text(line.valid_error, line.valid_se), estimate_text(line.test_error, line.test_se)
-        median = "–" if math.isnan(line.valid_median) else f"{line.valid_median:.{digits_for(line.valid_se)}f}"
+        median = number_text(line.valid_median, digits_for(line.valid_se))
         seeds, fixed = f"{line.n_seeds}{few}", line.fixed or "default values"
         rows.append((f"{place}", line.name, valid, median, test, seeds, fixed, line.settings or "–"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -9,7 +9,6 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import N_RESAMPLES, Interval, percentile_interval
@@ -192,16 +191,10 @@ def _tau(one: Floats, other: Floats) -> Floats:
 
 
 def _cliques(of_arm: Floats, differ: set[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
-    order: NDArray[np.intp] = np.argsort(of_arm, kind="stable")
-    cliques: list[tuple[int, ...]] = []
-    last_end = 0
-    for begin in range(len(order)):
-        end = begin + 1
-        while end < len(order) and not any(
-            (min(i, int(order[end])), max(i, int(order[end]))) in differ for i in order[begin:end].tolist()
-        ):
-            end += 1
-        if end - begin > 1 and end > last_end:
-            cliques.append(tuple(order[begin:end].tolist()))
-            last_end = end
-    return tuple(cliques)
+    order = tuple(np.argsort(of_arm, kind="stable").tolist())
+    alike = [
+        order[begin:end]
+        for begin, end in combinations(range(len(order) + 1), 2)
+        if end - begin > 1 and not any((min(pair), max(pair)) in differ for pair in combinations(order[begin:end], 2))
+    ]
+    return tuple(group for group in alike if not any(set(group) < set(other) for other in alike))

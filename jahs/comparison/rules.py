@@ -20,7 +20,7 @@ from jahs.simulate import Log, Trial
 from jahs.simulate.cluster import network_of
 from jahs.simulate.settings import Settings as SimulationSettings
 
-_RELATIVE: Final = 1e-5  # tolerance: processors differ in the last bits of a float32
+RELATIVE: Final = 1e-5  # tolerance: processors differ in the last bits of a float32
 
 
 def check_log(log: Log, view: View, settings: SimulationSettings) -> list[str]:
@@ -48,44 +48,40 @@ def check_log(log: Log, view: View, settings: SimulationSettings) -> list[str]:
     ]
 
 
-def _time_faults(trials: Sequence[Trial], settings: SimulationSettings) -> list[str]:
-    """Return overlapping trials of a worker, unknown workers, and results after the budget."""
+def _time_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
+    """Yield overlapping trials of a worker, unknown workers, and results after the budget."""
     n_workers, budget = settings.workers, settings.budget
-    faults = []
     busy_until: dict[int, float] = {}
     for trial in sorted(trials, key=lambda t: (t.start, t.end, t.trial)):
         if trial.worker >= n_workers:
-            faults.append(f"trial {trial.trial}: worker={trial.worker}, but there are {n_workers}")
+            yield f"trial {trial.trial}: worker={trial.worker}, but there are {n_workers}"
         elif trial.start < busy_until.get(trial.worker, 0.0):
-            faults.append(
+            yield (
                 f"trial {trial.trial}: starts at {trial.start} s on worker {trial.worker}, which is busy until "
                 f"{busy_until[trial.worker]} s"
             )
         else:
             busy_until[trial.worker] = trial.end
         if budget is not None and trial.end > budget:
-            faults.append(f"trial {trial.trial}: ends at {trial.end} s, after the budget of {budget} s")
-    return faults
+            yield f"trial {trial.trial}: ends at {trial.end} s, after the budget of {budget} s"
 
 
-def _metric_faults(trials: Sequence[Trial], view: View) -> list[str]:
-    """Return metrics that differ from the release's, and finished trials without them."""
+def _metric_faults(trials: Sequence[Trial], view: View) -> Iterator[str]:
+    """Yield metrics that differ from the release's, and finished trials without them."""
     told = [trial for trial in trials if trial.metrics or trial.status == FINISHED]
     answers = _ask(view, told)
-    faults = []
     for i, trial in enumerate(told):
         for name, said in trial.metrics.items():
             if name not in answers:
-                faults.append(f"trial {trial.trial}: {name}={said}, but the release has no such metric")
-            elif not abs(said - answers[name][i]) <= _RELATIVE * max(1.0, abs(answers[name][i])):
-                faults.append(f"trial {trial.trial}: {name}={said}, but the release answers {answers[name][i]}")
+                yield f"trial {trial.trial}: {name}={said}, but the release has no such metric"
+            elif not abs(said - answers[name][i]) <= RELATIVE * max(1.0, abs(answers[name][i])):
+                yield f"trial {trial.trial}: {name}={said}, but the release answers {answers[name][i]}"
         if trial.status == FINISHED and "valid_acc" not in trial.metrics and np.isfinite(answers["valid_acc"][i]):
-            faults.append(f"trial {trial.trial}: finished without valid_acc")
-    return faults
+            yield f"trial {trial.trial}: finished without valid_acc"
 
 
-def _cost_faults(trials: Sequence[Trial], view: View, settings: SimulationSettings) -> list[str]:
-    """Return trials that are shorter than their training, given all earlier training of the same network.
+def _cost_faults(trials: Sequence[Trial], view: View, settings: SimulationSettings) -> Iterator[str]:
+    """Yield trials that are shorter than their training, given all earlier training of the same network.
 
     A log does not state the epochs of reports. So every epoch that any training has passed by then counts as a
     checkpoint, whether it is still running or not. No honest log is refused, and some trial must have paid for every
@@ -94,19 +90,15 @@ def _cost_faults(trials: Sequence[Trial], view: View, settings: SimulationSettin
     told = sorted((trial for trial in trials if trial.metrics), key=lambda t: (t.start, t.trial))
     runtimes = _runtimes(told, view)
     passed = {network: np.full(view.max_epoch, np.inf) for network in runtimes}  # earliest time of each epoch
-    faults = []
     for trial in told:
         network, last = network_of(trial), int(trial.fidelity["epoch"]) - 1
         runtime, earliest = runtimes[network], passed[network]
-        is_there = earliest[:last] <= trial.start + _RELATIVE * (1 + runtime[:last])
+        is_there = earliest[:last] <= trial.start + RELATIVE * (1 + runtime[:last])
         paid = 0.0 if settings.continuation == "scratch" else float(runtime[:last][is_there].max(initial=0.0))
         cost = float(runtime[last]) - paid
-        if not trial.end - trial.start >= cost * (1 - _RELATIVE) - _RELATIVE:
-            faults.append(
-                f"trial {trial.trial}: took {trial.end - trial.start:.6g} s, but its training costs {cost:.6g} s"
-            )
+        if not trial.end - trial.start >= cost * (1 - RELATIVE) - RELATIVE:
+            yield f"trial {trial.trial}: took {trial.end - trial.start:.6g} s, but its training costs {cost:.6g} s"
         earliest[: last + 1] = np.fmin(earliest[: last + 1], trial.start + runtime[: last + 1] - paid)
-    return faults
 
 
 def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], NDArray[np.float64]]:
@@ -196,7 +188,7 @@ def _start_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iter
     last, busy_until = 0.0, 0.0
     for start, same in groupby(by_start, key=lambda trial: trial.start):
         group = list(same)
-        if start < last + seconds * (1 - _RELATIVE):
+        if start < last + seconds * (1 - RELATIVE):
             yield f"trial {group[0].trial}: starts at {start} s, but thinking takes {seconds} s after {last} s"
         if settings.mode == "synchronous" and start < busy_until:
             yield f"trial {group[0].trial}: starts at {start} s, but the trials before it run until {busy_until} s"

@@ -66,15 +66,14 @@ def make_optimizer(
     """
     name = getattr(factory, "__name__", repr(factory))
     offered: dict[str, Any] = {"seed": seed, "objectives": tuple(objectives)}  # Any: arguments of a factory
-    given = {key: value for key, value in settings.items() if key != "seed"}
     try:
         takes = inspect.signature(factory).parameters
         takes_all = any(each.kind is each.VAR_KEYWORD for each in takes.values())
         if not (inspect.isclass(factory) or takes_all or "seed" in takes or next(iter(takes), None) == "view"):
             return factory
         declared = getattr(sys.modules.get(getattr(factory, "__module__", "")), f"{name}Settings", None)
-        if given and callable(declared):
-            offered["settings"] = declared(**given)
+        if settings and callable(declared):
+            offered["settings"] = declared(**settings)
         return factory(view, **{k: v for k, v in offered.items() if takes_all or k in takes})  # type: ignore[no-any-return]  # an optimiser
     except Exception as err:
         raise OptimizerFailed(f"{name} raised {type(err).__name__}: {err}") from err

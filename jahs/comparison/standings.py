@@ -13,7 +13,7 @@ from jahs.comparison.claims import Claim
 from jahs.comparison.logs import Floats, TrialLog
 from jahs.comparison.ranks import Pair, compare_groups, mean_ranks
 from jahs.comparison.steps import Steps, hypervolume_over_time, on_grid, regret_area
-from jahs.comparison.summaries import Interval, bootstrap_interval, summarize
+from jahs.comparison.summaries import Interval, bootstrap_mean, summarize
 from jahs.comparison.terms import StudyTerms
 
 REFERENCE: Final = "random_search"
@@ -85,20 +85,14 @@ def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> dict[str, Mappi
 
 
 def standings_of(
-    rollouts: Mapping[str, Mapping[int, Rollout]],
-    terms: StudyTerms,
-    pairs: Sequence[tuple[str, str, Pair]] | None = None,
+    rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms, pairs: Sequence[tuple[str, str, Pair]]
 ) -> list[Standing]:
-    """Return a standing for each optimiser, the best first, from runs under the same terms by optimiser and seed.
-
-    Args:
-        pairs: the tests of `pairs_of`; None: they are computed.
-    """
+    """Return a standing for each optimiser, the best first, from runs under the same terms and their `pairs_of`."""
     seeds = sorted(set.intersection(*(set(runs) for runs in rollouts.values())))
     finals = np.array([[runs[seed].final for seed in seeds] for runs in rollouts.values()])
     ranks = mean_ranks(finals).tolist() if seeds else [np.nan] * len(rollouts)
     scale = {"best": _best(rollouts, terms), "guess": guess_of(terms), "budget": 1.0}
-    against = {one: pair for one, other, pair in pairs or pairs_of(rollouts) if other == REFERENCE}
+    against = {one: pair for one, other, pair in pairs if other == REFERENCE}
     standings = []
     for (name, runs), rank in zip(rollouts.items(), ranks, strict=True):
         own = np.array([run.final for run in runs.values()])
@@ -184,4 +178,4 @@ def _difference(own: Mapping[int, Rollout], reference: Mapping[int, Rollout]) ->
     differences: Floats = np.array([own[seed].final - reference[seed].final for seed in own if seed in reference])
     if len(differences) < 2 or np.isnan(differences).any():
         return None
-    return bootstrap_interval(differences, lambda values: values.mean(axis=1))
+    return bootstrap_mean(differences)

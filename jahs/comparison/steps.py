@@ -51,13 +51,8 @@ def incumbents(log: TrialLog) -> Incumbents:
     known = log.minimised("valid_acc") if log.is_full.any() else np.full(len(log), np.nan)
     rows = np.flatnonzero(log.is_full & ~np.isnan(known))
     values, times = known[rows], log.end[rows]
-    best = np.minimum.accumulate(values) if len(rows) else values
-    is_better = np.ones(len(rows), dtype=np.bool_)
-    is_better[1:] = best[1:] < best[:-1]
-    at = np.flatnonzero(is_better)
-    is_last = np.ones(len(at), dtype=np.bool_)
-    is_last[:-1] = times[at[1:]] > times[at[:-1]]
-    at = at[is_last]
+    at = np.flatnonzero(np.diff(np.minimum.accumulate(values), prepend=np.inf) < 0)  # improvements
+    at = at[np.diff(times[at], append=np.inf) > 0]
     return Incumbents(steps=Steps(times=times[at], values=values[at]), rows=rows[at])
 
 

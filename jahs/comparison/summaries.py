@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,16 +47,11 @@ def summarize(values: Floats) -> Summary:
     return Summary(mean=values.mean(axis=0), se=se, median=median, q25=q25, q75=q75)
 
 
-def bootstrap_interval(
-    values: Floats, statistic: Callable[[Floats], Floats], *, n_resamples: int = N_RESAMPLES, seed: int = 0
-) -> Interval:
-    """Return a bootstrap percentile interval of a statistic of values (n_seeds, ...); whole seeds are resampled.
-
-    `statistic` maps (n_resamples, n_seeds, ...) to (n_resamples,).
-    """
+def bootstrap_mean(values: Floats) -> Interval:
+    """Return the mean of values (n_seeds,) with its bootstrap percentile interval."""
     assert len(values), "values has no seeds to resample"
-    picks = np.random.default_rng(seed).integers(0, len(values), size=(n_resamples, len(values)))
-    return percentile_interval(float(statistic(values[None])[0]), statistic(values[picks]))
+    picks = np.random.default_rng(0).integers(0, len(values), size=(N_RESAMPLES, len(values)))
+    return percentile_interval(float(values.mean()), values[picks].mean(axis=1))
 
 
 def mean_interval(values: Floats) -> Interval:
@@ -67,7 +61,7 @@ def mean_interval(values: Floats) -> Interval:
     """
     if len(values) < FEWEST_SEEDS:
         return Interval(value=float(values.mean()), low=math.nan, high=math.nan)
-    return bootstrap_interval(values, lambda picked: picked.mean(axis=1))
+    return bootstrap_mean(values)
 
 
 def percentile_interval(value: float, resampled: Floats) -> Interval:

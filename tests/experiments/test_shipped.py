@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -14,12 +15,12 @@ from jahs.cli import main
 from jahs.comparison import compare as compare_module
 from jahs.comparison.compare import compare
 from jahs.comparison.shipped import SEASONS, read_shipped, write_shipped
-from jahs.comparison.standings import standings_of
+from jahs.comparison.standings import pairs_of, standings_of
 from jahs.comparison.terms import STUDIES, terms
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.optimizers import make
 from jahs.release import EMBEDDED
-from jahs.simulate import Simulation
+from jahs.simulate import Simulation, read_log
 from tests.experiments.conftest import TASK, run_study
 
 SEEDS = 3
@@ -72,7 +73,7 @@ def test_what_is_shipped_are_the_results_of_the_usual_arms(study, release, shipp
     )
     own = terms("baselines", release=release)
     wanted = {each.name: each for each in compared.standings}
-    for each in standings_of(found.rollouts, own):
+    for each in standings_of(found.rollouts, own, pairs_of(found.rollouts)):
         other = wanted[each.name]
         assert each.result == pytest.approx(other.result, abs=1e-3)
         assert each.test_error == pytest.approx(other.test_error, abs=1e-3)
@@ -99,6 +100,15 @@ def test_one_command_puts_a_log_beside_the_shipped_results_and_runs_nothing(
     assert {line.split(" | ")[1] for line in pairs} == {"random_search", "asha"}
     content = json.loads((tmp_path / "compared" / "leaderboard.json").read_text())
     assert [line["name"] for line in content["boards"][0]["lines"]] == ["local_search"]
+
+
+def test_an_own_optimiser_with_the_name_of_a_baseline_is_run(shipped, release, tmp_path):
+    mine = tmp_path / "mine.py"
+    searched = 'jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0})'
+    mine.write_text(f"import jahs\n\n\ndef asha(trials):\n    return {searched}.sample(seed=len(trials))\n")
+    compare(f"{mine}:asha", out=tmp_path / "out", release=release, seeds=1)
+    (log,) = (tmp_path / "out" / "logs").rglob("*.jsonl")
+    assert read_log(log).header["code"] == sha256(mine.read_bytes()).hexdigest()
 
 
 def test_an_optimiser_of_the_same_name_is_told_apart(shipped, release, tmp_path):
@@ -145,7 +155,7 @@ def test_what_is_shipped_with_the_package_is_of_the_embedded_releases():
             for run_ in runs.values():
                 assert np.all(np.diff(run_.steps.times) > 0)
                 assert run_.steps.times[-1] <= 1
-        best = min(standings_of(found.rollouts, own), key=lambda each: each.result)
+        best = min(standings_of(found.rollouts, own, pairs_of(found.rollouts)), key=lambda each: each.result)
         assert 0 < best.result < 60
     seasons = {(path.stem.partition("-")[0], json.loads(path.read_text())["season"]) for path in files}
     assert len(seasons) == len({study for study, _ in seasons}), "a study's results are of one season"
