@@ -61,12 +61,6 @@ def pack_arrays(arrays: Arrays, *, compressed: bool) -> tuple[dict[str, Any], st
     return places, base64.b64encode(gzip.compress(whole, 9, mtime=0) if compressed else whole).decode()
 
 
-def as_codes(values: NDArray[np.float64]) -> tuple[NDArray[np.generic], NDArray[np.float64]]:
-    """Return the place of each value among the distinct values, at most 65,536, and the distinct values."""
-    distinct, codes = np.unique(values, return_inverse=True)
-    return codes.astype(np.uint8 if distinct.size <= 2**8 else np.uint16), distinct
-
-
 LEVEL: Final = 0.9
 """Share of trainings inside a predictive band."""
 
@@ -97,10 +91,12 @@ def model_parts(release: Release) -> tuple[dict[str, Any], Arrays, str]:  # Any:
 
 
 def fact_arrays(names: Iterable[str], task: Task) -> Arrays:
-    """Return the look-up arrays of cells' facts and of exact costs."""
+    """Return the look-up arrays of exact costs and of cells' facts, each as a place among at most 65,536 values."""
     arrays: dict[str, NDArray[np.generic]] = {}
     for name in names:
-        arrays[f"{name}_codes"], arrays[f"{name}_values"] = as_codes(_fact(name))
+        values, places = np.unique(_fact(name), return_inverse=True)
+        arrays[f"{name}_codes"] = places.astype(np.uint8 if values.size <= 2**8 else np.uint16)
+        arrays[f"{name}_values"] = values
     return {**arrays, **_costs(task)}
 
 
@@ -170,7 +166,8 @@ def recorded_columns(table: RecordedTable, task: Task) -> tuple[dict[str, Any], 
     """
     runs = dict(sorted_runs(table.runs))
     starts = first_rows(runs)
-    ends = np.append(starts[1:], len(runs["epoch"])) - 1
+    lengths = np.diff(np.append(starts, len(runs["epoch"])))
+    ends = starts + lengths - 1
     is_finished = runs["status"][ends] == "finished"
     at_end = ends[(runs["epoch"][ends] == runs["epoch"].max(initial=0)) & is_finished]
     is_known = np.ones(len(runs["epoch"]), np.bool_)
@@ -185,13 +182,18 @@ def recorded_columns(table: RecordedTable, task: Task) -> tuple[dict[str, Any], 
         return None
     kept = _kept(metrics, n_runs=len(starts))
     place = {config_id: i for i, config_id in enumerate(ids[kept].tolist())}
-    chosen = [i for i, start in enumerate(starts) if int(runs["config_id"][start]) in place]
+    config_ids = runs["config_id"][starts].tolist()
+    chosen = [i for i, config_id in enumerate(config_ids) if config_id in place]
+    training = np.repeat(np.arange(len(starts)), lengths)
     epochs = _shown_epochs(runs)
     arrays = _configs({key: table.configs[key][kept] for key in CONFIG_KEYS})
     arrays |= {name: column[kept].astype(np.float32) for name, column in metrics.items() if np.isfinite(column).any()}
-    arrays["config"] = np.array([place[int(runs["config_id"][starts[i]])] for i in chosen], np.uint32)
-    for name in ACCURACIES:
-        arrays[f"curve_{name}"] = _curves(runs, starts, chosen, runs[name], epochs)
+    arrays["config"] = np.array([place[config_ids[i]] for i in chosen], np.uint32)
+    is_shown = np.isin(runs["epoch"], epochs)
+    for name in ACCURACIES:  # each training at the shown epochs; NaN where it was not measured
+        curves = np.full((len(starts), len(epochs)), np.nan, np.float32)
+        curves[training[is_shown], np.searchsorted(epochs, runs["epoch"][is_shown])] = runs[name][is_shown]
+        arrays[f"curve_{name}"] = curves[chosen].ravel()
     facts = {
         "n_configs": len(ids),
         "n_trainings": len(starts),
@@ -251,17 +253,3 @@ def _shown_epochs(runs: Table) -> list[int]:
         epochs = epochs[np.unique(np.linspace(0, epochs.size - 1, _MOST_EPOCHS).round().astype(int))]
     found: list[int] = epochs.tolist()
     return found
-
-
-def _curves(
-    runs: Table, starts: NDArray[np.intp], chosen: list[int], values: NDArray[Any], epochs: list[int]
-) -> NDArray[np.float32]:
-    """Return a metric at each shown epoch of each chosen training, NaN where it was not measured."""
-    training = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(values))))
-    row_of = np.full(len(starts), -1)
-    row_of[chosen] = np.arange(len(chosen))
-    column = np.minimum(np.searchsorted(epochs, runs["epoch"]), max(len(epochs) - 1, 0))
-    is_shown = (row_of[training] >= 0) & (np.array(epochs)[column] == runs["epoch"]) if len(epochs) else []
-    table = np.full((len(chosen), len(epochs)), np.nan, np.float32)
-    table[row_of[training[is_shown]], column[is_shown]] = values[is_shown]
-    return table.ravel()
