@@ -146,19 +146,19 @@ def _query(arguments: argparse.Namespace) -> str:
     at = arguments.at or [bench.max_epoch]
     columns = bench.query_many(configs, at=at, seed=arguments.seed, metrics=names(arguments.metrics))
     found = {name: values.tolist() for name, values in columns.items()}  # one row per config in each column
+    answers = [
+        (i, epoch, {name: found[name][i][j] for name in found})
+        for i in range(len(configs))
+        for j, epoch in enumerate(at)
+    ]
     if arguments.json:
         lines = [
-            {"config": config, "at": epoch, "seed": arguments.seed, "metrics": {m: found[m][i][j] for m in found}}
-            for i, config in enumerate(configs)
-            for j, epoch in enumerate(at)
+            {"config": configs[i], "at": epoch, "seed": arguments.seed, "metrics": metrics}
+            for i, epoch, metrics in answers
         ]
         return "\n".join(map(json.dumps, lines))
     if len(configs) != 1:
-        rows = [
-            [i, epoch, *(found[name][i][j] for name in found)]
-            for i in range(len(configs))
-            for j, epoch in enumerate(at)
-        ]
+        rows = [[i, epoch, *metrics.values()] for i, epoch, metrics in answers]
         head = ["config", "epoch", *(_name(bench, name) for name in found)]
         return "\n\n".join([_heading(bench, arguments.seed), format_table(head, rows)])
     rows = [[name, *found[name][0], bench.metrics[name].unit] for name in found]
@@ -185,7 +185,8 @@ def _trajectory(arguments: argparse.Namespace) -> str:
     found = {name: values.tolist() for name, values in columns.items()}
     if arguments.json:
         return to_json({"config": configs[0], "seed": arguments.seed, "columns": found})
-    constant = [] if arguments.metrics else [name for name in found if name in _constant(bench)]
+    by_config = [name for name, metric in bench.metrics.items() if not metric.by_epoch]
+    constant = [] if arguments.metrics else [name for name in found if name in by_config]
     head = [_name(bench, name) for name in found if name not in constant]
     table = format_table(head, list(zip(*(found[name] for name in found if name not in constant), strict=True)))
     beside = format_table(
@@ -193,10 +194,6 @@ def _trajectory(arguments: argparse.Namespace) -> str:
     )
     parts = [_heading(bench, arguments.seed), format_config(cast("Config", configs[0])), table]
     return "\n\n".join([*parts, beside] if constant else parts)
-
-
-def _constant(bench: Benchmark) -> list[str]:
-    return [name for name, metric in bench.metrics.items() if not metric.by_epoch]
 
 
 def _name(bench: Benchmark, name: str) -> str:

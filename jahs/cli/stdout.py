@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
 
 @contextmanager
@@ -41,8 +41,6 @@ def leave_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-Style: TypeAlias = Literal["bold", "dim", "good"]
-
 _CODES: Final = {"bold": "1", "dim": "2", "good": "32"}
 
 
@@ -51,7 +49,7 @@ def is_coloured() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def paint(text: str, style: Style) -> str:
+def paint(text: str, style: Literal["bold", "dim", "good"]) -> str:
     """Return `text` in a style, or unchanged without colour."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if is_coloured() else text
 
