@@ -11,10 +11,11 @@ from typing import Final
 
 import numpy as np
 
+from jahs.adapters.values import shown_parameters
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, percentile_interval
 from jahs.errors import InvalidArgument
-from jahs.optimizers.moves import movable, mutated
+from jahs.optimizers.moves import mutated
 from jahs.spaces.configs import Config
 from jahs.spaces.space import Space
 
@@ -64,6 +65,6 @@ def mutants(
 ) -> list[Config]:
     """Return `n` mutants of `config`, each with `n_keys` of `keys` changed (`jahs.optimizers.moves.mutated`)."""
     rng = np.random.default_rng(seed)
-    able = [key for key in movable(space) if key in set(keys)]
+    able = [key for key in shown_parameters(space) if key in set(keys)]
     chosen = (rng.choice(len(able), n_keys, replace=False).tolist() for _ in range(n))
     return [mutated(space, config, rng, keys=[able[i] for i in picked], decades=decades) for picked in chosen]

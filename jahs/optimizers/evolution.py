@@ -16,8 +16,9 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from jahs.adapters.values import shown_parameters
 from jahs.optimizers.baseline import Baseline, TrialResult
-from jahs.optimizers.moves import crossed, log_share, log_uniform, movable, mutated
+from jahs.optimizers.moves import crossed, log_share, log_uniform, mutated
 from jahs.optimizers.ranking import order
 from jahs.optimizers.settings import OptimizerSettings, Within, require
 from jahs.spaces.configs import Config
@@ -46,7 +47,7 @@ class Evolution(Baseline[EvolutionSettings]):
     def prepare(self) -> None:
         """Set up an empty search."""
         self.name = "regularized_evolution" if self._settings.removes == "oldest" else "evolution"
-        self._keys = movable(self.view.space)
+        self._keys = list(shown_parameters(self.view.space))
         self._population: list[tuple[float, Config]] = []  # the oldest first
 
     def propose(self) -> tuple[Config, None, None]:
@@ -88,7 +89,7 @@ class Nsga2(Baseline[Nsga2Settings]):
 
     def prepare(self) -> None:
         """Set up an empty search."""
-        self._keys = movable(self.view.space)
+        self._keys = list(shown_parameters(self.view.space))
         self._parents: list[TrialResult] = []  # the best first
         self._children: list[TrialResult] = []
 
@@ -137,7 +138,7 @@ class DifferentialEvolution(Baseline[DifferentialEvolutionSettings]):
 
     def prepare(self) -> None:
         """Set up an empty search."""
-        self._parameters = [self.view.space.parameters[key] for key in movable(self.view.space)]
+        self._parameters = list(shown_parameters(self.view.space).values())
         self._points: list[_Point] = []
         self._loss_of: list[float] = []
         self._turn = 0

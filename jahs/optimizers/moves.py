@@ -7,15 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from jahs.adapters.values import shown_parameters
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import Parameter, Value
 from jahs.spaces.space import Space
-
-
-def movable(space: Space) -> list[str]:
-    """Return the searched keys that have more than one legal value."""
-    return list(shown_parameters(space))
 
 
 def log_share(parameter: Parameter, value: float) -> float:

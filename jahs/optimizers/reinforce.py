@@ -13,8 +13,9 @@ from typing import Annotated, Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
+from jahs.adapters.values import shown_parameters
 from jahs.optimizers.baseline import Baseline, TrialResult
-from jahs.optimizers.moves import log_uniform, movable
+from jahs.optimizers.moves import log_uniform
 from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 
@@ -37,7 +38,7 @@ class Reinforce(Baseline[ReinforceSettings]):
 
     def prepare(self) -> None:
         """Set up an empty search."""
-        self._parameters = [self.view.space.parameters[key] for key in movable(self.view.space)]
+        self._parameters = list(shown_parameters(self.view.space).values())
         self._logits = [np.zeros(len(p.choices) or self._settings.n_bins) for p in self._parameters]
         self._mean: float | None = None
         self._variance = self._weight = 0.0

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.optimizers import make
 from experiments.optimizers.tools.bananas import encoded
-from jahs.optimizers.moves import movable
+from jahs.adapters.values import shown_parameters
 from jahs.simulate import Simulation
 from tests.contracts.optimizer import VIEWS, OptimizerContract
 
@@ -25,18 +25,18 @@ def test_a_cell_is_encoded_by_its_paths():
     config = dict(view.sample(1, seed=0)[0])
     # 3x3 convolutions on 1-2, 2-3 and 3-4; an identity on 1-4; zeros elsewhere.
     config.update(Op1=2, Op2=1, Op3=0, Op4=2, Op5=1, Op6=2)
-    (row,) = encoded(view.space, [config], movable(view.space))
+    (row,) = encoded(view.space, [config], list(shown_parameters(view.space)))
     paths = row[: 4 + 4**2 + 4**3]
     assert paths.sum() == 2
     assert paths[0] == 1  # identity is the first of the operations that pass anything on
     assert paths[4 + 16 :].sum() == 1
     no_path = {**config, "Op1": 1, "Op3": 1}
-    assert not encoded(view.space, [no_path], movable(view.space))[0][:84].any()
+    assert not encoded(view.space, [no_path], list(shown_parameters(view.space)))[0][:84].any()
 
 
 def test_the_other_keys_are_encoded_too():
     view = VIEWS["full"]
-    keys = movable(view.space)
+    keys = list(shown_parameters(view.space))
     a, b = view.sample(2, seed=1)
     for key in keys:
         is_op = key.startswith("Op")
@@ -51,7 +51,7 @@ def test_the_ensemble_predicts_losses_that_depend_on_paths_and_rates():
     view = VIEWS["full"]
     optimizer = make("bananas", view, seed=0)
     known, asked = view.sample(60, seed=3), view.sample(40, seed=4)
-    x, z = (encoded(view.space, configs, movable(view.space)) for configs in (known, asked))
+    x, z = (encoded(view.space, configs, list(shown_parameters(view.space))) for configs in (known, asked))
     slopes = np.random.default_rng(0).normal(size=x.shape[1])
     predicted = optimizer._predicted(x, 50 + 3 * (x @ slopes), z).mean(axis=0)
     assert np.corrcoef(predicted, z @ slopes)[0, 1] > 0.5

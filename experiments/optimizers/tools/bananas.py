@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.adapters.importing import import_tool
+from jahs.adapters.values import shown_parameters
 from jahs.optimizers.baseline import Baseline, TrialResult
-from jahs.optimizers.moves import log_share, movable, mutated, values_of
+from jahs.optimizers.moves import log_share, mutated, values_of
 from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.schema import OPS
 from jahs.spaces.cell.operations import PASSING
@@ -73,7 +74,7 @@ class Bananas(Baseline[BananasSettings]):
         """Set up an empty search."""
         self._torch = import_tool("torch", needs="torch==2.13.0")
         self._chance = self._torch.Generator().manual_seed(int(self.rng.integers(2**62)))
-        self._keys = movable(self.view.space)
+        self._keys = list(shown_parameters(self.view.space))
         self._n_random = self._settings.n_initial
         self._results: list[tuple[float, Config]] = []
         self._seen: set[tuple[object, ...]] = set()
