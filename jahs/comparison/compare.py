@@ -8,10 +8,8 @@ OUT/leaderboard.json                           its numbers
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -19,25 +17,20 @@ from typing import Final
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import Claim, Terms, terms_of
 from jahs.comparison.leaderboard import (
-    Board,
     Refusal,
-    board_facts,
     boards_of,
     differences_text,
     each_once,
     find_logs,
-    known_facts,
     read_claim,
 )
-from jahs.comparison.page import Page, write_page
+from jahs.comparison.page import Comparison, write_page
 from jahs.comparison.processes import make_logs
-from jahs.comparison.ranks import Pair
 from jahs.comparison.runs import Factory, Run, code_of, split_named
 from jahs.comparison.shipped import read_shipped
-from jahs.comparison.standings import REFERENCE, Rollout, Standing, pairs_of, rollouts_of, standings_of
+from jahs.comparison.standings import REFERENCE, Rollout, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName
-from jahs.files.atomic import write_beside
 from jahs.optimizers import OPTIMIZERS
 from jahs.release.find import default_task
 from jahs.simulate.log import read_header
@@ -45,34 +38,6 @@ from jahs.spaces.parameters import is_integer, is_number, show
 
 BASELINES: Final = ("random_search", "hyperband", "asha", "regularized_evolution", "local_search", "nsga2")
 """Optimisers that a comparison runs by default if they take the study's objectives; NSGA-II needs several."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Comparison:
-    """The result of a comparison.
-
-    Attributes:
-        out: the folder with the page, index.html.
-        standings: optimisers under the terms of the study, the best first.
-        pairs: each optimiser that was compared, another one, and the test of their results.
-        boards: leaderboards; the first has the terms of the study.
-        refused: logs that are not counted, and why.
-    """
-
-    out: Path
-    standings: tuple[Standing, ...]
-    pairs: tuple[tuple[str, str, Pair], ...]
-    boards: tuple[Board, ...]
-    refused: tuple[Refusal, ...]
-
-    def facts(self) -> dict[str, object]:
-        """Return everything but the folder as JSON, with null for NaN."""
-        return {
-            "standings": [known_facts(each) for each in self.standings],
-            "pairs": [{**known_facts(pair), "one": one, "other": other} for one, other, pair in self.pairs],
-            "boards": [board_facts(board) for board in self.boards],
-            "refused": [asdict(each) for each in self.refused],
-        }
 
 
 def compare(
@@ -164,18 +129,17 @@ def compare(
         rollouts = {yours[name]: runs for name, runs in rollouts.items()} | _of_seeds(shipped.rollouts, rollouts)
         ours = tuple(yours[name] for name in ours)
     every = pairs_of(rollouts, first=ours)
-    standings = standings_of(rollouts, terms, every)
-    pairs = [each for each in every if each[0] in ours]
-    season = shipped.season if shipped else None
-    page = Page(
-        names=ours, terms=terms, standings=standings, pairs=pairs, others=boards[1:], refused=refused, season=season
-    )
-    write_page(out, page)
     found = Comparison(
-        out=out, standings=tuple(standings), pairs=tuple(pairs), boards=tuple(boards), refused=tuple(refused)
+        out=out,
+        names=ours,
+        terms=terms,
+        season=shipped.season if shipped else None,
+        standings=tuple(standings_of(rollouts, terms, every)),
+        pairs=tuple(each for each in every if each[0] in ours),
+        boards=tuple(boards),
+        refused=tuple(refused),
     )
-    with write_beside(out / "leaderboard.json") as beside:
-        beside.write_text(json.dumps(found.facts(), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    write_page(found)
     return found
 
 

@@ -1,15 +1,16 @@
-"""The page of a comparison: Markdown, and one HTML file that opens from disk."""
+"""The result of a comparison and its page: Markdown, JSON, and one HTML file that opens from disk."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import Final, get_args
 
-from jahs.comparison.leaderboard import Board, Refusal, differences_text
+from jahs.comparison.leaderboard import Board, Refusal, board_facts, differences_text, known_facts
 from jahs.comparison.ranks import Pair
 from jahs.comparison.standings import REFERENCE, Standing
 from jahs.comparison.summaries import Interval, digits_for, estimate_text, number_text, p_text
@@ -25,22 +26,43 @@ border-bottom:1px solid #8c959f66}svg{max-width:100%;height:auto}
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """The content of a page."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """The result of a comparison.
 
-    names: tuple[str, ...]  # optimisers that are compared with the baselines
+    Attributes:
+        out: the folder with the page, index.html.
+        names: optimisers that are compared with the baselines.
+        terms: the terms of the study.
+        season: season of the shipped results; None: all logs are the user's.
+        standings: optimisers under the terms of the study, the best first.
+        pairs: each optimiser that was compared, another one, and the test of their results.
+        boards: leaderboards; the first has the terms of the study.
+        refused: logs that are not counted, and why.
+    """
+
+    out: Path
+    names: tuple[str, ...]
     terms: StudyTerms
-    standings: Sequence[Standing]  # under these terms, the best first
-    pairs: Sequence[tuple[str, str, Pair]]  # tests of `names` against all others
-    others: Sequence[Board]  # boards of logs under other terms
-    refused: Sequence[Refusal]  # logs that were not counted
-    season: str | None  # season of the shipped results; None: all logs are the reader's
+    season: str | None
+    standings: tuple[Standing, ...]
+    pairs: tuple[tuple[str, str, Pair], ...]
+    boards: tuple[Board, ...]
+    refused: tuple[Refusal, ...]
+
+    def facts(self) -> dict[str, object]:
+        """Return standings, pairs, boards and refused logs as JSON, with null for NaN."""
+        return {
+            "standings": [known_facts(each) for each in self.standings],
+            "pairs": [{**known_facts(pair), "one": one, "other": other} for one, other, pair in self.pairs],
+            "boards": [board_facts(board) for board in self.boards],
+            "refused": [asdict(each) for each in self.refused],
+        }
 
 
-def write_page(folder: Path, page: Page) -> None:
-    """Write report.md, curves.svg and index.html to a folder, each completely or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
+def write_page(page: Comparison) -> None:
+    """Write report.md, curves.svg, index.html and leaderboard.json, each completely or not at all."""
+    page.out.mkdir(parents=True, exist_ok=True)
     chart = _chart(page)
     markdown: list[str] = []
     html: list[str] = []
@@ -72,7 +94,7 @@ def write_page(folder: Path, page: Page) -> None:
     if page.pairs:
         table(_PAIR_HEAD, [_pair_row(*each) for each in page.pairs])
         paragraph("Differences are paired over the seeds that both have; below zero, the first is better.")
-    section("Logs under other terms", [_other(board) for board in page.others])
+    section("Logs under other terms", [_other(board) for board in page.boards[1:]])
     section("Logs that are not counted", [f"{each.path}: {each.fault}" for each in page.refused])
     section("Terms", _terms(page.terms))
     for name, text in {
@@ -80,8 +102,9 @@ def write_page(folder: Path, page: Page) -> None:
         "report.md": "\n\n".join(markdown) + "\n",
         "index.html": f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_CSS}</style><body>\n' + "\n".join(html) + "\n",
+        "leaderboard.json": json.dumps(page.facts(), indent=2, sort_keys=True) + "\n",
     }.items():
-        with write_beside(folder / name) as beside:
+        with write_beside(page.out / name) as beside:
             beside.write_text(text, encoding="utf-8")
 
 
@@ -129,7 +152,7 @@ def _what(terms: StudyTerms) -> str:
     return "Mean validation error (%)" if len(names) == 1 else f"Missing hypervolume of {', '.join(names)} (%)"
 
 
-def _legend(page: Page) -> str:
+def _legend(page: Comparison) -> str:
     terms = page.terms
     what = "mean validation error of the final incumbent"
     if len(terms.rules.objectives) > 1:
@@ -144,7 +167,7 @@ def _legend(page: Page) -> str:
     ) + (f" All other results come with the package (season {page.season})." if page.season else "")
 
 
-def _finding(name: str, page: Page) -> str:
+def _finding(name: str, page: Comparison) -> str:
     found = [(place, each) for place, each in enumerate(page.standings, 1) if each.name == name]
     if not found:
         return f"{name} has no valid log under these terms."
@@ -159,7 +182,7 @@ def _finding(name: str, page: Page) -> str:
     return f"{text}; rank {place} of {len(page.standings)}."
 
 
-def _chart(page: Page) -> str:
+def _chart(page: Comparison) -> str:
     curves = {
         each.name: [
             (100 * share, value) for share, value in each.curve if share >= _SHOWN_FROM and not math.isnan(value)
