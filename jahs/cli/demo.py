@@ -110,8 +110,7 @@ def demo(*, seed: int, task_name: str, bench: Queryable | None = None, table: Be
         return shown
     start = time.perf_counter()
     curve = bench.trajectory(config, metrics=("valid_acc", "runtime"))
-    halving = successive_halving(bench, bench.space.sample(N_CONFIGS, seed=seed))
-    in_full = one_by_one(bench, halving.configs, halving.rungs[-1].spent_s)
+    halving, in_full = _search(bench, seed)
     elapsed_s = time.perf_counter() - start
     return replace(
         shown,
@@ -120,7 +119,11 @@ def demo(*, seed: int, task_name: str, bench: Queryable | None = None, table: Be
         interval=None if table is None else _interval(table, config, curve["valid_acc"][-1:]),
         halving=halving,
         in_full=in_full,
-        gains=_gains(bench),
+        gains=tuple(
+            each.rungs[-1].valid_acc[0] - full[-1][1]
+            for each, full in (_search(bench, number) for number in range(N_DRAWS))
+            if full
+        ),
         elapsed_s=elapsed_s,
     )
 
@@ -163,14 +166,10 @@ def one_by_one(bench: Queryable, configs: Sequence[Config], budget_s: float) -> 
     return tuple((end, reached) for end, reached in zip(ends.tolist(), best.tolist(), strict=True) if end <= budget_s)
 
 
-def _gains(bench: Queryable) -> tuple[float, ...]:
-    """Return the gain of halving over full trainings in the same time, for each draw of configs."""
-    gains = []
-    for seed in range(N_DRAWS):
-        halving = successive_halving(bench, bench.space.sample(N_CONFIGS, seed=seed))
-        if in_full := one_by_one(bench, halving.configs, halving.rungs[-1].spent_s):
-            gains.append(halving.rungs[-1].valid_acc[0] - in_full[-1][1])
-    return tuple(gains)
+def _search(bench: Queryable, seed: int) -> tuple[Halving, Steps]:
+    """Return successive halving among random configs, and full trainings of the same configs in the same time."""
+    halving = successive_halving(bench, bench.space.sample(N_CONFIGS, seed=seed))
+    return halving, one_by_one(bench, halving.configs, halving.rungs[-1].spent_s)
 
 
 def write_picture(shown: Demo, bench: Queryable, folder: Path) -> Path:
