@@ -15,7 +15,6 @@ import numpy as np
 from experiments.science.subjects import MAIN, Subject, answers, beside_paper
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import N_RESAMPLES, Interval, interval_text, mean_interval, percentile_interval
-from jahs.errors import InvalidArgument
 from jahs.optimizers.baseline import Baseline
 from jahs.optimizers.evolution import Evolution, EvolutionSettings
 from jahs.optimizers.random_search import RandomSearch, RandomSearchSettings
@@ -99,9 +98,7 @@ class Transferred:
 
 
 def measure_ends(subject: Subject, *, n_seeds: int, n_trials: int) -> Ends:
-    """Return where every arm ends on both spaces of a task; there must be a seed and a trial at least."""
-    if min(n_seeds, n_trials) < 1:
-        raise InvalidArgument(f"n_seeds={n_seeds} and n_trials={n_trials} must be at least 1")
+    """Return where every arm ends on both spaces of a task."""
     found = {}
     for name, fixed in SPACES.items():
         view = View(subject.bench, fixed=fixed)
@@ -124,15 +121,13 @@ def _search(view: View, make: _Make, *, n: int, seed: int) -> tuple[Config, floa
     return visited[best], values[best]
 
 
-def transferred(tuned: Floats, tested: Floats, *, n_resamples: int = N_RESAMPLES, seed: int = 0) -> Transferred:
+def transferred(tuned: Floats, tested: Floats) -> Transferred:
     """Return how the best of `TUNED` by `tuned` serves by `tested`, both (n_arms, n_seeds).
 
-    The seeds of both are resampled, each on its own; InvalidArgument if either lacks an arm or has no seeds.
+    The seeds of both are resampled, each on its own.
     """
     names = list(ARMS)
-    if shapes := [of.shape for of in (tuned, tested) if of.ndim != 2 or len(of) != len(names) or not of.size]:
-        raise InvalidArgument(f"ends must be of {len(names)} arms by seeds, got {shapes[0]}; see `measure_ends`")
-    places, rng = [names.index(name) for name in TUNED], np.random.default_rng(seed)
+    places, rng = [names.index(name) for name in TUNED], np.random.default_rng(0)
 
     def compared(one: Floats, other: Floats) -> tuple[int, int, float, float]:
         means = one.mean(axis=1), other.mean(axis=1)
@@ -143,7 +138,7 @@ def transferred(tuned: Floats, tested: Floats, *, n_resamples: int = N_RESAMPLES
         return np.asarray(of[:, rng.integers(of.shape[1], size=of.shape[1])])
 
     chosen, best, *values = compared(tuned, tested)
-    drawn = np.array([compared(resampled(tuned), resampled(tested))[2:] for _ in range(n_resamples)])
+    drawn = np.array([compared(resampled(tuned), resampled(tested))[2:] for _ in range(N_RESAMPLES)])
     loss, tau = (percentile_interval(value, drawn[:, i]) for i, value in enumerate(values))
     return Transferred(chosen=names[chosen], best=names[best], loss=loss, tau=tau)
 

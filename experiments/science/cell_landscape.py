@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from scipy.stats import rankdata
 
 from experiments.science.subjects import MAIN, Subject, answers
 from jahs.comparison.logs import Floats
-from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST, cell_columns, crossed
 from jahs.schema import OPS
@@ -43,8 +42,6 @@ CUTS: Final = ("all cells", "cells of at least median accuracy", "the other cell
 
 _SHAPE: Final = (len(OPERATIONS),) * len(EDGES)
 _LENGTHS: Final = (3, 2, 2, 1)  # edges on each of the paths of jahs.spaces.cell.PATHS
-
-_Of = TypeVar("_Of", bound=NDArray[Any])  # Any: numbers or flags
 
 Spread = tuple[Floats, Floats]
 """Values on the released models, and 1.96 standard deviations between refits (NaN without refits)."""
@@ -96,7 +93,7 @@ def autocorrelation_of_cells(values: Floats, n_steps: int = N_STEPS) -> Floats:
 
     Each step moves to one of the 24 neighbours with equal probability, so the expected rank after a step is a mean.
     """
-    ranks = rankdata(_checked(values)).reshape(_SHAPE)
+    ranks = rankdata(values).reshape(_SHAPE)
     ranks -= ranks.mean()
     expected, found = ranks, []
     for _ in range(n_steps):
@@ -113,8 +110,6 @@ def distance_to(chosen: NDArray[np.bool_], *, is_canonical: bool) -> NDArray[np.
         chosen: which cells to reach, at least one.
         is_canonical: whether moving to a cell that computes the same function costs nothing.
     """
-    if not _checked(chosen).any():
-        raise InvalidArgument("no cell is chosen; choose at least one")
     reached, found = chosen, np.zeros(_SHAPE, np.int64)
     classes = canonical_keys(all_ops()).reshape(_SHAPE)
     for _ in range(len(EDGES) + 1):
@@ -128,7 +123,7 @@ def distance_to(chosen: NDArray[np.bool_], *, is_canonical: bool) -> NDArray[np.
 def measures_of(values: Floats) -> Floats:
     """Return `MEASURES`: the correlation of neighbours; of ranks with the distance to the best functions; and shares of
     the space within some moves of them."""
-    ranks, best = rankdata(_checked(values)), _best(values)
+    ranks, best = rankdata(values), _best(values)
     plain, canonical = (distance_to(best, is_canonical=flag).ravel() for flag in (False, True))
     found = [float(np.corrcoef(ranks, distance)[0, 1]) for distance in (plain, canonical)]
     shares = [float((distance <= d).mean()) for distance in (plain, canonical) for d in (1, 2, 3)]
@@ -140,7 +135,7 @@ def replacements(values: Floats) -> Floats:
 
     Row a, column b: cells with operation a on an edge against the same cells with b there; NaN over no cells.
     """
-    by_edge = [np.moveaxis(_checked(values), edge, 0).reshape(len(OPERATIONS), -1) for edge in range(len(EDGES))]
+    by_edge = [np.moveaxis(values, edge, 0).reshape(len(OPERATIONS), -1) for edge in range(len(EDGES))]
     table = np.concatenate(by_edge, axis=1)  # (5, n_edges * n_others)
     is_good = table >= np.median(values)
     found = np.full((len(CUTS), *_SHAPE[:2]), np.nan)
@@ -154,12 +149,6 @@ def live_shape() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the depth of each cell, the edges on its longest live path, and its width, the number of live paths."""
     alive = live_paths(all_ops())
     return (alive * np.array(_LENGTHS)).max(axis=1), alive.sum(axis=1)
-
-
-def _checked(values: _Of) -> _Of:
-    if values.shape != _SHAPE:
-        raise InvalidArgument(f"values must have the shape {_SHAPE}, one axis for each edge, got {values.shape}")
-    return values
 
 
 def _best(values: Floats) -> NDArray[np.bool_]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import number_text
@@ -18,7 +17,7 @@ from jahs.models.cost import n_macs
 from jahs.published.oddities import ODDITY_COLUMNS
 from jahs.queries.exhaustive import LARGEST
 from jahs.schema import CONFIG_KEYS
-from jahs.spaces.columns import Columns, Configs, codes, columns_of_codes
+from jahs.spaces.columns import Columns
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import TASKS, Task, task
 from workshop.numbered import FIDELITY_GROUPS
@@ -37,21 +36,11 @@ _PAPER_OVERALL: Final = 0.695729
 _OF_PAPER: Final = TASKS["colorectal_histology"].title
 
 
-def costs_agreement(configs: Configs, flops: ArrayLike, task: Task) -> dict[tuple[object, ...] | None, float]:
+def costs_agreement(columns: Columns, recorded: Floats, task: Task) -> dict[tuple[object, ...] | None, float]:
     """Return Kendall's tau of recorded FLOPS and the exact multiply-adds, by (N, W, Resolution) and, by None, overall.
 
-    Args:
-        configs: configs, as columns or one by one.
-        flops: the recorded FLOPS of each, in any unit.
-        task: of the configs, such as `jahs.tasks.definitions.TASKS["colorectal_histology"]`.
-
-    NaN where a group has fewer than two configs. InvalidConfig or InvalidArgument if configs or labels are invalid, or
-    not equally many.
+    It is NaN where a group has fewer than two configs.
     """
-    columns = columns_of_codes(codes(configs))
-    recorded = np.asarray(flops, dtype=np.float64)
-    if recorded.shape != (n := len(columns["N"]),):
-        raise InvalidArgument(f"flops has {recorded.size} values for {n} configs; give one for each")
     exact = n_macs(encode(columns, 1), task)
     found: dict[tuple[object, ...] | None, float] = {None: kendall_tau(recorded, exact)}
     for size in FIDELITY_GROUPS:

@@ -143,26 +143,12 @@ def measure_encodings(subject: Subject, *, n_seeds: int, n_trials: int) -> Regre
     over_time, on_refits = {}, {}
     for search in SEARCHES:
         for name in ENCODINGS:
-            asked = np.array([search_cells(own, name, search, n=n_trials, seed=seed) for seed in range(n_seeds)])
+            asked = np.array([SEARCHES[search](own, ENCODINGS[name], n_trials, seed) for seed in range(n_seeds)])
             over_time[search, name] = own.max() - np.maximum.accumulate(own[asked], axis=1)
             ends = asked[np.arange(n_seeds), own[asked].argmax(axis=1)]
             others = [values.max() - values[ends] for values in refitted]
             on_refits[search, name] = np.mean(others, axis=0) if others else np.full(n_seeds, np.nan)
     return Regrets(over_time=over_time, on_refits=on_refits)
-
-
-def search_cells(values: Floats, encoding: str, search: str, *, n: int, seed: int) -> NDArray[np.int64]:
-    """Return the cells that a search asks for, in order; each proposal counts, a repeated one too.
-
-    Args:
-        values: of every cell, more being better.
-        encoding: a name in `ENCODINGS`.
-        search: a name in `SEARCHES`.
-
-    Raises:
-        MissingDependency: TPE needs optuna, which is not installed.
-    """
-    return np.array(SEARCHES[search](values, ENCODINGS[encoding], n, seed)[:n])
 
 
 def _local(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
@@ -184,7 +170,7 @@ def _local(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
                     break
                 if len(asked) >= n:
                     break
-    return asked
+    return asked[:n]
 
 
 def _tpe(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
@@ -202,7 +188,7 @@ def _tpe(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
 
 
 SEARCHES: Final[Mapping[str, Callable[[Floats, Encoding, int, int], list[int]]]] = {"local search": _local, "TPE": _tpe}
-"""The searches by name."""
+"""The searches by name: of the values of all cells, the first n cells that are asked for, repeated ones included."""
 
 
 def encodings_page(subjects: Sequence[Subject]) -> Document:

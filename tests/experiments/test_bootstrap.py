@@ -5,7 +5,6 @@ import pytest
 
 from experiments.science.bootstrap import ARMS, PART, SPACES, TUNED, measure_ends, transferred
 from experiments.science.subjects import open_subject
-from jahs.errors import InvalidArgument
 from jahs.queries.exhaustive import LARGEST
 from tests.experiments.conftest import TASK
 
@@ -35,15 +34,6 @@ def test_a_choice_between_arms_that_hardly_differ_may_lose_and_its_interval_says
     assert 0 <= found.loss.low <= found.loss.value <= found.loss.high
     assert found.loss.high >= 1  # another arm is chosen with other seeds, one level or more below the best
     assert found.tau.low < found.tau.value < found.tau.high
-
-
-def test_ends_without_an_arm_or_a_seed_are_refused(release_with_refits):
-    with pytest.raises(InvalidArgument, match="7 arms by seeds"):
-        transferred(LEVELS[1:], LEVELS)
-    with pytest.raises(InvalidArgument, match="7 arms by seeds"):
-        transferred(LEVELS, LEVELS[:, :0])
-    with pytest.raises(InvalidArgument, match="n_seeds=0"):
-        measure_ends(open_subject(TASK, release_with_refits), n_seeds=0, n_trials=1)
 
 
 def test_searches_stay_in_their_part_and_repeat(release_with_refits):

@@ -15,7 +15,6 @@ from experiments.science.cell_landscape import (
 )
 from experiments.science.cells import cells_page
 from experiments.science.subjects import open_subject
-from jahs.errors import InvalidArgument
 from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.cell import all_ops, canonical_keys
 from tests.experiments.conftest import TASK
@@ -81,14 +80,6 @@ def test_both_halves_and_the_intervals_of_every_size_are_on_the_page(release_wit
     for cut in CUTS[:2]:
         assert f"| Replacing a 3x3 by a 1x1 convolution, in {cut} | Fashion-MNIST" in page
     assert "two cells that differ in one operation have accuracy ranks that correlate at" in page
-
-
-def test_values_need_an_axis_for_each_edge_and_a_cell_to_reach():
-    for measure in (autocorrelation_of_cells, measures_of, replacements):
-        with pytest.raises(InvalidArgument, match="one axis for each edge"):
-            measure(np.zeros(5**6))
-    with pytest.raises(InvalidArgument, match="choose at least one"):
-        distance_to(np.zeros(SHAPE, np.bool_), is_canonical=True)
 
 
 def test_a_hill_is_found_from_afar():

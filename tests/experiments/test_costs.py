@@ -48,8 +48,6 @@ def test_exact_flops_agree_in_every_group_and_reversed_ones_disagree():
     assert list(found) == [None, *PAPER]
     assert list(found.values()) == pytest.approx([1.0] * 28)
     assert costs_agreement(columns, -exact, TASKS["cifar10"])[5, 16, 1.0] == pytest.approx(-1)
-    with pytest.raises(InvalidArgument, match="399 values for 400"):
-        costs_agreement(columns, exact[1:], TASKS["cifar10"])
 
 
 def test_labels_of_an_imported_table_are_those_that_were_recorded(published):

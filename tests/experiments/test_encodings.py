@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.science.encodings import ENCODINGS, search_cells
+from experiments.science.encodings import ENCODINGS, SEARCHES
 from jahs.spaces.cell import N_CELLS, all_ops
 
 HILL = -(all_ops() != np.array([2, 2, 2, 3, 2, 2])).sum(axis=1).astype(float)
@@ -34,8 +34,8 @@ def test_dead_paths_give_a_dead_cell():
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_local_search_climbs_and_repeats(encoding):
-    one, two = (search_cells(HILL, encoding, "local search", n=300, seed=0) for _ in range(2))
-    assert one.tolist() == two.tolist()
+    one, two = (SEARCHES["local search"](HILL, ENCODINGS[encoding], 300, 0) for _ in range(2))
+    assert one == two
     assert len(one) == 300
     assert HILL[one].max() >= -1
     assert HILL[one[:5]].max() < HILL[one].max()
