@@ -30,12 +30,12 @@ from experiments.analysis.paired import (
     Agreement,
     Paired,
     Recorded,
+    agreement,
     agreements,
     effects_of_keys,
     effects_of_values,
     pair,
     read_recorded,
-    real_agreement,
     warm_starts,
 )
 from experiments.analysis.transfer import OPTIMIZERS, front_transfers, order_transfer
@@ -176,7 +176,7 @@ def _real_agreements(paired: Paired, real: Mapping[int, Floats]) -> Iterator[Agr
     """Yield the agreement of both tasks with the real landscape at each epoch."""
     for name, values in zip(_titles(paired), paired.accuracies, strict=True):
         for epoch in EPOCHS if real else ():
-            yield real_agreement(f"{name}, real epoch {epoch}", values, real[epoch])
+            yield agreement(f"{name}, real epoch {epoch}", values[None], real[epoch])
 
 
 def _real_blocks(of_real: Sequence[Agreement]) -> Iterator[str | Block]:

@@ -178,40 +178,37 @@ def pair(one: Recorded, other: Recorded) -> Paired:
 def agreements(paired: Paired) -> Iterator[Agreement]:
     """Yield the agreement on all configs, by source, within groups, in both best tenths and in every group."""
     values, groups = paired.accuracies, np.array(paired.groups)
-    everywhere = np.ones(len(paired), dtype=np.bool_)
-    yield agreement("all configs", values, everywhere)
+    yield agreement("all configs", values)
     sources = sorted(set(paired.configs["source"].tolist()))
     for source in sources if len(sources) > 1 else ():
-        yield agreement(f"source {source}", values, paired.configs["source"] == source)
+        yield agreement(f"source {source}", values[:, paired.configs["source"] == source])
     centred = values.copy()
     for group in set(groups.tolist()):
         is_in = groups == group
         centred[:, is_in] -= values[:, is_in, 0].mean(axis=1)[:, None, None]
-    yield agreement("within fidelity groups", centred, everywhere)
+    yield agreement("within fidelity groups", centred)
     for task, first in zip(paired.tasks, paired.first, strict=True):
         # The first seed selects the configs, so only the others give an unbiased noise ceiling.
-        yield agreement(f"best tenth of {task.title}", values, first >= np.quantile(first, _BEST), chosen_by_first=True)
+        is_best = first >= np.quantile(first, _BEST)
+        yield agreement(f"best tenth of {task.title}", values[:, is_best], seeds=[(1, 2)])
     for group in sorted(set(groups.tolist()), key=paired.groups.index):
-        yield agreement(group, values, groups == group)
+        yield agreement(group, values[:, groups == group])
 
 
-def agreement(title: str, values: Floats, is_in: NDArray[np.bool_], *, chosen_by_first: bool = False) -> Agreement:
-    """Return the agreement of (2, n_configs, 3) values on some of the configs."""
-    values = values[:, is_in]
-    return _agreement(title, values, values[1, :, 0], [(1, 2)] if chosen_by_first else _PAIRS)
+def agreement(
+    title: str, values: Floats, real: Floats | None = None, *, seeds: Sequence[tuple[int, int]] = _PAIRS
+) -> Agreement:
+    """Return the agreement of two tasks, (2, n_configs, 3), or of one, (1, n_configs, 3), with the real landscape.
 
-
-def real_agreement(title: str, values: Floats, real: Floats) -> Agreement:
-    """Return the agreement of a task, (n_configs, 3), with the real landscape, whose answers have no noise."""
-    return _agreement(title, values[None], real, _PAIRS)
-
-
-def _agreement(title: str, values: Floats, other: Floats, seeds: Sequence[tuple[int, int]]) -> Agreement:
-    """Return the agreement of the first of these tasks, (n_tasks, n_configs, 3), with other values, (n_configs,)."""
+    Args:
+        real: the answers of the real landscape, (n_configs,), which have no noise.
+        seeds: pairs of seeds that the noise ceiling is computed from.
+    """
     repeated = values[:, np.isfinite(values).all(axis=(0, 2))]
     n, n_repeated = values.shape[1], repeated.shape[1]
     rho, ceiling = Interval(value=math.nan, low=math.nan, high=math.nan), math.nan
     if n >= FEWEST:
+        other = values[1, :, 0] if real is None else real
         rho = bootstrap_agreement(spearman, values[0, :, 0], other, n_resamples=_N_RESAMPLES)
     if n_repeated >= FEWEST:
         between = [float(np.mean([spearman(of[:, i], of[:, j]) for i, j in seeds])) for of in repeated]

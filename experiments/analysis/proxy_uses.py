@@ -55,7 +55,6 @@ class ScoredTask:
     """The n configs of a folder that have scores and a finished run, sorted by id.
 
     Attributes:
-        task: the task on which the configs were trained.
         n_recorded: number of configs with a finished run.
         X: encoded configs, (n, 15).
         group: fidelity group of each config.
@@ -118,16 +117,13 @@ def read_scored(folder: Path) -> ScoredTask:
 
 def _mean_over_seeds(values: Floats) -> Floats:
     """Return the mean over seeds, (n,), ignoring missing scores; NaN if all are missing."""
-    known = np.isfinite(values)
-    mean = np.where(known, values, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    return np.where(known.any(axis=0), mean, np.nan)
+    return np.asarray(np.ma.masked_invalid(values).mean(axis=0).filled(np.nan))
 
 
 class Gain(NamedTuple):
-    """Kendall's tau of held-out predictions without and with proxies, mean over folds and its standard error.
+    """Kendall's tau of held-out predictions of models that were fitted to n configs, without and with proxies.
 
     Attributes:
-        without, with_proxies: tau of models without and with proxies.
         difference, error: mean difference over folds (with minus without), and its standard error.
     """
 

@@ -88,12 +88,10 @@ def order_transfer(terms: Sequence[StudyTerms], *, n_seeds: int) -> OrderTransfe
     errors = np.array(
         [[[_final_error(of, name, seed) for seed in range(n_seeds)] for name in OPTIMIZERS] for of in terms]
     )
-    (tau,) = bootstrap_estimates(lambda at: _tau(errors[:, :, at]), n_seeds, level=0.95, n_resamples=_N_RESAMPLES)
+    (tau,) = bootstrap_estimates(
+        lambda at: kendall_tau(*errors[:, :, at].mean(axis=2)), n_seeds, level=0.95, n_resamples=_N_RESAMPLES
+    )
     return OrderTransfer(errors, tau, split_half_of_two(*errors))
-
-
-def _tau(errors: Sequence[Floats] | Floats) -> float:
-    return kendall_tau(*(of.mean(axis=1) for of in errors))
 
 
 def _final_error(terms: StudyTerms, name: str, seed: int) -> float:
