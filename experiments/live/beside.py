@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.live.declared import CORNER, beside_path, curve, release_path
+from experiments.live.declared import CORNER, RELEASE, beside_path, curve
 from experiments.optimizers import make
 from experiments.study import Arm, TaskFacts
 from jahs.comparison.benches import open_benchmark
@@ -129,7 +129,6 @@ class BesideJob:
 
     Attributes:
         path: the study's folder.
-        task, facts: the task, its release and budget.
         seed: seed of the optimiser, as on real trainings.
         refit: number of the refit that answers; None: the release itself.
     """
@@ -164,7 +163,7 @@ def run_beside(job: BesideJob) -> str | None:
 
 
 def _one(job: BesideJob, number: int) -> NDArray[np.float64]:
-    bench = open_benchmark(job.task, release_path(job.path).absolute(), refit=job.refit)
+    bench = open_benchmark(job.task, (job.path / RELEASE).absolute(), refit=job.refit)
     simulation, optimizer = simulation_of(
         SurrogateWorld(bench), job.arm, job.facts, seed=job.seed, evaluation_seed=job.seed * N_RUNS + number
     )

@@ -24,15 +24,15 @@ import numpy as np
 from experiments.folder import StudyFolder, facts_of, open_or_make, read_folder, remove_parts
 from experiments.live.beside import BesideJob, run_beside
 from experiments.live.declared import (
+    CHECKPOINTS,
     CORNER,
     LIVE,
+    RELEASE,
+    RUNS,
     STAGES,
-    checkpoints_path,
     log_path,
     n_evaluations_of,
     read_trajectory,
-    release_path,
-    runs_path,
 )
 from experiments.live.trajectories import TrajectoryJob, follow
 from experiments.optimizers import refuse_lacking
@@ -125,15 +125,15 @@ def train(settings: LiveSettings) -> int:
 
 def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
     """Open or make the folder of the study, its runs and its release."""
-    own, path = release_path(settings.out), settings.out.absolute()
+    own, path = settings.out / RELEASE, settings.out.absolute()
     (task,) = settings.study.tasks
     bench = open_benchmark(task, settings.release or (own if own.is_dir() else None))
     load_images(bench.task, data_dir=settings.data_dir, resolutions=(CORNER["Resolution"],))
     check_free_space(path)
     facts = facts_of(bench, unit_s=float(bench.task.max_epoch), n_evaluations=settings.study.n_evaluations)
     protocol: dict[str, Any] = {"facts": protocol_facts(bench.task), "digest": protocol_digest(bench.task)}  # Any: JSON
-    if runs_path(path).is_dir():
-        RunsFolder.open_or_make(runs_path(path), **protocol)
+    if (path / RUNS).is_dir():
+        RunsFolder.open_or_make(path / RUNS, **protocol)
     flags = [word for arm in arms for word in ("--arms", arm.name)] if len(arms) < len(settings.study.arms) else []
     folder = open_or_make(
         path,
@@ -147,8 +147,8 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
     if not own.is_dir():
         with change_folder(own) as beside_it:
             shutil.copytree(release_of(bench).path, beside_it, dirs_exist_ok=True)
-    RunsFolder.open_or_make(runs_path(path), **protocol).recover()
-    checkpoints_path(path).mkdir(exist_ok=True)
+    RunsFolder.open_or_make(path / RUNS, **protocol).recover()
+    (path / CHECKPOINTS).mkdir(exist_ok=True)
     return folder
 
 
@@ -197,7 +197,7 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         ]
         for arm in study.arms
     }
-    runs = last_rows(read_runs(runs_path(path))) if any(runs_path(path).glob("**/*.parquet")) else None
+    runs = last_rows(read_runs(path / RUNS)) if any((path / RUNS).glob("**/*.parquet")) else None
     n_wanted = study.n_seeds * study.n_evaluations * len(study.arms)
     n_done = sum(map(sum, counts.values()))
     seconds = runs["runtime"].astype(np.float64) if runs is not None else np.empty(0)

@@ -24,6 +24,10 @@ from jahs.comparison.logs import trial_log
 from jahs.comparison.steps import incumbents
 from jahs.simulate import Log, Trial, read_log
 
+RUNS: Final = "runs"
+RELEASE: Final = "release"
+CHECKPOINTS: Final = "checkpoints"
+
 CORNER: Final[Mapping[str, float]] = MappingProxyType({"N": 1, "W": 16, "Resolution": 0.25})
 """The fixed keys: of the groups with about 16 core-seconds per full evaluation, the one with the best accuracies.
 
@@ -57,21 +61,6 @@ LIVE: Final = Study(
     ),
 )
 """Random search comes first and TPE, which shares no config with it, second: processes seldom want the same config."""
-
-
-def runs_path(path: Path) -> Path:
-    """Return the folder of runs of a live study."""
-    return path / "runs"
-
-
-def release_path(path: Path) -> Path:
-    """Return the folder of its copy of the release."""
-    return path / "release"
-
-
-def checkpoints_path(path: Path) -> Path:
-    """Return the folder of its checkpoints."""
-    return path / "checkpoints"
 
 
 def log_path(path: Path, task: str, arm: str, seed: int) -> Path:

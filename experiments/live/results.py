@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from experiments.folder import StudyFolder, read_folder
 from experiments.live.beside import read_beside
-from experiments.live.declared import beside_path, curve, log_path, n_evaluations_of, read_trajectory, release_path
+from experiments.live.declared import RELEASE, beside_path, curve, log_path, n_evaluations_of, read_trajectory
 from experiments.study import Arm
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
@@ -37,7 +37,6 @@ class LiveResults:
     """A live study, finished or not.
 
     Attributes:
-        folder, task: the folder and its task.
         bench: the release stored with the trainings.
         n_done: full evaluations spent, (n_arms, n_seeds), for the arms of the study.
         curves: the incumbent's validation error after each evaluation, (n_arms, n_seeds, n_evaluations); NaN beyond the
@@ -90,9 +89,9 @@ def read_live(path: Path) -> LiveResults:
     """
     folder = read_folder(path)
     (task,) = folder.study.tasks
-    facts, study, bench = folder.tasks[task], folder.study, open_benchmark(task, release_path(path).absolute())
+    facts, study, bench = folder.tasks[task], folder.study, open_benchmark(task, (path / RELEASE).absolute())
     if (found := release_of(bench).sha256) != facts.release:
-        raise ProtocolMismatch(f"{release_path(path)} is release {found[:16]}, but the study used {facts.release[:16]}")
+        raise ProtocolMismatch(f"{path / RELEASE} is release {found[:16]}, but the study used {facts.release[:16]}")
     n_done = np.zeros((len(study.arms), study.n_seeds))
     curves = np.full((*n_done.shape, study.n_evaluations), np.nan)
     trained: dict[tuple[str, int], tuple[Trained, ...]] = {}

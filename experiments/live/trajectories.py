@@ -45,7 +45,7 @@ class TrainedWorld(SurrogateWorld):
         super().__init__(bench)
         self.n_trained = 0
         self._job, self._by = job, uuid.uuid4().hex
-        self._runs, self._checkpoints = RunsFolder(declared.runs_path(job.path)), declared.checkpoints_path(job.path)
+        self._runs, self._checkpoints = RunsFolder(job.path / declared.RUNS), job.path / declared.CHECKPOINTS
         self._proposer = release_of(bench).sha256
         known = declared.read_trajectory(job.log)
         self._known: dict[tuple[int, int], _Answer] = {
@@ -147,10 +147,10 @@ class TrajectoryJob:
     """One optimiser with one seed, up to a number of evaluations.
 
     Attributes:
-        path, task, facts: the study's folder, its task, and the task's release and budget.
-        arm, digest, seed: the optimiser, the digest of its declaration, and its seed.
+        path: the study's folder.
+        digest: that of the arm's declaration.
         deadline: `time.time()` after which no training begins.
-        data_dir, device: the folder of the original images, and the device of trainings.
+        data_dir: the folder of the original images.
     """
 
     path: Path
@@ -184,10 +184,10 @@ def follow(job: TrajectoryJob) -> tuple[int, str | None]:
     world: TrainedWorld | None = None
     try:
         # A process that is at work on this trajectory ends its stage first.
-        with RunsFolder(declared.runs_path(job.path)).lock(f"trajectory-{job.arm.name}-{job.seed}"):
+        with RunsFolder(job.path / declared.RUNS).lock(f"trajectory-{job.arm.name}-{job.seed}"):
             if job.is_done:
                 return 0, None
-            bench = open_benchmark(job.task, declared.release_path(job.path))
+            bench = open_benchmark(job.task, job.path / declared.RELEASE)
             job.log.parent.mkdir(parents=True, exist_ok=True)
             world = TrainedWorld(bench, job)
             _advance(job, world)

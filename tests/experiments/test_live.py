@@ -19,7 +19,7 @@ import jahs
 from experiments.folder import read_folder
 from experiments.live.beside import Stepwise
 from experiments.live.command import beside, main, status, train
-from experiments.live.declared import LIVE, log_path, read_trajectory, runs_path
+from experiments.live.declared import LIVE, RUNS, log_path, read_trajectory
 from experiments.live.results import read_live
 from experiments.run import main as run
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch, UnknownName
@@ -82,15 +82,15 @@ def test_every_trajectory_spends_the_epochs_of_its_evaluations(whole):
 
 
 def test_its_runs_are_a_folder_that_merges(whole, release, tmp_path, quick):
-    runs, configs = read_runs(runs_path(whole)), read_configs(runs_path(whole))
+    runs, configs = read_runs(whole / RUNS), read_configs(whole / RUNS)
     assert set(configs["source"].tolist()) == {"live"}
     assert set(configs["release"].tolist()) == {read_release(release).sha256}
     assert set(runs["seed"].tolist()) == set(range(N_SEEDS))
-    assert verify(runs_path(whole)) == []
-    shutil.copytree(runs_path(whole), tmp_path / "runs")
+    assert verify(whole / RUNS) == []
+    shutil.copytree(whole / RUNS, tmp_path / "runs")
     other = tmp_path / "other"
     train(replace(settings(other, release), arms=("random_search",)))
-    n_runs, n_left_out = merge(tmp_path / "runs", [runs_path(other)])
+    n_runs, n_left_out = merge(tmp_path / "runs", [other / RUNS])
     assert n_left_out == N_SEEDS * N_EVALUATIONS
     assert n_runs == len({*zip(runs["config_id"], runs["seed"], strict=True)})
 
@@ -114,7 +114,7 @@ def test_a_killed_study_ends_as_an_uninterrupted_one(whole, release, tmp_path):
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) >= 3
     assert logs_of(out) == logs_of(whole)
-    one, other = (read_runs(runs_path(path)) for path in (out, whole))
+    one, other = (read_runs(path / RUNS) for path in (out, whole))
     assert all(np.array_equal(one[name], other[name]) for name in one)
 
 
@@ -127,8 +127,8 @@ def test_a_study_goes_on_without_training_again(whole, release, tmp_path, quick,
     n_trained = train(settings(out, release))
     assert n_trained < 60
     assert logs_of(out) == logs_of(whole)  # partial trainings of successive halving alone
-    again = read_runs(runs_path(out))
-    assert len(again["epoch"]) == len(read_runs(runs_path(whole))["epoch"])
+    again = read_runs(out / RUNS)
+    assert len(again["epoch"]) == len(read_runs(whole / RUNS)["epoch"])
     assert train(settings(out, release)) == 0
 
 
