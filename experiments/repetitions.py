@@ -26,7 +26,6 @@ class RepetitionJob:
     """Everything a process needs to run one repetition.
 
     Attributes:
-        facts: release and budget of its task.
         out: the study's folder.
         release: folder of the release; None: found by `jahs`.
     """
@@ -38,24 +37,15 @@ class RepetitionJob:
     release: Path | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The outcome of a repetition: a line for the log, and the error if it failed."""
-
-    repetition: Repetition
-    line: str
-    fault: str | None = None
-
-
-def run_repetition(job: RepetitionJob) -> Outcome:
-    """Run an unfinished repetition. An error is returned, so that other repetitions still run."""
-    own, started = job.repetition, time.process_time()
+def run_repetition(job: RepetitionJob) -> tuple[str, str | None]:
+    """Run an unfinished repetition; return a line for the log, and the fault, if any, so that others still run."""
+    path, started = job.repetition.path, time.process_time()
     try:
         n_trials = _simulate(job)
     except (JahsError, OSError) as err:  # a full disk may be noticed only at the rename
-        return Outcome(repetition=own, line=f"{own.path} failed", fault=str(err))
+        return f"{path} failed", str(err)
     seconds = time.process_time() - started
-    return Outcome(repetition=own, line=f"{own.path.removesuffix('.jsonl')} trials={n_trials} {seconds:.2f}s")
+    return f"{path.removesuffix('.jsonl')} trials={n_trials} {seconds:.2f}s", None
 
 
 def _simulate(job: RepetitionJob) -> int:

@@ -22,7 +22,7 @@ from typing import Final, Literal
 from experiments.folder import facts_of, is_finished, open_or_make, remove_parts
 from experiments.imported import open_for_study
 from experiments.optimizers import refuse_lacking
-from experiments.repetitions import Outcome, RepetitionJob, run_repetition
+from experiments.repetitions import RepetitionJob, run_repetition
 from experiments.studies import STUDIES, find_study
 from experiments.study import Arm, Study, TaskFacts
 from experiments.worlds import WORLD_NAMES, build_worlds, recorded_runtime, worlds_path, write_worlds
@@ -128,7 +128,7 @@ def run(settings: StudySettings) -> int:
     ]
     failed = _run_all(settings, jobs)
     if failed:
-        shown = "\n".join(f"{outcome.repetition.path}: {outcome.fault}" for outcome in failed[:_MOST_SHOWN])
+        shown = "\n".join(failed[:_MOST_SHOWN])
         raise JahsError(
             f"{len(failed)} of {len(jobs)} repetitions failed; run the command again to retry them\n{shown}"
         )
@@ -168,13 +168,14 @@ def _prepare_worlds(path: Path, tasks: Iterable[str], release: Path | None) -> N
             write_worlds(worlds_path(path, name), build_worlds(found.table, bench.task, found.noise))
 
 
-def _run_all(settings: StudySettings, jobs: Sequence[RepetitionJob]) -> list[Outcome]:
-    """Run every job; return the failed ones."""
+def _run_all(settings: StudySettings, jobs: Sequence[RepetitionJob]) -> list[str]:
+    """Run every job; return the paths and faults of those that failed."""
     progress = Progress(len(jobs), settings.study)
     failed = []
     for n_done, done in enumerate(run_jobs(run_repetition, jobs, where=settings.where), 1):
-        failed += [done.result] if done.result.fault else []
-        progress.update(n_done, done.result.line, spent_s=done.spent_s)
+        line, fault = done.result
+        failed += [f"{done.job.repetition.path}: {fault}"] if fault else []
+        progress.update(n_done, line, spent_s=done.spent_s)
     progress.close()
     return failed
 
