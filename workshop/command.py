@@ -26,13 +26,7 @@ class Failed:
 
 
 def new_parser(command: str, about: str | None, *, example: str = "", more: str = "") -> argparse.ArgumentParser:
-    """Return the parser of `python -m <command>`.
-
-    Args:
-        command: name of the command, such as `pipeline.collect`.
-        example: arguments of a call that works.
-        more: text after the example.
-    """
+    """Return the parser of `python -m <command>`; `example` holds arguments that work, and `more` comes after it."""
     return argparse.ArgumentParser(
         prog=f"python -m {command}",
         description=about,
@@ -70,10 +64,7 @@ def run_command(command: str, work: Callable[[], object], *, stopped: str = "sta
     A text is printed as it is, anything else as JSON. The status is 0; 1 if the result is `Failed`; 2 for a
     `JahsError` or a file that cannot be read or written, whose message is logged; 130 for Ctrl-C.
 
-    Args:
-        command: name of the command, such as `pipeline.collect`; messages begin with it.
-        work: returns the result.
-        stopped: message after Ctrl-C.
+    Messages begin with the command's name, such as `pipeline.collect`; `stopped` is said after Ctrl-C.
     """
     with _logging_to_stderr():
         try:

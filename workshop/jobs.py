@@ -116,9 +116,6 @@ def in_processes(
     """Return the result of `function` for each of the calls' arguments, in their order; one worker is this process.
 
     The answers do not depend on the number of workers. Anything that a call raises is raised here.
-
-    Raises:
-        InvalidArgument: `workers` is not an integer of at least 1.
     """
     check_workers(workers)
     where = Where(workers=max(1, min(workers, len(calls))))
@@ -128,11 +125,7 @@ def in_processes(
 
 
 def check_workers(workers: int) -> None:
-    """Refuse an invalid number of processes.
-
-    Raises:
-        InvalidArgument: it is not an integer of at least 1.
-    """
+    """Refuse an invalid number of processes."""
     if faults := Where(workers=workers).faults():
         raise InvalidArgument(*faults)
 

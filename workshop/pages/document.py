@@ -6,7 +6,7 @@ Texts and cells may hold `**bold**` and code in backticks; everything else is sh
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from matplotlib.figure import Figure as Drawing
@@ -76,8 +76,8 @@ class Document:
     title: str
     subtitle: str
     sections: tuple[Section, ...]
-    caveats: tuple[str, ...] = field(default=())
-    facts: tuple[tuple[str, str], ...] = field(default=())
+    caveats: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
 
     @property
     def figures(self) -> tuple[Figure, ...]:

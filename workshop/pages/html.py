@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import io
 import re
 from collections.abc import Mapping
+from html import escape
 from itertools import groupby
 from typing import Final
 
@@ -74,17 +74,17 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
         drawings: each figure's `svg_text`, by the figure's name.
     """
     links = "".join(
-        f'<li><a href="#{anchor(section.title)}">{_text(section.title)}</a></li>' for section in document.sections
+        f'<li><a href="#{anchor(section.title)}">{escape(section.title)}</a></li>' for section in document.sections
     )
     caveats = "".join(f'<p class="answer">{_rich(caveat_text(caveat))}</p>\n' for caveat in document.caveats)
-    facts = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in document.facts)
+    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in document.facts)
     last = f'<h2 id="how">How to get these numbers again</h2><dl>{facts}</dl>' if facts else ""
     body, rules = share_styles("\n".join(_section(section, drawings) for section in document.sections))
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 {_one_line(_HEAD)}
-<title>{_text(document.title)}</title>
+<title>{escape(document.title)}</title>
 <style>
 :root{{color-scheme:light dark;{_variables(LIGHT)}}}
 @media(prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}
@@ -95,7 +95,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
 </head>
 <body>
 <main>
-<h1>{_text(document.title)}</h1>
+<h1>{escape(document.title)}</h1>
 {caveats}<p class="sub">{_rich(document.subtitle)}</p>
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 {body}
@@ -121,7 +121,7 @@ def anchor(title: str) -> str:
 
 
 def _section(section: Section, drawings: Mapping[str, str]) -> str:
-    parts = [f'<section><h2 id="{anchor(section.title)}">{_text(section.title)}</h2>']
+    parts = [f'<section><h2 id="{anchor(section.title)}">{escape(section.title)}</h2>']
     for are_figures, blocks in groupby(section.blocks, key=lambda block: isinstance(block, Figure)):
         shown = [_block(block, drawings) for block in blocks]
         parts += [f'<div class="figures">{"".join(shown)}</div>'] if are_figures else shown
@@ -141,7 +141,7 @@ def _inline(figure: Figure, svg: str) -> str:
     svg = compact(css_colors(svg[svg.index("<svg") :]), figure.name)
     opening, rest = svg.split(">", 1)
     opening = re.sub(r' (width|height)="[^"]*"', "", opening.removeprefix("<svg"))
-    return f'<svg role="img" aria-label="{_text(figure.alt)}"{opening}>{rest.rstrip()}'
+    return f'<svg role="img" aria-label="{escape(figure.alt)}"{opening}>{rest.rstrip()}'
 
 
 def _table(table: Table) -> str:
@@ -154,10 +154,10 @@ def _table(table: Table) -> str:
     rows = "".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
     inner = f"<thead><tr>{cells('th', table.columns)}</tr></thead><tbody>{rows}</tbody>"
     # A wide table scrolls on its own, with the keyboard as well; its caption does not.
-    label = f'role="region" aria-label="{_text(table.caption)}" tabindex="0"'
+    label = f'role="region" aria-label="{escape(table.caption)}" tabindex="0"'
     scroller = f'<div class="scroll" {label}><table>{inner}</table></div>'
     if table.is_folded:
-        return f"<details><summary>{_text(table.caption)}</summary>{scroller}</details>"
+        return f"<details><summary>{escape(table.caption)}</summary>{scroller}</details>"
     caption = f"<figcaption>{_rich(table.caption)}</figcaption>" if table.caption else ""
     return f'<figure class="table">{caption}{scroller}</figure>'
 
@@ -170,12 +170,8 @@ def _variables(colors: Mapping[str, str]) -> str:
     return "".join(f"--{name}:{color};" for name, color in colors.items())
 
 
-def _text(text: str) -> str:
-    return html.escape(text)
-
-
 def _rich(text: str) -> str:
-    shown = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", _text(text))
+    shown = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text))
     return re.sub(r"`(.+?)`", r"<code>\1</code>", shown)
 
 
