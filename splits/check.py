@@ -142,7 +142,7 @@ def _marginals(recorded: Recorded) -> Iterator[tuple[str, NDArray[np.bool_], boo
             yield f"repeated, {key}={value}", is_repeated & (configs[key] == value), True
     yield "all", np.ones(len(group), dtype=bool), False
     for source in sorted(set(sources), key=SOURCES.index) if len(set(sources)) > 1 else ():
-        yield f"source={source}", np.isin(pair, [i for i, one in enumerate(sources) if one == source]), False
+        yield f"source={source}", np.array(sources)[pair] == source, False
     yield "repeated", is_repeated, False
     yield "every run diverged", recorded.is_diverged, False
     for key, parameter in PARAMETERS.items():

@@ -94,11 +94,7 @@ def final_beside(split: Path) -> FinalTest | None:
 
 
 def write_final(split: Path, final: FinalTest) -> Path:
-    """Write a final test set beside a split, whole or not at all, and never over another one.
-
-    Raises:
-        InvalidArgument: one is there already, or nothing may be written there.
-    """
+    """Write a final test set beside a split, whole or not at all, and never over another one."""
     path = final_path(split)
     content = {
         "configs": [

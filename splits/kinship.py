@@ -24,12 +24,9 @@ _OTHER_KEYS: Final = tuple(key for key in CONFIG_KEYS if key not in OPS)
 
 
 def kin(table: ConfigColumns) -> NDArray[np.int64]:
-    """Return a number for each row, (n_rows,), equal for kin: equal canonical cells and bit-equal other keys.
-
-    Raises:
-        InvalidArgument: an operation is not 0 to 4.
-    """
-    return _labels(canonical_keys(_ops(table)), *(_bits(table[key]) for key in _OTHER_KEYS))
+    """Return a number for each row, (n_rows,), equal for kin: equal canonical cells and bit-equal other keys."""
+    ops = np.column_stack([table[op].astype(np.int64) for op in OPS])
+    return _labels(canonical_keys(ops), *(_bits(table[key]) for key in _OTHER_KEYS))
 
 
 def find_leaks(table: ConfigColumns, parts: NDArray[np.integer]) -> list[str]:
@@ -87,11 +84,6 @@ def seeded_ranks(ids: NDArray[np.generic], *, seed: int, purpose: str) -> NDArra
         of_one.update(int(number).to_bytes(8, "little"))
         ranks[i] = int.from_bytes(of_one.digest(), "little")
     return ranks
-
-
-def _ops(table: ConfigColumns) -> NDArray[np.int64]:
-    ops: NDArray[np.int64] = np.column_stack([table[op].astype(np.int64) for op in OPS])
-    return ops
 
 
 def _bits(values: NDArray[np.generic]) -> NDArray[np.int64]:

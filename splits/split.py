@@ -77,12 +77,7 @@ class Split:
 
 
 def write_split(path: Path, split: Split) -> None:
-    """Write a split, whole or not at all.
-
-    Raises:
-        OutOfSpace: the disk is full.
-        InvalidArgument: there is no such folder, or nothing may be written there.
-    """
+    """Write a split, whole or not at all."""
     write_text(path, split_text(split))
 
 
