@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jahs.models.features import TimeCoefficients
 from splits.split import Split
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import EXACT, Facts, Rows, assemble, assemble_answered, assemble_repeats, by_part, join_rows
@@ -36,7 +35,6 @@ class FittedModels:
     measured: Measurements
     split: Split
     parts: Mapping[str, Mapping[str, Rows]]
-    times: TimeCoefficients
     scored: Mapping[str, Surrogate]
     shipped: Mapping[str, Surrogate]
 
@@ -55,7 +53,7 @@ def fit_models(
         fit_each(_training(parts, *more), measured.task, params, times=times, workers=workers)
         for more in ((), ("valid",))
     )
-    return FittedModels(measured, split, parts, times, scored, shipped)
+    return FittedModels(measured, split, parts, scored, shipped)
 
 
 def score_models(models: FittedModels, searches: Mapping[str, Facts | None], settings: ReleaseSettings) -> Facts:
@@ -68,13 +66,7 @@ def score_models(models: FittedModels, searches: Mapping[str, Facts | None], set
         facts = metric_facts(model, models.shipped[metric], answered, repeats, seed=settings.seed)
         facts["search"] = searches[metric]
         facts["learning_curve"] = curve_facts(
-            metric,
-            models.measured,
-            models.parts[metric],
-            model.settings,
-            times=models.times,
-            n_seeds=settings.curve_seeds,
-            workers=settings.workers,
+            model, models.measured, models.parts[metric], n_seeds=settings.curve_seeds, workers=settings.workers
         )
         found[metric] = facts
     return found
@@ -83,10 +75,7 @@ def score_models(models: FittedModels, searches: Mapping[str, Facts | None], set
 def contents_of(models: FittedModels, settings: ReleaseSettings) -> tuple[dict[str, Any], Facts]:  # Any: see Parts
     """Return models, noise, table, refits and other families for `fill_release`, and their facts for quality.json."""
     seed, workers, quality = settings.seed, settings.workers, Facts()
-    own = {metric: model.settings for metric, model in models.scored.items()}
-    noise, quality["noise"] = noise_of(
-        models.measured, models.split, own, times=models.times, seed=seed, workers=workers
-    )
+    noise, quality["noise"] = noise_of(models.measured, models.split, models.scored, seed=seed, workers=workers)
     packed, forests = pack_models(models.shipped)
     table = recorded_table(models.measured)
     parts: dict[str, Any] = {"models": packed, "forests": forests, "noise": noise, "table": table}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +34,7 @@ from surrogate.models.fitting import read_params
 from surrogate.models.model import fit_surrogate
 from surrogate.models.refits import N_REFITS, fit_refits
 from workshop.command import add_workers, run_command
-from workshop.folders import commit, package_versions, versions_text, write_text, writing
+from workshop.folders import commit_fact, versions_fact, write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.markdown import to_markdown
 from workshop.resampling import bootstrap_estimates
@@ -76,11 +76,7 @@ class Judged:
 
 
 def repeated(rows: Rows) -> tuple[NDArray[np.uint64], _Floats, Rows]:
-    """Return the configs with three trainings at the last epoch, their values, (n, 3), and a row of each config.
-
-    Raises:
-        InvalidArgument: there are fewer than two.
-    """
+    """Return the configs with three trainings at the last epoch, their values, (n, 3), and a row of each config."""
     last = rows.take(rows.epoch == rows.epoch.max())
     order = np.lexsort((last.seed, last.config_id))
     last = last.take(order)
@@ -114,7 +110,7 @@ def noise_study(
         """Return the answers of surrogate and ensemble, and the sd of one training around the ensemble, (3, n)."""
         training = rows.take(is_in)
         fitted = fit_surrogate(metric, training, release.task, settings=settings)
-        refits = fit_refits({metric: training}, release.task, {metric: settings}, **how)[metric]
+        refits = fit_refits({metric: training}, {metric: fitted}, **how)[metric]
         uncertain = uncertain_of(fitted, refits, asked, release.noise, scale=scale)
         return np.stack([uncertain.mean[0], uncertain.refits[0].mean(axis=1), uncertain.total_sd[0]])
 
@@ -159,19 +155,6 @@ def _mean(values: _Floats, *, seed: int) -> Interval:
         lambda at: values[at].mean(), len(values), level=0.9, n_resamples=_N_RESAMPLES, seed=seed
     )
     return found
-
-
-def study_document(
-    found: Sequence[Judged], metric: str, release: Release, *, seed: int, facts: Mapping[str, str]
-) -> Document:
-    """Return the page of a study."""
-    return Document(
-        title=f"One training or the surrogate: noise of {release.task.title}",
-        subtitle=_finding(found, metric, seed=seed),
-        sections=sections_of(_blocks(found, metric, seed=seed)),
-        caveats=caveats_of([release.task]),
-        facts=tuple(facts.items()),
-    )
 
 
 def _finding(found: Sequence[Judged], metric: str, *, seed: int) -> str:
@@ -279,13 +262,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = noise_study(measured, given.metric, release, settings=settings, seed=given.seed, workers=given.workers)
         options = ["--metric", given.metric, "--seed", str(given.seed)]
         named = ["RUNS", "--split", "SPLIT", "--params", "PARAMS", "--release", "RELEASE"]
-        facts = {
-            "command": shlex.join(["python", "-m", "surrogate.noise_study", *named, *options]),
-            "commit": str(commit()),
-            "release": f"{release.task.name}: {release.facts.get('version')}, {release.sha256[:16]}",
-            "versions": versions_text(package_versions()),
-        }
-        text = to_markdown(study_document(found, given.metric, release, seed=given.seed, facts=facts))
+        page = Document(
+            title=f"One training or the surrogate: noise of {release.task.title}",
+            subtitle=_finding(found, given.metric, seed=given.seed),
+            sections=sections_of(_blocks(found, given.metric, seed=given.seed)),
+            caveats=caveats_of([release.task]),
+            facts=(
+                ("command", shlex.join(["python", "-m", "surrogate.noise_study", *named, *options])),
+                commit_fact(),
+                ("release", f"{release.task.name}: {release.facts.get('version')}, {release.sha256[:16]}"),
+                versions_fact(),
+            ),
+        )
+        text = to_markdown(page)
         if given.out is None:
             return text
         with writing(given.out):

@@ -9,10 +9,9 @@ The number, `version` in the manifest, changes with the release, independently o
 
 from __future__ import annotations
 
-import json
 import logging
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -36,8 +35,8 @@ from surrogate.data.measurements import Measurements, trained_configs
 from surrogate.data.rows import Facts, Rows, assemble, by_part, join_rows
 from surrogate.judging.agreement import MAIN_CUTS, score_model
 from surrogate.judging.uncertainty import uncertainty_facts
-from surrogate.models.lightgbm import fit_lightgbm, pack_lightgbm, predict_lightgbm
-from surrogate.models.model import Surrogate
+from surrogate.models.lightgbm import as_xgboost, fit_lightgbm, predict_lightgbm
+from surrogate.models.model import Surrogate, booster_json
 from surrogate.models.refits import N_REFITS, fit_refits, pack_refits, refit_settings, refit_share
 
 _log = logging.getLogger(__name__)
@@ -55,17 +54,24 @@ def recorded_table(measured: Measurements) -> RecordedTable:
     return RecordedTable(configs=configs, runs=measured.runs, profile=profile)
 
 
-def pack_models(fitted: Mapping[str, Surrogate]) -> tuple[Models, list[Forest]]:
-    """Return the models of a release, and one forest for each set of features."""
+def pack_models(
+    fitted: Mapping[str, Surrogate],
+    file: str = "forests",
+    trees_of: Callable[[str], dict[str, Any]] | None = None,  # Any: JSON
+) -> tuple[Models, list[Forest]]:
+    """Return the models of a release, and one forest for each set of features.
+
+    Args:
+        file: how the names of the forests' files begin.
+        trees_of: returns the trees of a metric as XGBoost's JSON; None: those of `fitted`.
+    """
+    trees_of = trees_of or (lambda metric: booster_json(fitted[metric]))
     sets = list(dict.fromkeys(model.features for model in fitted.values()))
     members = {features: [m for m, model in fitted.items() if model.features == features] for features in sets}
-    forests = [
-        forest_from_xgboost([json.loads(fitted[m].booster.save_raw("json")) for m in members[features]])
-        for features in sets
-    ]
+    forests = [forest_from_xgboost([trees_of(metric) for metric in members[features]]) for features in sets]
     models = Models(
         costs="exact",
-        packs=tuple(Pack(file=f"forests-{i}.npz", features=features) for i, features in enumerate(sets)),
+        packs=tuple(Pack(file=f"{file}-{i}.npz", features=features) for i, features in enumerate(sets)),
         metrics={
             metric: MetricModel(
                 pack=sets.index(model.features),
@@ -98,25 +104,23 @@ def refits_of(
         models: the models that ship.
         noise: `NoiseModel.to_dict()`; None: the scales of the refits are not calibrated.
     """
-    (of_task,) = {model.task for model in fitted.values()}
-    settings = {metric: model.settings for metric, model in fitted.items()}
     shipped = {metric: join_rows([of["train"], of["valid"]]) for metric, of in parts.items() if metric in ACCURACIES}
-    share = refit_share(shipped, of_task, settings, n_refits=n_refits)
+    share = refit_share(shipped, fitted, n_refits=n_refits)
     how: dict[str, Any] = {"share": share, "seed": seed, "n_refits": n_refits, "workers": workers}
     _log.info("refits: %d of each of %s, with %.0f %% of the trees", n_refits, ", ".join(shipped), 100 * share)
-    packs, forests = pack_refits(fit_refits(shipped, of_task, settings, **how), models)
+    packs, forests = pack_refits(fit_refits(shipped, fitted, **how), models)
     quality: Facts = {"n_refits": n_refits, "share": share, "metrics": {}}
     if noise is None:
         quality["reason"] = _UNSCALED
     else:
         model = NoiseModel.from_dict(noise)
         training = {metric: parts[metric]["train"] for metric in shipped}
-        for metric, refits in fit_refits(training, of_task, settings, **how).items():
+        for metric, refits in fit_refits(training, fitted, **how).items():
             quality["metrics"][metric] = uncertainty_facts(fitted[metric], refits, parts[metric], model)
     facts = {
         "seed": seed,
         "share": share,
-        "settings": {m: asdict(refit_settings(settings[m], refit=0, share=share)) for m in shipped},
+        "settings": {m: asdict(refit_settings(fitted[m].settings, refit=0, share=share)) for m in shipped},
     }
     scales = {metric: quality["metrics"].get(metric, {}).get("scale", 1.0) for metric in shipped}
     return Refits(n_refits=n_refits, packs=packs, scales=scales, facts=facts), forests, quality
@@ -141,8 +145,8 @@ def lightgbm_of(
             predicted = predict_lightgbm(fit_lightgbm(of["train"], fitted[metric]), test.X, fitted[metric])
             scored = score_model(metric, test, predicted)
             quality[metric] = {name: scored[name] for name in MAIN_CUTS if name in scored}
-    models, forests = pack_lightgbm(boosters, refitted)
-    return models, forests, {"test": quality}
+    first = {metric: refitted[metric] for metric in boosters}
+    return *pack_models(first, "lightgbm", lambda metric: as_xgboost(boosters[metric])), {"test": quality}
 
 
 def reference_config(measured: Measurements, split: Split) -> Config | None:

@@ -11,14 +11,12 @@ import numpy as np
 
 from jahs.errors import InvalidArgument
 from jahs.files.tables import Table, take
-from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
-from jahs.tasks.definitions import Task
 from splits.folds import learning_curve_subsets
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Facts, Rows
 from surrogate.judging.agreement import agreement, first_seed
 from surrogate.models.boosting import ForestSettings
-from surrogate.models.model import fit_surrogate
+from surrogate.models.model import Surrogate, fit_again
 from surrogate.models.teacher import FEWEST_CURVES, n_whole
 from workshop.jobs import in_processes
 from workshop.ranks import kendall_tau
@@ -45,40 +43,35 @@ class Point:
 
 
 def curve(
-    metric: str,
+    model: Surrogate,
     measured: Measurements,
     parts: Mapping[str, Rows],
     sizes: Sequence[int],
     *,
     seeds: Sequence[int],
-    settings: ForestSettings,
-    times: TimeCoefficients = DEFAULT_TIMES,
     workers: int = 1,
 ) -> list[Point]:
-    """Fit on nested, balanced subsets of the training configs, `sizes` of them; score on the validation part."""
+    """Fit again on nested, balanced subsets of the training configs, `sizes` of them; score on the validation part."""
     train, valid = parts["train"], parts["valid"]
     valid = valid.take(first_seed(valid))
     configs: Table = take(measured.configs, np.isin(measured.configs["config_id"], train.config_id))
     calls: list[dict[str, object]] = []
     for seed in seeds:
-        subsets = learning_curve_subsets(configs, sizes, seed=seed)
-        for chosen in subsets:
+        settings = replace(model.settings, seed=seed)
+        for chosen in learning_curve_subsets(configs, sizes, seed=seed):
             rows = train.take(np.isin(train.config_id, configs["config_id"][chosen]))
             if settings.n_distilled and n_whole(rows) < FEWEST_CURVES:
                 continue  # a teacher cannot learn from so few
-            own = {"rows": rows, "settings": replace(settings, seed=seed)}
-            calls.append({"metric": metric, "valid": valid, "of_task": measured.task, "times": times, **own})
+            calls.append({"model": model, "rows": rows, "valid": valid, "settings": settings})
     return in_processes(_point, calls, workers=workers)
 
 
-def _point(
-    *, metric: str, rows: Rows, valid: Rows, of_task: Task, settings: ForestSettings, times: TimeCoefficients
-) -> Point:
-    fitted = fit_surrogate(metric, rows, of_task, settings=settings, times=times)
+def _point(model: Surrogate, rows: Rows, valid: Rows, settings: ForestSettings) -> Point:
+    fitted = fit_again(model, rows, settings=settings)
     predicted = fitted.predict(valid.X)
     y = fitted.measured(valid)
     is_last = valid.epoch == valid.epoch.max()
-    r2 = agreement(metric, y, predicted)["r2"]
+    r2 = agreement(model.metric, y, predicted)["r2"]
     return Point(
         n_configs=fitted.counts["configs"],
         seed=settings.seed,

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidTable
-from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
 from jahs.models.noise import Kind, NoiseModel
 from jahs.models.noise.chance import quantile
 from jahs.tasks.definitions import Task
@@ -33,13 +32,12 @@ from surrogate.judging.predicted import (
     Predicted,
     choose_configs,
     fold_predictions,
-    join_predicted,
     outcome_deviations,
     repeated_configs,
     seed_deviations,
 )
 from surrogate.judging.spread_fit import Deviations, fit_correlation, fit_spreads, fit_time_spread, reach
-from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau
 
 _FEWEST: Final = 5
@@ -52,16 +50,15 @@ _Floats = NDArray[np.float64]
 def noise_of(
     measured: Measurements,
     split: Split,
-    settings: Mapping[str, ForestSettings],
+    fitted: Mapping[str, Surrogate],
     *,
-    times: TimeCoefficients = DEFAULT_TIMES,
     seed: int,
-    workers: int = 1,
+    workers: int,
 ) -> tuple[Facts | None, Facts]:
     """Return a noise model fitted to the train and valid parts, and facts about it; None and the reason if impossible.
 
     The facts are the coverage of its 90 % intervals on held-out repeats: cross-validated, and on the test part if that
-    has repeats.
+    has repeats. Predictions come from models that are fitted as `fitted` were.
     """
     if missing := sorted(set(NOISY) & unmeasured(measured, split).keys()):
         return None, {"reason": f"there are no measurements of {', '.join(missing)}"}
@@ -69,10 +66,7 @@ def noise_of(
     n_configs = int(np.isin(split.parts_of(timed), (0, 1)).sum())
     try:
         n_folds = min(_MOST_FOLDS, n_configs)
-        parts = fold_predictions(
-            measured, split, n_folds=n_folds, settings=settings, times=times, seed=seed, workers=workers
-        )
-        folded = {metric: join_predicted([of["train"], of["valid"]]) for metric, of in parts.items()}
+        folded, test = fold_predictions(measured, split, fitted, n_folds=n_folds, seed=seed, workers=workers)
         model = fit_noise(folded, measured.task)
     except (InvalidTable, InvalidArgument) as err:
         return None, {"reason": str(err)}
@@ -82,7 +76,6 @@ def noise_of(
         facts["folds"] = cross_validated_coverage(folded, measured.task)
     except InvalidTable as err:
         facts["folds"], facts["not_held_out"] = [], str(err)
-    test = {metric: of["test"] for metric, of in parts.items()}
     facts["test"] = coverage(model, test) if len(repeated_configs(test)) else []
     return model.to_dict(), facts
 

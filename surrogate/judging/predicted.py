@@ -9,30 +9,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
 from jahs.models.noise.spread import to_line
-from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part, join_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.spread_fit import Deviations
-from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import held_out_rows
-from surrogate.models.model import fit_surrogate
+from surrogate.models.model import Surrogate, fit_again
 from workshop.jobs import in_processes
 
 NOISY: Final = (*ACCURACIES, "runtime")
 """The metrics that differ between trainings of one config."""
-
-FOLDED: Final = ("train", "valid")
-"""The parts of a split that are divided into folds."""
 
 _log = logging.getLogger(__name__)
 _Floats = NDArray[np.float64]
@@ -53,47 +47,41 @@ class Predicted:
 def fold_predictions(
     measured: Measurements,
     split: Split,
+    fitted: Mapping[str, Surrogate],
     *,
-    n_folds: int = 10,
-    settings: Mapping[str, ForestSettings],
-    times: TimeCoefficients = DEFAULT_TIMES,
-    seed: int = 0,
-    workers: int = 1,
-) -> dict[str, dict[str, Predicted]]:
-    """Return out-of-fold predictions of every accuracy and runtime, by part.
+    n_folds: int,
+    seed: int,
+    workers: int,
+) -> tuple[dict[str, Predicted], dict[str, Predicted]]:
+    """Return predictions of every accuracy and runtime: out of fold for train and valid parts, and for the test part.
 
-    The train and valid parts are divided into folds; a test config is predicted by the mean of all models.
+    The models are fitted again as `fitted` were; a test config is predicted by the mean of all models.
 
     Raises:
         InvalidArgument: more folds than configs.
     """
-    found: dict[str, dict[str, Predicted]] = {}
+    folded, tested = {}, {}
     for metric in NOISY:
         parts = by_part(assemble(metric, measured), split)
-        rows, test = join_rows([parts[part] for part in FOLDED]), parts["test"]
+        rows, test = join_rows([parts["train"], parts["valid"]]), parts["test"]
         held_out = list(held_out_rows(measured, rows, n_folds, seed=seed))
-        how = {"metric": metric, "of_task": measured.task, "settings": settings[metric], "times": times}
-        calls = [{**how, "rows": rows.take(~is_out), "asked": (rows.X[is_out], test.X)} for is_out in held_out]
+        calls = [
+            {"model": fitted[metric], "rows": rows.take(~is_out), "asked": (rows.X[is_out], test.X)}
+            for is_out in held_out
+        ]
         mean, of_test = np.empty(len(rows)), np.zeros(len(test))
         for is_out, predicted in zip(held_out, in_processes(_fit_and_predict, calls, workers=workers), strict=True):
             mean[is_out] = predicted[0]
             of_test += predicted[1] / n_folds
         _log.info("%s: %d folds", metric, n_folds)
-        every = Predicted(rows=rows, mean=_per_epoch(metric, rows, mean))
-        side = split.parts_of(rows.config_id)
-        found[metric] = {part: every.take(side == SPLIT_PARTS.index(part)) for part in FOLDED}
-        found[metric]["test"] = Predicted(rows=test, mean=_per_epoch(metric, test, of_test))
-    return found
+        folded[metric] = Predicted(rows=rows, mean=_per_epoch(metric, rows, mean))
+        tested[metric] = Predicted(rows=test, mean=_per_epoch(metric, test, of_test))
+    return folded, tested
 
 
-def _fit_and_predict(*, asked: Sequence[NDArray[np.float32]], **fit: Any) -> list[_Floats]:  # Any: of `fit_surrogate`
-    fitted = fit_surrogate(**fit)
+def _fit_and_predict(model: Surrogate, rows: Rows, asked: Sequence[NDArray[np.float32]]) -> list[_Floats]:
+    fitted = fit_again(model, rows)
     return [fitted.predict(X) if len(X) else np.empty(0) for X in asked]
-
-
-def join_predicted(parts: Sequence[Predicted]) -> Predicted:
-    """Put the rows of several parts together."""
-    return Predicted(rows=join_rows([part.rows for part in parts]), mean=np.concatenate([part.mean for part in parts]))
 
 
 def seed_deviations(metric: str, predicted: Predicted) -> Deviations:
@@ -111,11 +99,10 @@ def seed_deviations(metric: str, predicted: Predicted) -> Deviations:
     earlier = (total - values[order] - before)[place > 0]
     place, at = place[place > 0], order[place > 0]
     return Deviations(
-        metric=metric,
         size=(values[at] - earlier / place) * np.sqrt(place / (place + 1)),
         predicted=predicted.mean[at],
         X=rows.X[at],
-        unit=_units(rows.config_id[at], place),
+        unit=_numbers(rows.config_id[at]) * (int(place.max(initial=0)) + 1) + place,
         config_id=rows.config_id[at],
     )
 
@@ -126,11 +113,10 @@ def outcome_deviations(metric: str, predicted: Predicted) -> Deviations:
     predicted = predicted.take(order)
     rows = predicted.rows
     return Deviations(
-        metric=metric,
         size=_values(metric, rows.y) - _values(metric, predicted.mean),
         predicted=predicted.mean,
         X=rows.X,
-        unit=np.unique(rows.config_id, return_inverse=True)[1].reshape(-1).astype(np.int64),
+        unit=_numbers(rows.config_id),
         config_id=rows.config_id,
     )
 
@@ -154,6 +140,6 @@ def _per_epoch(metric: str, rows: Rows, mean: _Floats) -> _Floats:
     return mean / rows.epoch if metric == "runtime" else mean
 
 
-def _units(config_id: NDArray[np.uint64], place: NDArray[np.int64]) -> NDArray[np.int64]:
-    of_config = np.unique(config_id, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    return of_config * (int(place.max(initial=0)) + 1) + place
+def _numbers(config_id: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the number of the config of each row."""
+    return np.unique(config_id, return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -16,7 +16,6 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.runs import last_rows, sorted_runs
-from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import METRICS
 from splits.split import Split
@@ -151,20 +150,13 @@ def search_facts(
 
 
 def curve_facts(
-    metric: str,
-    measured: Measurements,
-    parts: Mapping[str, Rows],
-    settings: ForestSettings,
-    *,
-    times: TimeCoefficients = DEFAULT_TIMES,
-    n_seeds: int,
-    workers: int,
+    model: Surrogate, measured: Measurements, parts: Mapping[str, Rows], *, n_seeds: int, workers: int
 ) -> Facts | None:
     """Return validation scores by the number of training configs, extrapolated to the full size if that is larger."""
     sizes, seeds = sizes_for(parts["train"].n_configs), range(n_seeds)
     if not sizes or not n_seeds or not len(parts["valid"]):
         return None
-    points = curve(metric, measured, parts, sizes, seeds=seeds, settings=settings, times=times, workers=workers)
+    points = curve(model, measured, parts, sizes, seeds=seeds, workers=workers)
     full_size = round(_TRAIN_SHARE * FULL_SIZE)
     found, reasons = predictions(points, full_size)
     if sizes[-1] >= full_size:

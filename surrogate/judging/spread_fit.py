@@ -11,7 +11,7 @@ then set by cross-validated deviations, since the curves fit their own configs t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Final
@@ -58,13 +58,11 @@ class Deviations:
     """Deviations of one metric, each distributed like the deviation of a training from its mean.
 
     Attributes:
-        metric: the metric that deviates.
         size: the deviations, (n,), on the line of `jahs.models.noise.spread`; for times, deviations of the logarithm.
         predicted: answers of a query, (n,).
         unit: (n,), numbers of independent observations: a config and a position among its repeats.
     """
 
-    metric: str
     size: _Floats
     predicted: _Floats
     X: NDArray[np.float32]
@@ -74,7 +72,7 @@ class Deviations:
     def take(self, rows: NDArray[np.bool_ | np.integer]) -> Deviations:
         """Return some deviations: positions or a mask."""
         columns: Table = {name: getattr(self, name) for name in ("size", "predicted", "X", "unit", "config_id")}
-        return Deviations(metric=self.metric, **take(columns, rows))
+        return Deviations(**take(columns, rows))
 
 
 def fit_spreads(found: Mapping[str, Deviations], max_epoch: int) -> dict[str, Spread]:
@@ -95,7 +93,7 @@ def fit_spreads(found: Mapping[str, Deviations], max_epoch: int) -> dict[str, Sp
             weights[name].append(_unit_weights(deviations))
     every = np.concatenate([part for parts in standard.values() for part in parts])
     of_every = np.concatenate([part for parts in weights.values() for part in parts])
-    _, tail = _shape(every, of_every, len(configs))
+    tail = _tail(every, of_every, len(configs))
     curves = _fit_curves(found, max_epoch)
     spreads = {}
     for kind in (("train_acc",), ("valid_acc", "test_acc")):
@@ -113,7 +111,8 @@ def fit_time_spread(deviations: Deviations) -> TimeSpread:
     if not n:
         return TimeSpread(spread=_TIME_PRIOR)
     weights = _unit_weights(deviations)
-    spread, tail = _shape(deviations.size, weights, n)
+    tail = _tail(deviations.size, weights, n)
+    spread = _scale(deviations.size, weights, tail)
     spread = float(np.sqrt((n * spread**2 + _TIME_WORTH * _TIME_PRIOR**2) / (n + _TIME_WORTH)))
     return TimeSpread(spread=_round(min(spread, 1.5)), tail=_round(tail))
 
@@ -125,7 +124,8 @@ def fit_correlation(found: Mapping[str, Deviations], spreads: Mapping[str, Sprea
     epochs = np.unique(np.rint(np.linspace(1, max_epoch, min(max_epoch, 12))).astype(int))
     measured, n_units = _correlations(found, spreads, epochs)
     default = Correlation()
-    start = np.array([default.halving, *default.train, *(e / t for e, t in _pairs(default)), *default.twins])
+    shares = np.divide(default.evaluation, default.twins)
+    start = np.array([default.halving, *default.train, *shares, *default.twins])
     is_known = np.isfinite(measured)
     weight = np.sqrt(10.0 * n_units / max(int(is_known.sum()), 1))
 
@@ -190,17 +190,12 @@ def _design(metric: str, predicted: _Floats, X: NDArray[np.float32], max_epoch: 
 
 def _penalty() -> _Floats:
     """Return the inverse covariance of the prior."""
-    P = np.zeros((_N_PARAMETERS, _N_PARAMETERS))
-    for i in (0, 1):
-        P[i, i] = 1 / 2.0**2
+    sd = np.repeat([2.0, np.inf, 0.7, 0.2, np.inf], [_FIRST_LEVEL, _N_LEVELS, 4, len(SIZES), len(_DECADES)])
+    P = np.diag(1 / sd**2)
     level = np.eye(_N_LEVELS)
     first, second = np.diff(level, axis=0), np.diff(level, n=2, axis=0)
     block = slice(_FIRST_LEVEL, _FIRST_EPOCH)
     P[block, block] = first.T @ first / 0.5**2 + second.T @ second / 0.2**2 + level / 3.0**2
-    for i in range(_FIRST_EPOCH, _FIRST_SIZE):
-        P[i, i] = 1 / 0.7**2
-    for i in range(_FIRST_SIZE, _FIRST_RATE):
-        P[i, i] = 1 / 0.2**2
     steps = np.diff(np.eye(len(_DECADES)), axis=0)
     P[_FIRST_RATE:, _FIRST_RATE:] = steps.T @ steps / 0.4**2 + np.eye(len(_DECADES)) / 1.0**2
     return P
@@ -236,24 +231,19 @@ def _unit_weights(deviations: Deviations) -> _Floats:
     return np.asarray(1.0 / counts[place.reshape(-1)], dtype=np.float64)
 
 
-def _shape(u: _Floats, weights: _Floats, n_configs: int) -> tuple[float, float]:
-    """Return the standard deviation and the tail that fit the quantiles of `u`; the tail is shrunk to a prior."""
+def _tail(u: _Floats, weights: _Floats, n_configs: int) -> float:
+    """Return the tail that fits the quantiles of `u`, shrunk to a prior."""
     points = np.log([_point(u, weights, share) for share in _SHARES])
     g = np.array([quantile((1 + share) / 2) for share in _SHARES])
     tails = np.linspace(0.0, 0.5, 101)[:, None]
     logs = points - np.log(with_tail(g, tails))  # (n_tails, n_shares)
     tail = float(tails[np.argmin(logs.var(axis=1)), 0])
-    tail = (n_configs * tail + _TAIL_WORTH * _TAIL_PRIOR) / (n_configs + _TAIL_WORTH)
-    return _scale(u, weights, tail), tail
+    return (n_configs * tail + _TAIL_WORTH * _TAIL_PRIOR) / (n_configs + _TAIL_WORTH)
 
 
 def _scale(u: _Floats, weights: _Floats, tail: float) -> float:
     """Return the standard deviation that fits the outer quantiles of `u`, above all the 90 % quantile."""
-    logs = [
-        math.log(_point(u, weights, share) / with_tail(g, tail))
-        for share in _OUTER
-        for g in [quantile((1 + share) / 2)]
-    ]
+    logs = [math.log(_point(u, weights, share) / with_tail(quantile((1 + share) / 2), tail)) for share in _OUTER]
     return math.exp(sum(logs) / len(logs))
 
 
@@ -265,26 +255,13 @@ def _point(u: _Floats, weights: _Floats, share: float) -> float:
 
 
 def _rounded(curves: Spread, *, scale: float, tail: float) -> Spread:
-    def rounded(values: Sequence[float], by: float = 1.0) -> tuple[float, ...]:
-        return tuple(_round(max(value * by, 1e-6)) for value in values)
-
-    return Spread(
-        level=rounded(curves.level, scale),
-        epoch=rounded(curves.epoch),
-        N=rounded(curves.N),
-        W=rounded(curves.W),
-        Resolution=rounded(curves.Resolution),
-        rate=rounded(curves.rate),
-        tail=_round(tail),
-    )
+    by = {"level": scale, **dict.fromkeys(("epoch", "N", "W", "Resolution", "rate"), 1.0)}
+    values = {name: tuple(_round(max(v * factor, 1e-6)) for v in getattr(curves, name)) for name, factor in by.items()}
+    return Spread(**values, tail=_round(tail))
 
 
 def _round(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
-
-
-def _pairs(correlation: Correlation) -> list[tuple[float, float]]:
-    return list(zip(correlation.evaluation, correlation.twins, strict=True))
 
 
 def _correlation(values: _Floats) -> Correlation:

@@ -6,7 +6,6 @@ likely to hold for trainings. Rows, features and transform are the same as for t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 
 from jahs.adapters.importing import import_tool
 from jahs.models.features import FeatureBuilder
-from jahs.models.forest import Forest, forest_from_xgboost, open_engine
-from jahs.release import MetricModel, Models, Pack
+from jahs.models.forest import forest_from_xgboost, open_engine
 from surrogate.data.rows import Rows
 from surrogate.models.model import Surrogate
 
@@ -34,8 +32,6 @@ _SETTINGS: Final = {
 }
 _N_TREES: Final = 300
 
-_Json = dict[str, Any]  # Any: LightGBM's own dump
-
 
 def fit_lightgbm(rows: Rows, first: Surrogate) -> Any:  # Any: LightGBM's types are partial
     """Fit a booster to rows of an accuracy, with the features and the transform of the first family's model."""
@@ -47,36 +43,17 @@ def fit_lightgbm(rows: Rows, first: Surrogate) -> Any:  # Any: LightGBM's types 
 
 def predict_lightgbm(booster: Any, X: NDArray[np.float32], first: Surrogate) -> NDArray[np.float64]:
     """Return the answers of the flat forest of a booster for encoded rows, by the numpy engine."""
-    engine = open_engine(forest_from_lightgbm([booster.dump_model()]), "numpy")
+    engine = open_engine(forest_from_xgboost([as_xgboost(booster)]), "numpy")
     return first.transform.inverse(engine.predict(FeatureBuilder(first.features, first.task).build(X))[:, 0])
 
 
-def pack_lightgbm(boosters: Mapping[str, Any], first: Mapping[str, Surrogate]) -> tuple[Models, list[Forest]]:
-    """Return the models of boosters, by metric, as a release has them, and their forests."""
-    (features,) = {first[metric].features for metric in boosters}
-    models = Models(
-        costs="exact",
-        packs=(Pack(file="lightgbm-0.npz", features=features),),
-        metrics={
-            metric: MetricModel(pack=0, forest=i, transform=first[metric].transform)
-            for i, metric in enumerate(boosters)
-        },
-        counts={metric: first[metric].counts for metric in boosters},
-    )
-    return models, [forest_from_lightgbm([booster.dump_model() for booster in boosters.values()])]
-
-
-def forest_from_lightgbm(dumps: list[_Json]) -> Forest:
-    """Pack LightGBM's `Booster.dump_model()` of regressions over the same features into one `Forest`.
+def as_xgboost(booster: Any) -> dict[str, Any]:  # Any: LightGBM's types are partial; JSON
+    """Return a booster of a regression as the JSON that `forest_from_xgboost` reads.
 
     LightGBM compares `x <= t` in float64, a forest `x < s` in float32: for every float32 x both are the same if s is
     the float32 after the last one up to t. Leaves are rounded to float32.
     """
-    return forest_from_xgboost([_as_xgboost(dump) for dump in dumps])
-
-
-def _as_xgboost(dump: _Json) -> _Json:
-    """Return a model as the JSON that `forest_from_xgboost` reads."""
+    dump = booster.dump_model()
     return {
         "learner": {
             "learner_model_param": {"base_score": "0", "num_feature": str(dump["max_feature_idx"] + 1)},
@@ -92,7 +69,7 @@ def _as_xgboost(dump: _Json) -> _Json:
     }
 
 
-def _tree(root: _Json) -> _Json:
+def _tree(root: dict[str, Any]) -> dict[str, Any]:  # Any: LightGBM's dump, JSON
     nodes = [root]
     left, right, features, conditions = [], [], [], []
     for node in nodes:  # the list grows: children come after their parent

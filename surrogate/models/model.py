@@ -7,6 +7,7 @@ network may be faster or slower than all measured ones.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -69,6 +70,32 @@ class Surrogate:
     def measured(self, rows: Rows) -> NDArray[np.float64]:
         """Return the measured values of rows in the unit of `predict`."""
         return rows.y * rows.epoch if self.target == "per_epoch" else rows.y
+
+
+def fit_again(
+    model: Surrogate,
+    rows: Rows,
+    *,
+    settings: ForestSettings | None = None,
+    weights: NDArray[np.float64] | None = None,
+    n_bins: int = 256,
+) -> Surrogate:
+    """Fit a model of the same metric to other rows, with the same features and, unless others are given, settings."""
+    return fit_surrogate(
+        model.metric,
+        rows,
+        model.task,
+        settings=settings or model.settings,
+        times=model.features.times,
+        weights=weights,
+        n_bins=n_bins,
+    )
+
+
+def booster_json(model: Surrogate) -> dict[str, Any]:  # Any: JSON
+    """Return the forest of a model as XGBoost's JSON."""
+    found: dict[str, Any] = json.loads(model.booster.save_raw("json"))
+    return found
 
 
 def default_features(metric: str, times: TimeCoefficients = DEFAULT_TIMES) -> FeatureSet:

@@ -10,7 +10,6 @@ fewer trees with larger steps.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,10 +21,9 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument
 from jahs.models.forest import Forest, forest_from_xgboost, save_forest
 from jahs.release.models import Models, RefitPack
-from jahs.tasks.definitions import Task
 from surrogate.data.rows import Rows
 from surrogate.models.boosting import ForestSettings
-from surrogate.models.model import Surrogate, fit_surrogate
+from surrogate.models.model import Surrogate, booster_json, fit_again
 from workshop.jobs import in_processes
 
 N_REFITS: Final = 8
@@ -59,8 +57,7 @@ def refit_settings(settings: ForestSettings, *, refit: int, share: float) -> For
 
 def fit_refits(
     training: Mapping[str, Rows],
-    of_task: Task,
-    settings: Mapping[str, ForestSettings],
+    fitted: Mapping[str, Surrogate],
     *,
     share: float,
     seed: int,
@@ -71,38 +68,32 @@ def fit_refits(
 
     Args:
         training: the rows of the accuracies; those with the same configs share the resampled ones.
-        settings: settings of the tuned models; the defaults for a metric without any.
+        fitted: the tuned models.
     """
     calls = [
         {
-            "metric": metric,
+            "model": fitted[metric],
             "rows": rows,
-            "of_task": of_task,
-            "settings": refit_settings(settings.get(metric, ForestSettings()), refit=k, share=share),
+            "settings": refit_settings(fitted[metric].settings, refit=k, share=share),
             "weights": weights_of(rows.config_id, refit=k, seed=seed),
             "n_bins": _N_BINS,
         }
         for metric, rows in training.items()
         for k in range(n_refits)
     ]
-    found = iter(in_processes(fit_surrogate, calls, workers=workers))
+    found = iter(in_processes(fit_again, calls, workers=workers))
     return {metric: [next(found) for _ in range(n_refits)] for metric in training}
 
 
 def refit_share(
     training: Mapping[str, Rows],
-    of_task: Task,
-    settings: Mapping[str, ForestSettings],
+    fitted: Mapping[str, Surrogate],
     *,
     n_refits: int = N_REFITS,
     most_bytes: int = MOST_BYTES,
 ) -> float:
-    """Return the largest share of the trees with which all refits are small enough, estimated from refit 0.
-
-    Raises:
-        InvalidArgument: no share is small enough.
-    """
-    first = fit_refits(training, of_task, settings, share=1.0, seed=0, n_refits=1)
+    """Return the largest share of the trees with which all refits are small enough, estimated from refit 0."""
+    first = fit_refits(training, fitted, share=1.0, seed=0, n_refits=1)
     size = n_refits * sum(_size(_forest([models[0]])) for models in first.values())
     for share in _SHARES:
         if share * size <= _ROOM * most_bytes:
@@ -127,7 +118,7 @@ def pack_refits(
 
 def _forest(several: Sequence[Surrogate]) -> Forest:
     """Return the forests of models with leaves of few significant bits, which compress well."""
-    forest = forest_from_xgboost([json.loads(one.booster.save_raw("json")) for one in several])
+    forest = forest_from_xgboost([booster_json(one) for one in several])
     mantissa, exponent = np.frexp(forest.node_value)
     scale = np.float32(2 ** (_BITS + 1))
     return dataclasses.replace(forest, node_value=np.ldexp(np.rint(mantissa * scale) / scale, exponent))

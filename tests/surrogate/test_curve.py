@@ -8,15 +8,19 @@ import pytest
 from surrogate.data.rows import assemble, by_part
 from surrogate.judging.curve import Point, curve, extrapolate, predictions
 from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import Surrogate, fit_surrogate
 from tests.surrogate.landscape import measurements, split_of
 
 MEASURED = measurements(10)
 PARTS = by_part(assemble("valid_acc", MEASURED), split_of(MEASURED))
 
 
+def fitted(**settings: float) -> Surrogate:
+    return fit_surrogate("valid_acc", PARTS["train"], MEASURED.task, settings=ForestSettings.from_dict(settings))
+
+
 def points_of(sizes: list[int], *, n_seeds: int, n_trees: int) -> list[Point]:
-    settings = ForestSettings(n_trees=n_trees, learning_rate=0.1)
-    return curve("valid_acc", MEASURED, PARTS, sizes, seeds=range(n_seeds), settings=settings)
+    return curve(fitted(n_trees=n_trees, learning_rate=0.1), MEASURED, PARTS, sizes, seeds=range(n_seeds))
 
 
 def test_the_curve_predicts_a_size_that_was_not_fitted() -> None:
@@ -29,8 +33,7 @@ def test_the_curve_predicts_a_size_that_was_not_fitted() -> None:
 
 
 def test_sizes_that_are_too_small_for_a_teacher_are_left_out() -> None:
-    settings = ForestSettings(n_trees=3, n_distilled=5)
-    points = curve("valid_acc", MEASURED, PARTS, [4, 27], seeds=[0], settings=settings)
+    points = curve(fitted(n_trees=3, n_distilled=5), MEASURED, PARTS, [4, 27], seeds=[0])
     assert [point.n_configs for point in points] == [27]
 
 

@@ -14,6 +14,7 @@ from surrogate.judging import quality
 from surrogate.judging.agreement import agreement
 from surrogate.judging.quality import curve_facts, data_facts, requirements, rounded, search_facts
 from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import fit_surrogate
 from surrogate.tune import data_of
 from tests.surrogate.landscape import measurements, split_of
 
@@ -89,7 +90,8 @@ def test_no_curve_is_drawn_from_too_few_configs() -> None:
     parts = by_part(assemble("runtime", MEASURED), SPLIT)
     few = parts["train"].take(np.isin(parts["train"].config_id, np.unique(parts["train"].config_id)[:3]))
     few_parts = {**parts, "train": few}
-    assert curve_facts("runtime", MEASURED, few_parts, ForestSettings(n_trees=5), n_seeds=2, workers=1) is None
+    model = fit_surrogate("runtime", few, MEASURED.task, settings=ForestSettings(n_trees=5))
+    assert curve_facts(model, MEASURED, few_parts, n_seeds=2, workers=1) is None
 
 
 def test_what_is_no_number_is_none_and_numbers_are_short() -> None:
@@ -99,9 +101,10 @@ def test_what_is_no_number_is_none_and_numbers_are_short() -> None:
 
 def test_a_size_that_was_reached_is_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = by_part(assemble("latency", MEASURED), SPLIT)
+    model = fit_surrogate("latency", parts["train"], MEASURED.task, settings=ForestSettings(n_trees=20))
     for full_size, is_reached in ((270, True), (300, False)):  # of which 189 and 210 train; 189 are there
         monkeypatch.setattr(quality, "FULL_SIZE", full_size)
-        facts = curve_facts("latency", MEASURED, parts, ForestSettings(n_trees=20), n_seeds=1, workers=1)
+        facts = curve_facts(model, MEASURED, parts, n_seeds=1, workers=1)
         assert facts is not None
         assert ("tau" in facts["not_predicted"]) == is_reached
         assert ("tau" in facts["predictions"]) != is_reached

@@ -34,6 +34,8 @@ SPLIT = split_of(MEASURED)
 SETTINGS = ForestSettings(n_trees=20, max_depth=4, learning_rate=0.3)
 PARTS = training_rows(["valid_acc"], MEASURED, SPLIT, fewest=0)
 TRAIN = PARTS["valid_acc"]["train"]
+TRAINING = {"valid_acc": TRAIN}
+FITTED = {"valid_acc": fit_surrogate("valid_acc", TRAIN, TASK, settings=SETTINGS)}
 
 
 def test_a_config_counts_with_all_its_rows_as_often_as_it_was_drawn() -> None:
@@ -48,9 +50,8 @@ def test_a_config_counts_with_all_its_rows_as_often_as_it_was_drawn() -> None:
 
 
 def test_rows_that_count_once_give_the_model_itself_and_unused_ones_do_not_count() -> None:
-    plain = fit_surrogate("valid_acc", TRAIN, TASK, settings=SETTINGS)
     same = fit_surrogate("valid_acc", TRAIN, TASK, settings=SETTINGS, weights=np.ones(len(TRAIN)))
-    np.testing.assert_array_equal(plain.predict(TRAIN.X), same.predict(TRAIN.X))
+    np.testing.assert_array_equal(FITTED["valid_acc"].predict(TRAIN.X), same.predict(TRAIN.X))
     weights = weights_of(TRAIN.config_id, refit=0, seed=0)
     changed = TRAIN.take(np.arange(len(TRAIN)))
     changed.y[weights == 0] = 50.0
@@ -69,19 +70,18 @@ def test_refits_have_the_settings_of_the_model_but_for_the_size() -> None:
 
 
 def test_the_share_of_trees_is_the_largest_that_fits() -> None:
-    training, settings = {"valid_acc": TRAIN}, {"valid_acc": SETTINGS}
-    assert refit_share(training, TASK, settings, n_refits=8) == 1.0
-    (first,) = fit_refits(training, TASK, settings, share=1.0, seed=0, n_refits=1)["valid_acc"]
+    assert refit_share(TRAINING, FITTED, n_refits=8) == 1.0
+    (first,) = fit_refits(TRAINING, FITTED, share=1.0, seed=0, n_refits=1)["valid_acc"]
     whole = 8 * _size(_forest([first]))
-    shares = [refit_share(training, TASK, settings, most_bytes=int(part * whole)) for part in (0.8, 0.5, 0.06)]
+    shares = [refit_share(TRAINING, FITTED, most_bytes=int(part * whole)) for part in (0.8, 0.5, 0.06)]
     assert shares == [0.75, 0.45, 0.05]
     with pytest.raises(InvalidArgument, match=r"8 refits have .* bytes, more than the 100 allowed"):
-        refit_share(training, TASK, settings, n_refits=8, most_bytes=100)
+        refit_share(TRAINING, FITTED, n_refits=8, most_bytes=100)
 
 
 def test_short_leaves_hardly_change_an_answer() -> None:
     how = {"share": 1.0, "seed": 0, "n_refits": 2}
-    fitted = fit_refits({"valid_acc": TRAIN}, TASK, {"valid_acc": SETTINGS}, **how)["valid_acc"]
+    fitted = fit_refits(TRAINING, FITTED, **how)["valid_acc"]
     F = FeatureBuilder(fitted[0].features, TASK).build(TRAIN.X)
     answers = open_engine(_forest(fitted), "numpy").predict(F)
     for k, one in enumerate(fitted):
@@ -89,10 +89,9 @@ def test_short_leaves_hardly_change_an_answer() -> None:
 
 
 def test_validation_chooses_the_scale_that_covers() -> None:
-    fitted = fit_surrogate("valid_acc", TRAIN, TASK, settings=SETTINGS)
-    several = fit_refits({"valid_acc": TRAIN}, TASK, {"valid_acc": SETTINGS}, share=1.0, seed=0)["valid_acc"]
+    several = fit_refits(TRAINING, FITTED, share=1.0, seed=0)["valid_acc"]
     valid = by_part(PARTS["valid_acc"]["train"], SPLIT)["train"]  # any rows will do
-    found = uncertain_of(fitted, several, valid, noise_model(TASK.name, max_epoch=TASK.max_epoch))
+    found = uncertain_of(FITTED["valid_acc"], several, valid, noise_model(TASK.name, max_epoch=TASK.max_epoch))
     rng = np.random.default_rng(0)
     found.mean = np.clip(found.mean, 20, 80)
     found.refits = found.mean[..., None] + rng.normal(0, 3, found.refits.shape)
