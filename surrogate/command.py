@@ -45,11 +45,7 @@ def add_fewest(parser: argparse.ArgumentParser) -> None:
 
 
 def check_integers(values: Mapping[str, object], **least: int) -> None:
-    """Refuse values that are not integers from their `least` to 2**31 - 1, every fault at once.
-
-    Raises:
-        InvalidArgument: one is not.
-    """
+    """Refuse values that are not integers from their `least` to 2**31 - 1, every fault at once."""
     if faults := [
         f"{name}={values[name]!r} must be an integer >= {fewest}"
         for name, fewest in least.items()

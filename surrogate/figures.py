@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -39,8 +38,8 @@ from surrogate.data.rows import Facts, Rows, assemble, by_part, join_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.quality import rounded
 from surrogate.judging.top import (
-    ReleaseFigure,
     best_tenth,
+    figure,
     full_rows,
     leave_sources_out,
     not_measured,
@@ -91,11 +90,11 @@ def figures(
             **of_release,
             "measurements": digest_measurements(measured),
             "split": split.digest,
-            "ordinary": {**_of_part(release, parts["test"], rows, measured), "whole": asdict(_whole(release))},
+            "ordinary": {**_of_part(release, parts["test"], rows, measured), "whole": _whole(release)},
             "final": of_final,
-            "search": asdict(_ends(release, measured)),
+            "search": _ends(release, measured),
             **_of_folds(measured, join_rows([parts["train"], parts["valid"]]), rows, settings_of(release), seed),
-            "shipped_refits": {name: asdict(one) for name, one in _of_shipped(release, seed).items()},
+            "shipped_refits": _of_shipped(release, seed),
             "sources": leave_sources_out(MAIN, measured, parts, settings_of(release)),
             "seed": seed,
             "commit": commit(),
@@ -121,24 +120,24 @@ def _of_part(release: Release, test: Rows, every: Rows, measured: Measurements) 
     test, repeats = full_rows(test, epoch=last), full_rows(every, epoch=last)
     predicted, again = (release_answers(release, MAIN, rows.X) for rows in (test, repeats))
     return {
-        **{name: asdict(found) for name, found in best_tenth(test, predicted, repeats, again).items()},
-        "top_quarter": asdict(top_quarter(test, predicted, repeats)),
+        **best_tenth(test, predicted, repeats, again),
+        "top_quarter": top_quarter(test, predicted, repeats),
     }
 
 
-def _whole(release: Release) -> ReleaseFigure:
+def _whole(release: Release) -> Facts:
     """Return tau at the last epoch over the whole space as a share of its ceiling, as the release's card has it."""
     try:
         test = release.quality["metrics"][MAIN]["test"]
         last, interval = test["cuts"]["last epoch"], test["tau_interval"]
         tau, top = last["model"]["tau"], last["ceiling"]["tau"]
         low, high = interval[0] / top, interval[1] / top
-        return ReleaseFigure(value=tau / top, interval=(low, high), n=test["n_configs"])
+        return figure(tau / top, interval=(low, high), n=test["n_configs"])
     except (KeyError, TypeError, ZeroDivisionError):
         return not_measured("the card has no tau at the last epoch with a ceiling")
 
 
-def _ends(release: Release, measured: Measurements) -> ReleaseFigure:
+def _ends(release: Release, measured: Measurements) -> Facts:
     """Return the mean of measured minus predicted accuracy over the best configs that this release proposed."""
     if "source" not in measured.configs:
         return not_measured("no config was proposed by a release")
@@ -158,7 +157,7 @@ def _ends(release: Release, measured: Measurements) -> ReleaseFigure:
     return search_gap([values for values, two in zip(trained, has_two, strict=True) if two], predicted[order][has_two])
 
 
-def _of_shipped(release: Release, seed: int) -> dict[str, ReleaseFigure]:
+def _of_shipped(release: Release, seed: int) -> dict[str, Facts]:
     """Return the overlap of the refits that ship."""
     if not release.has(REFITS):
         return dict.fromkeys(("overlap", "tau"), not_measured("the release has no refits"))
@@ -183,11 +182,7 @@ def _of_folds(
         is_new = np.isin(at_last.config_id, every.config_id[is_out])
         predicted[is_new] = model.predict(at_last.X[is_new])
     bases = kin(without_sizes(rows_of(measured.configs, at_last.config_id)))  # equal if sizes alone differ
-    pairs = size_correlations(bases, at_last, predicted)
-    return {
-        "refits": {name: asdict(found) for name, found in overlap(answers).items()},
-        "sizes": {name: asdict(found) for name, found in pairs.items()},
-    }
+    return {"refits": overlap(answers), "sizes": size_correlations(bases, at_last, predicted)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

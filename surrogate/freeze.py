@@ -46,12 +46,7 @@ _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 
 
 def draw_final(measured: Measurements, split: Split, *, of_forest: ForestSettings = _SETTINGS) -> FinalTest:
-    """Return a final test set; it depends on the measurements and the split alone.
-
-    Raises:
-        InvalidArgument: a search found too few different cells.
-        MissingDependency: TPE needs optuna.
-    """
+    """Return a final test set; it depends on the measurements and the split alone."""
     fitted = list(leave_folds_out(MAIN, measured, split, n_folds=_N_FOLDS, seed=_SEED, settings=of_forest))
     members: list[Config] = rows(full_range(0, N_UNIFORM, seed=FINAL_SEED))
     groups = [UNIFORM] * N_UNIFORM
@@ -90,11 +85,7 @@ def draw_final(measured: Measurements, split: Split, *, of_forest: ForestSetting
 
 
 def freeze(runs: Path, split_file: Path, out: Path, *, params: Path | None = None) -> str:
-    """Freeze a final test set beside a split, unless there is one, and write its list; return a line about it.
-
-    Raises:
-        JahsError: see `draw_final` and `read_with_split`; nothing was written.
-    """
+    """Freeze a final test set beside a split, unless there is one, and write its list; return a line about it."""
     measured, split = read_with_split(runs, split_file)
     final = final_beside(split_file)
     done = "was frozen already"

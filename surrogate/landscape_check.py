@@ -37,15 +37,6 @@ from workshop.real_landscape import (
 _N_CELLS: Final = 1000  # cells that are compared
 
 
-def check_landscape(
-    bench: Benchmark, landscape: Benchmark, *, n_configs: int, seed: int
-) -> dict[str, Any]:  # Any: JSON
-    """Return the agreement of a benchmark with the real landscape on uniform configs; see `compare_with_landscape`."""
-    columns = space().sample_columns(n_configs, seed=seed)
-    accuracies = bench.query_many(columns, metrics=["valid_acc"])["valid_acc"]
-    return compare_with_landscape(columns, accuracies, landscape)
-
-
 def check_cells(
     bench: Benchmark, landscape: Benchmark, published: Mapping[int, Mapping[int, float]], *, seed: int
 ) -> dict[str, Any]:  # Any: JSON
@@ -76,7 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     def work() -> object:
         published = None if given.cells is None else read_cell_accuracies(given.cells)
         bench, landscape = _open(given.release), Benchmark("cifar10", release=given.landscape)
-        facts = check_landscape(bench, landscape, n_configs=given.configs, seed=given.seed)
+        columns = space().sample_columns(given.configs, seed=given.seed)
+        accuracies = bench.query_many(columns, metrics=["valid_acc"])["valid_acc"]
+        facts = compare_with_landscape(columns, accuracies, landscape)
         if published is not None:
             facts["cells"] = check_cells(bench, landscape, published, seed=given.seed)
         return facts if given.json else _text(bench, facts)

@@ -155,11 +155,7 @@ def answers_of(release: Release) -> Ask:
 
 
 def settings_of(release: Release) -> ForestSettings:
-    """Return the settings that a release's model was fitted with.
-
-    Raises:
-        MissingData: the release does not record them.
-    """
+    """Return the settings that a release's model was fitted with."""
     try:
         return ForestSettings.from_dict(release.quality["metrics"][MAIN]["settings"])
     except (KeyError, TypeError) as err:

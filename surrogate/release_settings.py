@@ -43,11 +43,7 @@ class ReleaseSettings:
     workers: int = 2
 
     def check(self) -> None:
-        """Refuse numbers that are out of range and families that do not exist.
-
-        Raises:
-            InvalidArgument, UnknownName: one is.
-        """
+        """Refuse numbers that are out of range and families that do not exist."""
         check_workers(self.workers)
         numbers = {name: getattr(self, name) for name in ("seed", "curve_seeds", "n_refits", "rates")}
         check_integers(numbers, **dict.fromkeys(numbers, 0))

@@ -63,8 +63,7 @@ class RenewSettings:
 def renew(settings: RenewSettings) -> Facts:
     """Do every step on the runs recorded at the start, and return the release's quality.
 
-    Raises:
-        JahsError: see the steps. Files of earlier steps are kept.
+    If a step fails, the files of earlier steps are kept.
     """
     settings.release.check()
     _renew_split(settings)

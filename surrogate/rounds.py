@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -191,10 +192,7 @@ def _known(release: Release, measured: Measurements) -> Known:
         raise ProtocolMismatch(
             f"{release.path} has protocol {release.facts.get('protocol')}, but the runs have {measured.protocol}"
         )
-
-    def ask(X: NDArray[np.float32]) -> NDArray[np.float64]:
-        return release_answers(release, MAIN, X)
-
+    ask = partial(release_answers, release, MAIN)
     return ask, release.table.configs["config_id"] if release.has("table.npz") else np.empty(0, np.uint64)
 
 

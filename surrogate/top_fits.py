@@ -99,11 +99,7 @@ def compare_fits(
     fit: Callable[[Rows, Rows, Measurements, ForestSettings], Mapping[str, _Floats]] = fit_all,
     n_folds: int = 5,
 ) -> dict[str, Any]:  # Any: JSON
-    """Return the table of the fits, of which a plain forest is the first, and which one is chosen.
-
-    Raises:
-        InvalidTable, InvalidArgument: there is nothing to fit, or too few configs.
-    """
+    """Return the table of the fits, of which a plain forest is the first, and which one is chosen."""
     rows = development_rows(MAIN, measured, split)
     is_scored = (rows.epoch == measured.task.max_epoch) & first_seed(rows)
     scored = rows.take(is_scored)
@@ -136,11 +132,7 @@ def compare_fits(
 
 
 def read_fits(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Read the result file of this command.
-
-    Raises:
-        MissingData, CorruptFile, UnknownFormat: the file is missing or unreadable.
-    """
+    """Read the result file of this command."""
     found = read_sealed(path)
     if missing := {"columns", "most_lost", "n_configs", "rows", "verdict"} - found.keys():
         raise CorruptFile(f"{path} lacks {', '.join(sorted(missing))}; run python -m surrogate.top_fits again")

@@ -137,7 +137,7 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
         }
         for one in done
     ]
-    best = max(tried, key=_tau_of, default=None)
+    best = max(tried, key=lambda one: -1.0 if one["tau"] is None else one["tau"], default=None)
     default_tau = validation_tau(metric, of_task, parts, default)
     # If tau is undefined, as for two rows, there is no score to choose by.
     is_better = best is not None and best["tau"] is not None and best["tau"] > default_tau
@@ -152,10 +152,6 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
         "chosen": asdict(smallest(measured_sizes)),
         "optimizer": _OPTIMIZER,
     }
-
-
-def _tau_of(tried: Facts) -> float:
-    return -1.0 if tried["tau"] is None else float(tried["tau"])
 
 
 def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settings: ForestSettings) -> float:
@@ -210,11 +206,7 @@ def settings_of(proposed: Mapping[str, Any], default: ForestSettings) -> ForestS
 
 
 def read_history(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Read the history of searches; empty if there is no such file.
-
-    Raises:
-        CorruptFile, UnknownFormat: it was damaged or edited, or was written by another version.
-    """
+    """Read the history of searches; empty if there is no such file."""
     if not path.is_file():
         return {}
     history = read_sealed(path)

@@ -107,12 +107,7 @@ def best_families(found: Facts) -> list[str]:
 
 
 def read_zoo(path: Path) -> Facts:
-    """Read a result file.
-
-    Raises:
-        MissingData: it does not exist.
-        CorruptFile, UnknownFormat: it was damaged or edited, or was written by another version.
-    """
+    """Read a result file."""
     found = read_sealed(path)
     if not all(isinstance(found.get(key), dict) for key in ("families", "ensembles", "parts")):
         raise CorruptFile(f"{path} holds no families, ensembles and parts; write it with python -m surrogate.zoo")

@@ -74,20 +74,12 @@ _LINES: Final = (
 
 
 def write_figures(path: Path, found: Facts) -> None:
-    """Write figures, whole or not at all.
-
-    Raises:
-        InvalidArgument: they cannot be written there.
-    """
+    """Write figures, whole or not at all."""
     write_text(path, sealed_text({**found, "figures_format": _FORMAT}))
 
 
 def read_figures(path: Path) -> Facts:
-    """Read figures.
-
-    Raises:
-        MissingData, CorruptFile, UnknownFormat: the file is missing or unreadable.
-    """
+    """Read figures."""
     found = read_sealed(path)
     if found.get("figures_format") != _FORMAT:
         raise CorruptFile(f"{path} holds no figures of format {_FORMAT}; run python -m surrogate.figures again")
@@ -95,7 +87,7 @@ def read_figures(path: Path) -> Facts:
 
 
 def figures_of(path: Path, release: Release) -> Facts:
-    """Read the figures of a release; raises as `read_figures`.
+    """Read the figures of a release.
 
     Raises:
         ProtocolMismatch: they belong to another release.
@@ -128,9 +120,11 @@ def figures_blocks(found: Facts | None) -> Iterator[str | Block]:
         "between sizes are predicted by models that were fitted to no config with the same cell and hyperparameters."
     )
     yield Text(_about_final(found))
-    if found is not None and (missing := [*_missing(found)]):
+    if found is None:
+        return
+    if missing := [*_missing(found)]:
         yield Text(f"{_NOT_YET.capitalize()}: {'; '.join(missing)}.")
-    if found is not None and found["sizes"]["measured"]["value"] is not None:
+    if found["sizes"]["measured"]["value"] is not None:
         both = (found["sizes"][name]["value"] for name in ("measured", "predicted"))
         yield Text("Mean rank correlation between two sizes: measured {:.3f}, predicted {:.3f}.".format(*both))
     yield from _sources(found)
@@ -143,8 +137,7 @@ def figure_values(found: Facts) -> list[tuple[str, str]]:
 
 
 def _about_final(found: Facts | None) -> str:
-    counts = None if found is None else found["final_counts"]
-    if found is None or counts is None:
+    if found is None or (counts := found["final_counts"]) is None:
         return "There is no final test set yet."
     groups = ", ".join(f"{count} {group}" for group, count in counts.items())
     reads = "once" if found["n_reads"] == 1 else f"{found['n_reads']} times"
@@ -157,9 +150,9 @@ def _about_final(found: Facts | None) -> str:
 def _cells(line: _Line, found: Facts | None) -> tuple[str, ...]:
     value, final = _both(line, found)
     judged = final if line.has_final else value
-    verdict = "–" if judged is None or judged["value"] is None else "not reached"
-    if verdict != "–" and line.is_met(judged["value"]):  # type: ignore[index]  # it has a value
-        verdict = "reached"
+    verdict = "–"
+    if judged is not None and judged["value"] is not None:
+        verdict = "reached" if line.is_met(judged["value"]) else "not reached"
     return line.title, line.required, _shown(value), _shown(final) if line.has_final else "–", verdict
 
 
@@ -192,8 +185,8 @@ def _missing(found: Facts) -> Iterator[str]:
                 yield f"{line.title}{where}: {figure['missing']}"
 
 
-def _sources(found: Facts | None) -> Iterator[Block]:
-    if found is None or not found["sources"]:
+def _sources(found: Facts) -> Iterator[Block]:
+    if not found["sources"]:
         return
     rows = []
     for one in found["sources"]:
@@ -211,10 +204,9 @@ def _score(scores: Facts | None, name: str) -> str:
     return _NOT_YET if scores is None or scores[name] is None else f"{scores[name]:.3f}"
 
 
-def _fits(found: Facts | None) -> Iterator[Block]:
-    if found is None or not found.get("fits"):
+def _fits(found: Facts) -> Iterator[Block]:
+    if not (fits := found.get("fits")):
         return
-    fits = found["fits"]
     yield Text(
         f"Comparison of fits by cross-validation over {fits['n_configs']} train and validation configs "
         f"(`python -m surrogate.top_fits`): {fits['verdict']}. A gain at the top may cost at most "

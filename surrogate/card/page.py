@@ -65,11 +65,7 @@ def card(release: Release, figures: Facts | None = None) -> Document:
 
 
 def write_card(release: Release, out: Path, figures: Facts | None = None) -> tuple[Path, Path]:
-    """Write quality.md and quality.html into a folder, made if it does not exist.
-
-    Raises:
-        InvalidArgument: it cannot be written.
-    """
+    """Write quality.md and quality.html into a folder, made if it does not exist."""
     page = card(release, figures)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)

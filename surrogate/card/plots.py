@@ -41,7 +41,8 @@ def plots_of(metric: str, facts: Facts) -> Iterator[Figure]:
 
 def _predicted_against_measured(metric: str, test: Facts) -> Figure:
     """Draw a marker for each test config at the last epoch, a shape and a colour for each Resolution."""
-    figure, axes = _begin(metric, "predicted", "Predicted and measured", f"measured, {_unit(metric)}", "predicted")
+    label = f"measured, {METRICS[metric].unit}"
+    figure, axes = _begin(metric, "predicted", "Predicted and measured", label, "predicted")
     x, y, group = np.array(test["points"], dtype=np.float64).T
     _diagonal(axes, np.concatenate([x, y]))
     for number, resolution in enumerate(("0.25", "0.5", "1")):
@@ -81,7 +82,7 @@ def _residuals(metric: str, test: Facts) -> Figure:
 
 def _calibration(metric: str, bins: Sequence[Facts]) -> Figure:
     """Draw mean measurements by decile of the prediction, with two standard errors."""
-    title, label = "Calibration, means by decile", f"predicted, {_unit(metric)}"
+    title, label = "Calibration, means by decile", f"predicted, {METRICS[metric].unit}"
     figure, axes = _begin(metric, "calibration", title, label, "measured")
     x, y = (np.array([found[key] for found in bins], dtype=np.float64) for key in ("predicted", "measured"))
     _diagonal(axes, np.concatenate([x, y]))
@@ -180,7 +181,3 @@ def _log_if_seconds(metric: str, axes: Axes) -> None:
 
 def _known(rows: Sequence[Facts], key: str) -> list[tuple[float, float]]:
     return [(row[key], row["tau"]) for row in rows if row["tau"] is not None]
-
-
-def _unit(metric: str) -> str:
-    return METRICS[metric].unit

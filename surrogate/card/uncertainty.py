@@ -54,13 +54,12 @@ def _coverage(judged: Sequence[tuple[str, Facts]]) -> Table:
     for metric, facts in judged:
         for cut in dict.fromkeys(one["cut"] for one in facts["coverage"]):
             own = {one["level"]: one for one in facts["coverage"] if one["cut"] == cut}
-            shares = [_share(own[level]) for level in levels]
-            about = [
-                metric,
-                f"{facts['scale']:.1f}",
-                {"best tenth": "predicted best tenth"}.get(cut, cut),
-                str(own[0.9]["n_configs"]),
+            shares = [
+                f"{100 * one['share']:.0f} % ({100 * one['low']:.0f} to {100 * one['high']:.0f} %)"
+                for one in (own[level] for level in levels)
             ]
+            shown = "predicted best tenth" if cut == "best tenth" else cut
+            about = [metric, f"{facts['scale']:.1f}", shown, str(own[0.9]["n_configs"])]
             rows.append([*about, *shares, f"{own[0.9]['width']:.2f} points"])
     return table_of(["metric", "scale", "test rows", "configs", *coverages, "median width of 90 %"], rows)
 
@@ -92,7 +91,3 @@ def _about_distance(judged: Sequence[tuple[str, Facts]]) -> str:
         "The distance is the mean over the five nearest training configs, in ranks of the model's features. It "
         f"{verdict} the absolute errors (tau between tenths of at least {_ORDERED} is required), {so}."
     )
-
-
-def _share(one: Facts) -> str:
-    return f"{100 * one['share']:.0f} % ({100 * one['low']:.0f} to {100 * one['high']:.0f} %)"

@@ -204,11 +204,7 @@ def configs_by_group(rows: Rows) -> NDArray[np.int64]:
 
 
 def check_groups(metric: str, rows: Rows, *, fewest: int = FEWEST) -> None:
-    """Refuse training rows with fewer than `fewest` configs in a fidelity group.
-
-    Raises:
-        InvalidTable: counts the groups, and names the first ones.
-    """
+    """Refuse training rows with fewer than `fewest` configs in a fidelity group."""
     counts = configs_by_group(rows)
     if not (few := np.flatnonzero(counts < fewest)).size:
         return

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from jahs.files.tables import rows_of
 from jahs.schema import SOURCES
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import FEWEST_TO_FIT, GROUP_VALUES, Rows, group_numbers
+from surrogate.data.rows import FEWEST_TO_FIT, GROUP_VALUES, Facts, Rows, group_numbers
 from surrogate.judging.agreement import agreement, ceiling, first_seed
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import fit_surrogate
@@ -38,25 +37,14 @@ _FEWEST_OF_SOURCE: Final = 8  # test configs
 _SCORES: Final = ("r2", "tau")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseFigure:
-    """A figure.
-
-    Attributes:
-        value: None without enough data.
-        n: number of configs that it is computed from.
-        missing: the data that are missing, if there is no value.
-    """
-
-    value: float | None
-    interval: tuple[float, float] | None = None
-    n: int = 0
-    missing: str = ""
+def figure(value: float | None, *, interval: tuple[float, float] | None = None, n: int = 0, missing: str = "") -> Facts:
+    """Return a figure of n configs, or of n fits; without a value, `missing` says which data are missing."""
+    return {"value": value, "interval": interval, "n": n, "missing": missing}
 
 
-def not_measured(missing: str) -> ReleaseFigure:
+def not_measured(missing: str) -> Facts:
     """Return a figure without a value."""
-    return ReleaseFigure(value=None, missing=missing)
+    return figure(None, missing=missing)
 
 
 def full_rows(rows: Rows, *, epoch: int) -> Rows:
@@ -75,7 +63,7 @@ def seed_sd(rows: Rows) -> tuple[float | None, int]:
     return math.sqrt(float(((rows.y - means[place]) ** 2).sum()) / freedom), int((counts > 1).sum())
 
 
-def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted: _Floats) -> dict[str, ReleaseFigure]:
+def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted: _Floats) -> dict[str, Facts]:
     """Return MAE and bias (predicted minus measured) of the predicted best tenth, in standard deviations between seeds.
 
     Args:
@@ -105,7 +93,7 @@ def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted:
     return dict(zip(names, _figures(errors, len(y), n_best), strict=True))
 
 
-def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> ReleaseFigure:
+def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> Facts:
     """Return Kendall's tau in the measured top quarter as a share of its ceiling.
 
     The ceiling is tau between two seeds of the `repeats` whose earlier training is in that quarter.
@@ -127,7 +115,7 @@ def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> ReleaseFigure:
     return _figures(lambda at: kendall_tau(y[at], p[at]) / top, len(y), len(y))[0]
 
 
-def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> ReleaseFigure:
+def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> Facts:
     """Return the mean of measured minus predicted over the final configs of a search, in sd between seeds.
 
     Args:
@@ -143,7 +131,7 @@ def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> ReleaseFigure:
     return _figures(lambda at: gaps[at].mean(), len(gaps), len(gaps))[0]
 
 
-def overlap(predicted: Sequence[_Floats]) -> dict[str, ReleaseFigure]:
+def overlap(predicted: Sequence[_Floats]) -> dict[str, Facts]:
     """Return the agreement of refits on the best configs of a sample, averaged over pairs of refits.
 
     `overlap` is the share of one refit's best that are among the other's. `tau` is Kendall's tau over the configs that
@@ -166,7 +154,7 @@ def overlap(predicted: Sequence[_Floats]) -> dict[str, ReleaseFigure]:
     }
 
 
-def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) -> dict[str, ReleaseFigure]:
+def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) -> dict[str, Facts]:
     """Return the mean rank correlation between two sizes, measured and predicted, and their difference.
 
     Each pair of fidelity groups with at least `FEWEST` configs that were trained at both counts once.
@@ -201,22 +189,22 @@ def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) 
     return dict(zip(names, _figures(correlate, len(known), len(known)), strict=True))
 
 
-def _figures(score: Callable[[NDArray[np.int64]], ArrayLike], n_rows: int, n: int) -> list[ReleaseFigure]:
+def _figures(score: Callable[[NDArray[np.int64]], ArrayLike], n_rows: int, n: int) -> list[Facts]:
     """Return scores of rows with their intervals, as figures of n configs."""
     found = bootstrap_estimates(score, n_rows, level=0.9, n_resamples=500)
-    return [ReleaseFigure(value=each.value, interval=(each.low, each.high), n=n) for each in found]
+    return [figure(each.value, interval=(each.low, each.high), n=n) for each in found]
 
 
-def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> ReleaseFigure:
+def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> Facts:
     mean = float(np.nanmean(values))
     without = [np.nanmean([v for v, pair in zip(values, pairs, strict=True) if out not in pair]) for out in range(n)]
     reach = _Z * math.sqrt((n - 1) * float(np.var(without))) if n > 2 else math.nan
-    return ReleaseFigure(value=mean, interval=None if math.isnan(reach) else (mean - reach, mean + reach), n=n)
+    return figure(mean, interval=None if math.isnan(reach) else (mean - reach, mean + reach), n=n)
 
 
 def leave_sources_out(
     metric: str, measured: Measurements, parts: Mapping[str, Rows], settings: ForestSettings
-) -> list[dict[str, Any]]:  # Any: JSON
+) -> list[Facts]:
     """Return, for each source, R2 and tau on its test configs of models fitted to train with and without it.
 
     The difference shows how much a source helps to predict its own configs (NAS-Bench-301, tables 6 and 7).
@@ -236,7 +224,7 @@ def leave_sources_out(
         if not any(counts.values()):
             continue
         own, others = test.take(is_test), train.take(~is_in)
-        facts: dict[str, Any] = {"source": source, **counts, "with": None, "without": None}  # Any: JSON
+        facts: Facts = {"source": source, **counts, "with": None, "without": None}
         if counts["n_test"] >= _FEWEST_OF_SOURCE and others.n_configs >= FEWEST_TO_FIT:
             without = fit_surrogate(metric, others, measured.task, settings=settings)
             for name, model in (("with", fitted), ("without", without)):

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from jahs.models.features import FeatureBuilder
 from jahs.models.noise import NoiseModel
 from jahs.queries.prediction import Uncertain
-from jahs.queries.views import SIZES
-from jahs.schema import COLUMNS
-from surrogate.data.rows import Facts, Rows
+from surrogate.data.rows import GROUP_VALUES, Facts, Rows, group_numbers
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.noise import share_inside
 from surrogate.models.model import Surrogate
@@ -107,8 +105,7 @@ def distance_to_data(fitted: Surrogate, rows: Rows, training: Rows) -> NDArray[n
 def _cuts(rows: Rows, found: Uncertain) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Yield the rows that coverage is reported for; predictions choose the best tenth, since measurements regress."""
     is_last = rows.epoch == rows.epoch.max()
-    columns = [COLUMNS.index(key) for key in SIZES]
-    is_full = is_last & (rows.X[:, columns] == list(SIZES.values())).all(axis=1)
+    is_full = is_last & (group_numbers(rows.X) == len(GROUP_VALUES) - 1)
     is_best = is_last & (found.mean[0] >= np.quantile(found.mean[0, is_last], 0.9))
     yield "all epochs", np.ones(len(rows), np.bool_)
     yield "last epoch", is_last

@@ -21,7 +21,7 @@ from jahs.schema import OPS
 from jahs.simulate import Trial, Visible
 from jahs.spaces.cell import canonical_keys
 from jahs.spaces.cell.paths import live_paths
-from jahs.spaces.columns import Columns, Configs, config_ids, validate_columns
+from jahs.spaces.columns import Columns, Configs, codes, columns_of_codes, config_ids
 from jahs.spaces.configs import Config
 from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import PARAMETERS
@@ -58,30 +58,25 @@ class _View:
 
 
 def visit(ask: Ask, searched: Space, optimizer: str, *, n: int, seed: int) -> tuple[Columns, NDArray[np.float64]]:
-    """Return the configs that an optimiser visits in `n` evaluations, each once, and the model's answers.
-
-    Raises:
-        MissingDependency: TPE needs optuna, which is not installed.
-    """
-    search = _tpe if optimizer == "tpe" else _ours
-    visited, values = search(ask, searched, optimizer, n=n, seed=seed)
-    keys = visited[0].keys()
-    columns = validate_columns({key: [config[key] for config in visited] for key in keys})  # type: ignore[literal-required]  # keys of Config
+    """Return the configs that an optimiser visits in `n` evaluations, each once, and the model's answers."""
+    if optimizer == "tpe":
+        visited, values = _tpe(ask, searched, n=n, seed=seed)
+    else:
+        visited, values = search_with(_baseline(optimizer, searched, seed), ask, n=n, at_once=_AT_ONCE)
+    columns = columns_of_codes(codes(visited))
     _, first = np.unique(config_ids(columns), return_index=True)
     return {key: column[first] for key, column in columns.items()}, np.array(values)[first]
 
 
-def _ours(ask: Ask, searched: Space, optimizer: str, *, n: int, seed: int) -> tuple[list[Config], list[float]]:
+def _baseline(name: str, searched: Space, seed: int) -> Baseline[Any]:  # Any: its settings
     view = cast("Visible", _View(searched))  # optimisers without fidelities read nothing else of a view
-    made: dict[str, Callable[[], Baseline[Any]]] = {  # Any: their settings
-        "random_search": lambda: RandomSearch(view, seed=seed, settings=RandomSearchSettings()),
-        "local_search": lambda: LocalSearch(view, seed=seed, settings=LocalSearchSettings()),
-        # The settings of NAS-Bench-101 for thousands of evaluations.
-        "regularized_evolution": lambda: Evolution(
-            view, seed=seed, settings=EvolutionSettings(population_size=100, tournament_size=10)
-        ),
-    }
-    return search_with(made[optimizer](), ask, n=n, at_once=_AT_ONCE)
+    if name == "random_search":
+        return RandomSearch(view, seed=seed, settings=RandomSearchSettings())
+    if name == "local_search":
+        return LocalSearch(view, seed=seed, settings=LocalSearchSettings())
+    assert name == "regularized_evolution"
+    # The settings of NAS-Bench-101 for thousands of evaluations.
+    return Evolution(view, seed=seed, settings=EvolutionSettings(population_size=100, tournament_size=10))
 
 
 def search_with(
@@ -112,7 +107,7 @@ def search_with(
     return visited, values
 
 
-def _tpe(ask: Ask, searched: Space, _: str, *, n: int, seed: int) -> tuple[list[Config], list[float]]:
+def _tpe(ask: Ask, searched: Space, *, n: int, seed: int) -> tuple[list[Config], list[float]]:
     tool = import_tool("optuna", needs="optuna")
     distributions = optuna_adapter.make_space(searched)
     sampler = tool.samplers.TPESampler(n_startup_trials=min(n, _START), seed=seed % 2**31)
@@ -163,10 +158,7 @@ def best_found(
         found.append(visit(ask, full_size(), optimizer, n=n_own, seed=own))
     columns = {key: np.concatenate([visited[key] for visited, _ in found]) for key in found[0][0]}
     values = np.concatenate([answers for _, answers in found])
-    chosen = _first_cells(columns, _descending(columns, values), n=n, is_known=is_known)
-    if len(chosen) < n:
-        raise InvalidArgument(f"{len(chosen)} different cells that are not recorded were found, not n={n}; lower --n")
-    return take(columns, chosen)
+    return _first_cells(columns, values, n=n, is_known=is_known, where="that are not recorded were found")
 
 
 def disagreed_on(ask: Ask, refitted: Sequence[Ask], *, n: int, seed: int, is_known: IsKnown) -> Columns:
@@ -178,10 +170,7 @@ def disagreed_on(ask: Ask, refitted: Sequence[Ask], *, n: int, seed: int, is_kno
     top = _descending(columns, ask(columns))[: round(_TOP * _N_RANDOM)]
     columns = take(columns, top)
     spread = np.std([refit(columns) for refit in refitted], axis=0)
-    chosen = _first_cells(columns, _descending(columns, spread), n=n, is_known=is_known)
-    if len(chosen) < n:
-        raise InvalidArgument(f"{len(chosen)} different cells are among the best 5 %, not n={n}; lower --n")
-    return take(columns, chosen)
+    return _first_cells(columns, spread, n=n, is_known=is_known, where="are among the best 5 %")
 
 
 def poor(*, n: int, seed: int, is_known: IsKnown) -> Columns:
@@ -212,10 +201,12 @@ def _descending(columns: Columns, values: NDArray[np.float64]) -> NDArray[np.int
     return np.lexsort((config_ids(columns), -values))
 
 
-def _first_cells(columns: Columns, order: NDArray[np.intp], *, n: int, is_known: IsKnown) -> NDArray[np.intp]:
-    """Return the first `n` rows in an order that are not known, one for each cell."""
+def _first_cells(columns: Columns, values: NDArray[np.float64], *, n: int, is_known: IsKnown, where: str) -> Columns:
+    """Return the `n` configs with the highest values that are not known, one for each cell; refuse fewer."""
+    order = _descending(columns, values)
     order = order[~is_known(take(columns, order))]
     cells = canonical_keys(np.column_stack([columns[op][order].astype(np.int64) for op in OPS]))
     _, first = np.unique(cells, return_index=True)
-    chosen: NDArray[np.intp] = order[np.sort(first)[:n]]
-    return chosen
+    if len(first) < n:
+        raise InvalidArgument(f"{len(first)} different cells {where}, not n={n}; lower --n")
+    return take(columns, order[np.sort(first)[:n]])

@@ -102,11 +102,7 @@ def evaluated(folder: Path) -> list[dict[str, Any]]:  # Any: JSON
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder, made if it does not exist, for one search.
-
-    Raises:
-        InvalidArgument: another process holds it.
-    """
+    """Hold a folder, made if it does not exist, for one search."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a") as file:
         try:

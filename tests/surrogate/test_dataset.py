@@ -281,7 +281,7 @@ def test_groups_with_too_few_configs_are_counted_and_named() -> None:
 
 
 def test_a_latency_is_repeated_by_the_other_half_of_its_visits() -> None:
-    rows = repeats("latency", measured_with_visits(n_visits=3))
+    rows = assemble_repeats("latency", measured_with_visits(n_visits=3))
     ids = MEASURED.profile["config_id"]
     assert {*zip(rows.config_id.tolist(), rows.seed.tolist(), strict=True)} == {*product(ids.tolist(), (0, 1))}
     assert len(rows) == 2 * len(ids)
@@ -295,14 +295,14 @@ def test_a_latency_is_repeated_by_the_other_half_of_its_visits() -> None:
 
 @pytest.mark.parametrize("n_visits", [0, 1])
 def test_without_two_visits_no_latency_is_repeated(n_visits: int) -> None:
-    rows = repeats("latency", measured_with_visits(n_visits=n_visits))
+    rows = assemble_repeats("latency", measured_with_visits(n_visits=n_visits))
     assert len(rows) == 0
     assert ceiling("latency", rows)["tau"] is None
 
 
 def test_trainings_repeat_everything_else() -> None:
     for metric in ("valid_acc", "runtime"):
-        rows = repeats(metric, MEASURED)
+        rows = assemble_repeats(metric, MEASURED)
         assert len(rows) == len(assemble_answered(metric, MEASURED))
 
 
@@ -315,10 +315,6 @@ def test_visits_are_checked_like_every_other_table() -> None:
     with pytest.raises(InvalidTable, match=r"visits: .* configs are not in the config table"):
         replace(MEASURED, visits=unknown)
     assert digest_measurements(replace(MEASURED, visits=visits)) != digest_measurements(MEASURED)
-
-
-def repeats(metric: str, measured: Measurements) -> Rows:
-    return assemble_repeats(metric, measured)
 
 
 def measured_with_visits(*, n_visits: int) -> Measurements:

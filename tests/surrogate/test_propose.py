@@ -20,15 +20,10 @@ from surrogate import propose as command
 from surrogate.models import optima
 from surrogate.models.boosting import ForestSettings
 from tests.releases import make_release
-from tests.surrogate.landscape import PROTOCOL, TASK, measurements, write_folder
+from tests.surrogate.landscape import PROTOCOL, TASK, measurements
 from workshop.numbered import full_range
 
 MEASURED = measurements(8)
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_folder(tmp_path_factory.mktemp("data") / "runs", MEASURED)
 
 
 @pytest.fixture(scope="module")
