@@ -15,10 +15,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
-from jahs.errors import DownloadFailed, OutOfSpace
+from jahs.errors import DownloadFailed, translating
 from jahs.files.download import DownloadBar, check_address, check_room, fetch
 from jahs.files.transport import ELSEWHERE
 from pipeline.sources import FASHION_FILES, cache_folder
@@ -39,44 +38,32 @@ class DataFile:
     algorithm: str = "sha256"
 
 
-_FASHION: Final[Mapping[str, DataFile]] = MappingProxyType(
-    dict(
-        zip(
-            FASHION_FILES,
-            (
-                DataFile(26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
-                DataFile(29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
-                DataFile(4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
-                DataFile(5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
-            ),
-            strict=True,
-        )
-    )
+_FASHION: Final = (  # the sha256 belong to the files whose MD5 the authors of Fashion-MNIST state
+    DataFile(26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+    DataFile(29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+    DataFile(4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+    DataFile(5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
 )
-"""Every file of Fashion-MNIST; the sha256 belong to the files whose MD5 its authors state."""
-
-_CIFAR10: Final[Mapping[str, DataFile]] = MappingProxyType(
-    {"cifar-10-binary.tar.gz": DataFile(170_052_171, "c32a1d4ab5d03f1284b67883e8d87530", "md5")}
-)
-PUBLISHED: Final[Mapping[str, Mapping[str, DataFile]]] = MappingProxyType(
-    {"fashion_mnist": _FASHION, "cifar10": _CIFAR10}
-)
+PUBLISHED: Final[Mapping[str, Mapping[str, DataFile]]] = {
+    "fashion_mnist": dict(zip(FASHION_FILES, _FASHION, strict=True)),
+    "cifar10": {"cifar-10-binary.tar.gz": DataFile(170_052_171, "c32a1d4ab5d03f1284b67883e8d87530", "md5")},
+}
 """The files of every data set that is fetched."""
 
 
 def download(
     folder: Path,
     *,
-    url: str = _ADDRESSES["fashion_mnist"],
-    files: Mapping[str, DataFile] = _FASHION,
-    report: Callable[[str, int], None] = lambda *_: None,
+    url: str,
+    files: Mapping[str, DataFile],
+    report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> list[str]:
     """Fetch the files that `folder` lacks; return their names.
 
     Args:
         url: folder of the files on a server that has them byte for byte.
         files: the files to fetch, with their lengths and digests.
-        report: called repeatedly with a file's name and its number of bytes so far.
+        report: called repeatedly with a file's name and its number of bytes so far and in all.
 
     Raises:
         InvalidArgument: the URL is not one of http or https.
@@ -84,14 +71,10 @@ def download(
         DownloadFailed: a file could not be fetched or written, or is not the published one.
     """
     check_address(url)
-    try:
+    with translating(OSError, into=lambda err: DownloadFailed(f"{folder} cannot be used: {err}")):
         missing = [name for name, file in files.items() if not _is_right(folder / name, file)]
         folder.mkdir(parents=True, exist_ok=True)
         check_room(folder, sum(files[name].n_bytes for name in missing))
-    except OutOfSpace:
-        raise
-    except OSError as err:
-        raise DownloadFailed(f"{folder} cannot be used: {err}") from err
     for name in missing:
         address, file = f"{url.rstrip('/')}/{name}", files[name]
         fetch(
@@ -100,7 +83,7 @@ def download(
             sha256=file.digest if file.algorithm == "sha256" else None,
             n_bytes=file.n_bytes,
             check=functools.partial(_check, address, file),
-            report=functools.partial(_report, report, name),
+            report=functools.partial(report, name),
         )
     return missing
 
@@ -117,20 +100,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     files = PUBLISHED[args.data_set]
 
     def work() -> str:
-        bar = DownloadBar(sys.stderr)
-        fetched = download(
-            folder,
-            url=_ADDRESSES[args.data_set] if args.url is None else args.url,
-            files=files,
-            report=lambda name, n_bytes: bar(name, n_bytes, files[name].n_bytes),
-        )
+        url = _ADDRESSES[args.data_set] if args.url is None else args.url
+        fetched = download(folder, url=url, files=files, report=DownloadBar(sys.stderr))
         return f"{folder}: {len(fetched)} files fetched, {len(files) - len(fetched)} were there"
 
     return run_command("pipeline.download", work)
-
-
-def _report(report: Callable[[str, int], None], name: str, n_bytes: int, _: int) -> None:
-    report(name, n_bytes)
 
 
 def _check(address: str, file: DataFile, path: Path) -> None:

@@ -6,10 +6,9 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +29,8 @@ _EXACT: Final = ("n_params", "n_macs")
 _NO_SEED: Final = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Trained:
-    """The measurements of one training: (n_epochs, 7) columns `EPOCH_FIELDS`, without the epoch of a divergence."""
-
-    epochs: NDArray[np.float64]
-    is_diverged: bool
+_Trained: TypeAlias = tuple[NDArray[np.float64], bool]
+"""Columns `EPOCH_FIELDS` by epoch, without the epoch of a divergence; and whether the training diverged."""
 
 
 class LiveOracle:
@@ -92,14 +87,14 @@ class LiveOracle:
         config = config_of(codes)
         if not len(epochs):
             return {name: np.empty(0) for name in metrics}
-        run = self._trained(config, _NO_SEED if seed is None else seed, int(epochs.max()))
-        if epochs.max() > len(run.epochs):
+        measured, _ = self._trained(config, _NO_SEED if seed is None else seed, int(epochs.max()))
+        if epochs.max() > len(measured):
             raise NotRecorded(
-                f"config {config_id(config):016x} with seed {seed} diverged in epoch {len(run.epochs) + 1}; "
-                f"{len(run.epochs)} epochs were measured before"
+                f"config {config_id(config):016x} with seed {seed} diverged in epoch {len(measured) + 1}; "
+                f"{len(measured)} epochs were measured before"
             )
         exact = cost(config, self.task)
-        columns = dict(zip(EPOCH_FIELDS, run.epochs[epochs - 1].T, strict=True))
+        columns = dict(zip(EPOCH_FIELDS, measured[epochs - 1].T, strict=True))
         return {n: np.full(len(epochs), float(exact[n])) if n in exact else columns[n].copy() for n in metrics}
 
     def sample(self, n: int, *, seed: int | None) -> list[Config]:
@@ -109,16 +104,15 @@ class LiveOracle:
     def _trained(self, config: Config, seed: int, last: int) -> _Trained:
         """Return the measurements of a training, at least up to epoch `last` unless it diverged before."""
         key = config_id(config), seed
-        known = self._runs.get(key)
-        if known is None or (not known.is_diverged and len(known.epochs) < last):
+        epochs, is_diverged = self._runs.get(key, (np.empty(0), False))
+        if len(epochs) < last and not is_diverged:
             checkpoint = self._folder / f"{key[0]:016x}-{seed}.pt"
             images = self._images_at(config["Resolution"])
             run = train(config, self.task, images, seed=seed, epochs=last, checkpoint=checkpoint)
             is_diverged = run.status == "diverged"
             # The last row of a diverged run is the epoch in which it diverged, so it measures no trained network.
-            known = _Trained(epochs=run.epochs[: len(run.epochs) - is_diverged], is_diverged=is_diverged)
-            self._runs[key] = known
-        return known
+            self._runs[key] = run.epochs[: len(run.epochs) - is_diverged], is_diverged
+        return self._runs[key]
 
     def _images_at(self, resolution: float) -> ImageSet:
         if resolution not in self._images:

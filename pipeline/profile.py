@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,7 +121,8 @@ def profile_folder(
     wanted = shared_protocol(folder, task)
     facts = {"machine": processor_model(), "torch_version": torch.__version__, "protocol": wanted}
     configs = read_configs(folder)
-    visited = _visits_here(read_visits(folder), facts)
+    visited = read_visits(folder)
+    visited = take(visited, np.logical_and.reduce([visited[name] == here for name, here in facts.items()]))
     todo = _visits_left(visited, configs["config_id"], visits=visits, seed=seed)
     if not allow_busy:
         _refuse_busy(load(), _QUIET_LOAD)
@@ -166,11 +167,6 @@ def _visits_left(visited: Table, ids: np.ndarray[Any, Any], *, visits: int, seed
     ]
 
 
-def _visits_here(visited: Table, facts: Mapping[str, str]) -> Table:
-    """Return the visits by the processor and the torch of this process."""
-    return take(visited, np.logical_and.reduce([visited[name] == here for name, here in facts.items()]))
-
-
 def _add_visits(folder: Path, added: Table) -> None:
     """Add visits to the current ones, since a merge may have added others in the meantime."""
     with RunsFolder(folder).lock(_LOCK):
@@ -178,11 +174,8 @@ def _add_visits(folder: Path, added: Table) -> None:
 
 
 def _table_of(config_id: int, visit: int, times: Sequence[tuple[float, float]], facts: dict[str, str]) -> Table:
-    n = len(times)
-    numbers = {"config_id": np.full(n, config_id), "visit": np.full(n, visit), "repeat": np.arange(n)}
-    measured = dict(zip(TIMES, np.array(times).T, strict=True))
-    columns = {**numbers, **measured, **{name: np.full(n, text) for name, text in facts.items()}}
-    return typed(columns, VISIT_COLUMNS)
+    numbers = {"config_id": config_id, "visit": visit, "repeat": np.arange(len(times))}
+    return typed(numbers | dict(zip(TIMES, np.array(times).T, strict=True)) | facts, VISIT_COLUMNS)
 
 
 def _refuse_busy(load: float, limit: float) -> None:

@@ -159,12 +159,12 @@ def table_of(
         number: number of the round of proposals; one for all, or one for each.
         release: digest of the release that proposed them; one for all, or one for each.
     """
-    columns: Table = {
+    columns = {
         **validate_columns({key: [config[key] for config in configs] for key in CONFIG_KEYS}),
         "config_id": np.array([config_id(config) for config in configs], np.uint64),
-        "config_index": np.full(len(configs), -1),
-        "source": np.full(len(configs), source),
-        "round": np.broadcast_to(number, len(configs)),
-        "release": np.broadcast_to(release, len(configs)),
+        "config_index": -1,
+        "source": source,
+        "round": number,
+        "release": release,
     }
     return typed(columns, CONFIG_TABLE_COLUMNS)

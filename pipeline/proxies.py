@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import torch
@@ -172,9 +172,9 @@ def _score_job(job: _Job, *, of_task: Task, data_dir: Path | None) -> list[Proxy
 
 def _table_of(job: _Job, found: Sequence[ProxyScores], *, protocol: str) -> Table:
     config, seeds = job
-    values: dict[str, Any] = {  # Any: one value for all rows, or one per row
-        "config_id": np.uint64(config_id(config)),
-        "seed": np.array(seeds),
+    columns = {
+        "config_id": config_id(config),
+        "seed": seeds,
         **{name: [scores.values[name] for scores in found] for name in PROXIES},
         "reason": ["; ".join(f"{name}: {why}" for name, why in scores.reasons.items()) for scores in found],
         **{
@@ -186,9 +186,7 @@ def _table_of(job: _Job, found: Sequence[ProxyScores], *, protocol: str) -> Tabl
         "protocol": protocol,
         "format": PROXIES_FORMAT,
     }
-    return typed(
-        {name: np.broadcast_to(np.asarray(value), len(seeds)) for name, value in values.items()}, PROXY_COLUMNS
-    )
+    return typed(columns, PROXY_COLUMNS)
 
 
 def _add_scores(folder: Path, added: Table) -> None:

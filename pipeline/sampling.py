@@ -36,10 +36,8 @@ def group_positions(configs: Table) -> NDArray[np.int64]:
 def config_table(start: int, stop: int) -> Table:
     """Return configs number `start` to `stop - 1` as rows of the config table."""
     columns = sample_range(start, stop)
-    ids = config_ids(columns)
-    table = {"config_id": ids, "config_index": np.arange(start, stop), **columns}
-    table |= {name: np.full(stop - start, value) for name, value in SOURCE_DEFAULTS.items()}
-    return typed(table, CONFIG_TABLE_COLUMNS)
+    numbers = {"config_id": config_ids(columns), "config_index": np.arange(start, stop)}
+    return typed({**numbers, **columns, **SOURCE_DEFAULTS}, CONFIG_TABLE_COLUMNS)
 
 
 def run_seeds(number: int) -> tuple[int, ...]:

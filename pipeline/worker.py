@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import time
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from jahs.files.tables import Table
+from jahs.files.tables import Table, typed
 from jahs.schema import RUN_COLUMNS
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import Task
@@ -77,19 +77,15 @@ def images_of(chosen: Task, data_dir: Path | None) -> dict[float, ImageSet]:
 
 def run_table(run: TrainedRun, identity: int, seed: int, chosen: Task, device: str) -> Table:
     """Return the rows of one run as they are recorded."""
-    n_rows = len(run.epochs)
-    values: dict[str, Any] = {  # Any: one value for all rows, or one per row
+    columns = {
         "config_id": identity,
         "seed": seed,
-        "epoch": np.arange(1, n_rows + 1),
-        **{name: run.epochs[:, j] for j, name in enumerate(EPOCH_FIELDS)},
+        "epoch": np.arange(1, len(run.epochs) + 1),
+        **dict(zip(EPOCH_FIELDS, run.epochs.T, strict=True)),
         "status": run.status,
         "device": device_name(device),
         "machine": processor_model(),
         "torch_version": software(device, chosen.batch_size),
         "protocol": protocol_digest(chosen),
     }
-    return {
-        name: np.broadcast_to(np.asarray(values[name]), n_rows).astype("U" if dtype == "string" else dtype)
-        for name, dtype in RUN_COLUMNS.items()
-    }
+    return typed(columns, RUN_COLUMNS)

@@ -158,9 +158,14 @@ def empty_table(columns: Mapping[str, str]) -> Table:
     return {name: np.empty(0, "U1" if dtype == "string" else dtype) for name, dtype in columns.items()}
 
 
-def typed(table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str]) -> Table:
-    """Return the named columns of a table, in their order and with their types."""
-    return {name: table[name] if dtype == "string" else table[name].astype(dtype) for name, dtype in columns.items()}
+def typed(table: Mapping[str, object], columns: Mapping[str, str]) -> Table:
+    """Return the named columns of a table, in their order and with their types; a single value is that of every row."""
+    arrays = {name: np.asarray(table[name]) for name in columns}
+    shape = np.broadcast_shapes(*(values.shape for values in arrays.values()))
+    return {
+        name: np.broadcast_to(arrays[name], shape).astype("U" if dtype == "string" else dtype)
+        for name, dtype in columns.items()
+    }
 
 
 def concatenate(tables: Sequence[Mapping[str, npt.NDArray[Any]]], columns: Mapping[str, str]) -> Table:

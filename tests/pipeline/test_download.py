@@ -121,7 +121,7 @@ def test_an_endless_body_is_not_read_to_its_end(server, tmp_path, monkeypatch):
     came = []
     server.contents[f"/{_LAST}"] = bytes(50_000_000)
     with pytest.raises(DownloadFailed, match="announces 50000000 bytes"):
-        download(tmp_path, url=server.url, files=_FILES, report=lambda name, n_bytes: came.append(n_bytes))
+        download(tmp_path, url=server.url, files=_FILES, report=lambda name, n_bytes, n_all: came.append(n_bytes))
     assert max(came) < 1_000_000  # of the files before
 
 
@@ -143,7 +143,7 @@ def test_silence_ends_the_wait(tmp_path, monkeypatch):
 @pytest.mark.parametrize("url", ["file:///etc", "ftp://x", "example.org", ""])
 def test_other_kinds_of_address_are_refused(tmp_path, url):
     with pytest.raises(InvalidArgument, match=re.escape(f"url={url!r}")):
-        download(tmp_path / "new", url=url)
+        download(tmp_path / "new", url=url, files=_FILES)
     assert not (tmp_path / "new").exists()
 
 
