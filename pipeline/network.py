@@ -98,33 +98,24 @@ class ReductionBlock(nn.Module):
 
 
 class Network(nn.Module):
-    """The whole network, from normalised images to logits."""
+    """The whole network of a validated config, from normalised images to logits."""
 
-    def __init__(
-        self,
-        ops: tuple[int, ...],
-        *,
-        n_cells: int,
-        width: int,
-        activation: str,
-        n_channels: int,
-        n_classes: int,
-        operators: Operators,
-    ) -> None:
+    def __init__(self, config: Mapping[str, Any], task: Task) -> None:  # Any: a config's values
         super().__init__()
-        self.activation = {"ReLU": functional.relu, "Hardswish": functional.hardswish, "Mish": operators.mish}[
-            activation
-        ]
-        self.stem = ConvBN(n_channels, width, 3, operators)
+        operators, width = OPERATORS[task.operators], config["W"]
+        activations = {"ReLU": functional.relu, "Hardswish": functional.hardswish, "Mish": operators.mish}
+        self.activation = activations[config["Activation"]]
+        ops = Cell.from_config(config).ops
+        self.stem = ConvBN(task.n_channels, width, 3, operators)
         blocks: list[nn.Module] = []
         for stage in range(3):
             n = width * 2**stage
             if stage:
                 blocks.append(ReductionBlock(n // 2, n, self.activation, operators))
-            blocks += [CellBlock(ops, n, self.activation, operators) for _ in range(n_cells)]
+            blocks += [CellBlock(ops, n, self.activation, operators) for _ in range(config["N"])]
         self.body = nn.Sequential(*blocks)
         self.norm = nn.BatchNorm2d(4 * width)
-        self.classify = nn.Linear(4 * width, n_classes)
+        self.classify = nn.Linear(4 * width, task.n_classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits of shape (n_images, n_classes)."""
@@ -135,13 +126,4 @@ class Network(nn.Module):
 
 def build_network(config: Mapping[str, Any], task: Task) -> Network:  # Any: a config's values
     """Build the network of a validated config, in channels-last order, weights drawn from torch's global generator."""
-    network = Network(
-        Cell.from_config(config).ops,
-        n_cells=config["N"],
-        width=config["W"],
-        activation=config["Activation"],
-        n_channels=task.n_channels,
-        n_classes=task.n_classes,
-        operators=OPERATORS[task.operators],
-    )
-    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # absent from its stubs
+    return Network(config, task).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # absent from its stubs

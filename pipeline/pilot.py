@@ -23,7 +23,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.files.hashing import sha256_file
@@ -69,10 +68,10 @@ def read_measured(path: Path) -> Table:
     }
 
 
-def write_cells(path: Path, n: int) -> None:
-    """Write a list of `n` uniform cells, without repetition, at full size with default hyperparameters."""
-    words = np.random.Philox(key=_CELL_KEY).random_raw(4 * n + 16) % np.uint64(N_CELLS)
-    configs = cell_configs([int(index) for index in dict.fromkeys(words.tolist())][:n])
+def write_cells(path: Path) -> None:
+    """Write a list of uniform cells, without repetition, at full size with default hyperparameters."""
+    words = np.random.Philox(key=_CELL_KEY).random_raw(4 * _N_CELLS + 16) % np.uint64(N_CELLS)
+    configs = cell_configs([*dict.fromkeys(words.tolist())][:_N_CELLS])
     write_text(path, "".join(f"{json.dumps(config)}\n" for config in configs))
 
 
@@ -134,27 +133,22 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
     published = None if args.cells is None else read_cell_accuracies(args.cells)
     measured = read_measured(args.runs)
     if args.start is not None:
-        measured = take(measured, _starts_at(measured, args.start))
+        number = measured["config_index"]
+        if not (number >= args.start).any():
+            raise InvalidArgument(f"no config has a number from {args.start} on; lower --start")
+        measured = take(measured, (number < 0) | (number >= args.start))
     facts = report(measured, landscape)
     cells = take(measured, (measured["source"] == _CELLS) & (measured["status"] == "finished"))
     if published is not None and len(cells["seed"]):
         ops = np.stack([cells[key] for key in OPS], axis=1)
         facts["cells"] = compare_cells(ops, cells["valid_acc"], published)
     if args.write_cells is not None:
-        write_cells(args.write_cells, _N_CELLS)
+        write_cells(args.write_cells)
     if args.save:
         protocol = read_protocol(args.runs).digest
         named = {"landscape": sha256_file(args.landscape / "manifest.json"), "protocol": protocol}
         write_text(check_path(args.runs), sealed_text({**facts, **named}))
     return facts
-
-
-def _starts_at(measured: Table, start: int) -> NDArray[np.bool_]:
-    """Return a mask of the runs with a number from `start` on, or without a number."""
-    number = measured["config_index"]
-    if not (number >= start).any():
-        raise InvalidArgument(f"no config has a number from {start} on; lower --start")
-    return np.asarray((number < 0) | (number >= start))
 
 
 def _gate(facts: Mapping[str, Any]) -> dict[str, bool | None]:  # Any: JSON

@@ -7,6 +7,7 @@ the attribute `activation` of their blocks, so their inputs are recorded by wrap
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -190,16 +191,13 @@ def weights(network: nn.Module) -> list[Tensor]:
 def _listen_to_activations(network: nn.Module, heard: Callable[[Tensor], None]) -> None:
     """Call `heard` with the input of every activation of this copy, in the order of computation."""
 
-    def wrapped(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        def call(x: Tensor) -> Tensor:
-            heard(x)
-            return activation(x)
-
-        return call
+    def call(activation: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        heard(x)
+        return activation(x)
 
     for module in network.modules():
         if callable(activation := getattr(module, "activation", None)):
-            setattr(module, "activation", wrapped(activation))  # noqa: B010  # torch declares no such attribute
+            setattr(module, "activation", functools.partial(call, activation))  # noqa: B010  # torch declares no such attribute
 
 
 def listen_to_layers(network: nn.Module, heard: Callable[[Tensor], None]) -> None:

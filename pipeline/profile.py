@@ -68,7 +68,7 @@ def measure_config(
     """
     measured = []
     with one_core(), torch.random.fork_rng(devices=[]):
-        training = Training.start(config, task, images, seed=seed)
+        training = Training(config, task, images, seed=seed)
         training.optimizer.param_groups[0]["lr"] = 0.0
         index = torch.arange(task.batch_size) % len(images.train.labels)
         with torch.inference_mode():
@@ -80,7 +80,7 @@ def measure_config(
                 training.network(prepared)
             between = time.thread_time()
             training.network.train()
-            training.step(index)
+            training.learn(*training.augment(index))
             ended = time.thread_time()
             measured.append((between - started, ended - between))
     return measured[1:]

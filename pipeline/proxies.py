@@ -87,7 +87,7 @@ def score_config(config: Config, of_task: Task, images: ImageSet, *, seed: int =
 def probe_of(config: Config, of_task: Task, images: ImageSet, *, seed: int = 0) -> Probe:
     """Return the untrained network of a config with the weights and the batch of a seed."""
     with torch.random.fork_rng(devices=[]):
-        training = Training.start(config, of_task, images, seed=seed)
+        training = Training(config, of_task, images, seed=seed)
         part = training.images.train
         batch = _batch(len(part.labels), seed)
         return Probe(training.network, training.prepare(part.images[batch]), part.labels[batch], seed=seed)

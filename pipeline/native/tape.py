@@ -120,13 +120,17 @@ class _Writer:
 
     def convolve_norm(self, layer: ConvBN, source: int, target: int, side: int) -> None:
         """Add norm(conv(source)) to the target."""
-        stride = layer.conv.stride[0]
-        raw = self.tensor(layer.conv.out_channels, side // stride)
-        self._convolve(Kind.CONVOLVE_NORM, layer.conv, source, target, side, raw=raw, **self._of_norm(layer.norm))
+        raw = self.tensor(layer.conv.out_channels, side // layer.conv.stride[0])
+        more = {"raw": raw, **self._of_norm(layer.norm)}
+        self.convolve(layer.conv, source, target, side, kind=Kind.CONVOLVE_NORM, **more)
 
-    def convolve(self, layer: nn.Conv2d, source: int, target: int, side: int) -> None:
+    def convolve(
+        self, conv: nn.Conv2d, source: int, target: int, side: int, *, kind: Kind = Kind.CONVOLVE, **more: int
+    ) -> None:
         """Add conv(source) to the target."""
-        self._convolve(Kind.CONVOLVE, layer, source, target, side)
+        shape = {"n_in": conv.in_channels, "n_out": conv.out_channels, "side_out": side // conv.stride[0]}
+        how = {"kernel": conv.kernel_size[0], "stride": conv.stride[0], "weight": self.place_of(conv.weight)}
+        self.plain(kind, source, target, conv.in_channels, side, **shape, **how, **more)
 
     def norm(self, layer: nn.BatchNorm2d, source: int, target: int, side: int) -> None:
         """Set the target to norm(source)."""
@@ -141,11 +145,6 @@ class _Writer:
     def _of_norm(self, layer: nn.BatchNorm2d) -> dict[str, int]:
         assert layer.running_mean is not None
         return {"norm": self.place_of(layer.weight), "running": self.place_of(layer.running_mean)}
-
-    def _convolve(self, kind: Kind, conv: nn.Conv2d, source: int, target: int, side: int, **more: int) -> None:
-        shape = {"n_in": conv.in_channels, "n_out": conv.out_channels, "side_out": side // conv.stride[0]}
-        how = {"kernel": conv.kernel_size[0], "stride": conv.stride[0], "weight": self.place_of(conv.weight)}
-        self.plain(kind, source, target, conv.in_channels, side, **shape, **how, **more)
 
 
 def write_tape(network: Network, side: int, *, places: Mapping[int, int], batch: int) -> Tape:

@@ -95,7 +95,7 @@ def train(
         raise InvalidArgument(f"epochs={epochs!r} must be an integer in 1..{task.max_epoch}, the epochs of {task.name}")
     seed = read_seed(seed)
     with one_core(), torch.random.fork_rng(devices=[]):
-        training = Training.start(config, task, images, seed=seed, device=device)
+        training = Training(config, task, images, seed=seed, device=device)
         protocol = protocol_digest(dataclasses.replace(task, index_digest=images.index_digest))
         place = f"{device_name(device)}, {processor_model()}, torch {software(device, task.batch_size)}"
         identity = f"{task.name}, protocol {protocol}, config {config_id(config):016x}, seed {seed}, on {place}"
@@ -117,27 +117,17 @@ def train(
     return TrainedRun(status="finished", epochs=_table(rows[:last]), network=training.network)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
     """A training between two steps: its inputs, and the state that its steps change.
 
     Attributes:
         images: images on `device`.
+        n_images: training images of an epoch.
         chance: draws order and augmentation, on the CPU whatever the device.
         engine: the C engine, which updates the network's parameters in place; None: torch trains and evaluates.
     """
 
-    config: Config
-    task: Task
-    images: ImageSet
-    device: torch.device
-    network: Network
-    optimizer: torch.optim.SGD
-    chance: torch.Generator
-    engine: Engine | None
-
-    @classmethod
-    def start(cls, config: Config, task: Task, images: ImageSet, *, seed: int, device: str = "cpu") -> Training:
+    def __init__(self, config: Config, task: Task, images: ImageSet, *, seed: int, device: str = "cpu") -> None:
         """Seed torch's global generator, draw the weights from it, and set up the rest.
 
         Raises:
@@ -151,38 +141,35 @@ class Training:
                 f"images are {images.side} pixels wide, but {task.name} at Resolution={resolution} has {side}; give "
                 f"load_images(task)[{resolution}]"
             )
+        self.config, self.task = config, task
         try:
-            place = torch.device("cpu" if device == NATIVE else device)
-            images = images.to(place)
+            self.device = torch.device("cpu" if device == NATIVE else device)
+            self.images = images.to(self.device)
         except (RuntimeError, AssertionError) as err:  # torch raises either where there is no such device
             raise InvalidArgument(f"device={device!r} cannot be used: {str(err).splitlines()[0]}") from err
         child = np.random.SeedSequence([seed, config_id(config)]).generate_state(2, np.uint64)
         torch.manual_seed(int(child[0] >> np.uint64(1)))
-        network = build_network(config, task).to(place)
-        rate, decay = config["LearningRate"], config["WeightDecay"]
-        optimizer = torch.optim.SGD(
-            network.parameters(), lr=task.trained_rate(rate), weight_decay=task.trained_decay(rate, decay), fused=True,
-            **SGD,
-        )  # fmt: skip
-        engine = None
+        self.network = build_network(config, task).to(self.device)
+        rate = config["LearningRate"]
+        decay = task.trained_decay(rate, config["WeightDecay"])
+        self.optimizer = torch.optim.SGD(
+            self.network.parameters(), lr=task.trained_rate(rate), weight_decay=decay, fused=True, **SGD
+        )
+        self.n_images = task.epoch_images or len(images.train.labels)
+        self.engine: Engine | None = None
         if device == NATIVE:
-            n_images = task.epoch_images or len(images.train.labels)
-            engine = Engine(network, config["Activation"], side=side, n_images=n_images, batch=task.batch_size)
-        chance = torch.Generator().manual_seed(int(child[1] >> np.uint64(1)))
-        return cls(
-            config=config, task=task, images=images, device=place, network=network, optimizer=optimizer, chance=chance,
-            engine=engine,
-        )  # fmt: skip
+            shape = {"side": side, "n_images": self.n_images, "batch": task.batch_size}
+            self.engine = Engine(self.network, config["Activation"], **shape)
+        self.chance = torch.Generator().manual_seed(int(child[1] >> np.uint64(1)))
 
     def train_epoch(self, epoch: int) -> tuple[float, float]:
         """Train on the images of an epoch in random order; return their accuracy (percent) and loss."""
         initial = self.task.trained_rate(self.config["LearningRate"])
         self.optimizer.param_groups[0]["lr"] = learning_rate(initial, epoch, self.task.max_epoch)
         self.network.train()
-        n_images = self.task.epoch_images or len(self.images.train.labels)
         n_right = torch.zeros((), dtype=torch.int64, device=self.device)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
-        order = torch.randperm(len(self.images.train.labels), generator=self.chance)[:n_images].to(self.device)
+        order = torch.randperm(len(self.images.train.labels), generator=self.chance)[: self.n_images].to(self.device)
         size = self.task.batch_size
         for indices in torch.split(order, size * max(1, _AT_ONCE // size)):
             prepared, labels = self.augment(indices)
@@ -190,11 +177,7 @@ class Training:
                 loss, n_right_here = self.learn(*batch)
                 total += loss * len(batch[1])
                 n_right += n_right_here
-        return 100 * n_right.item() / n_images, total.item() / n_images
-
-    def step(self, index: Tensor) -> tuple[Tensor | float, Tensor | int]:
-        """Train on the images at `index`; return their mean loss and how many of them were right."""
-        return self.learn(*self.augment(index))
+        return 100 * n_right.item() / self.n_images, total.item() / self.n_images
 
     def augment(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Return the training images at `index`, augmented and prepared, and their labels."""

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import pytest
 
-from jahs.tasks.definitions import KNOWN
+from jahs.tasks.definitions import KNOWN, Task
 
 
 @pytest.fixture(scope="module", autouse=True)
 def the_short_task_is_forgotten() -> Iterator[None]:
     yield
     KNOWN.pop("digits_short", None)
+
+
+@pytest.fixture(scope="session")
+def task() -> Task:
+    """A task of few images, with the digest of its split."""
+    from pipeline.data import load_images
+    from tests.pipeline.run_folders import SHRUNK
+
+    return dataclasses.replace(SHRUNK, index_digest=load_images(SHRUNK, resolutions=(0.25,))[0.25].index_digest)

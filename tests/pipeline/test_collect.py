@@ -1,8 +1,8 @@
 """The collector as it is used: in processes that are killed, on full disks, two at a time, and on a Dask cluster."""
 
 import contextlib
-import errno
 import itertools
+import json
 import os
 import shutil
 import signal
@@ -21,6 +21,7 @@ from pipeline.collect import CollectSettings, collect, main
 from pipeline.sampling import run_seeds, sample_config
 from pipeline.verify import verify
 from tests.dask_cluster import DaskCluster
+from tests.pipeline.unwritable import ADVICE, unwritable
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = str(Path(__file__).with_name("digits_short.json"))
@@ -75,6 +76,26 @@ def recorded(out):
     pairs = {*zip(runs["config_id"].tolist(), runs["seed"].tolist(), strict=True)}
     assert len(runs["epoch"]) == sum(len(set(runs["epoch"][rows_of(runs, pair)])) for pair in pairs)
     return pairs
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder on a disk of its own, of 80 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", disk]
+    if (mounted := subprocess.run(mount, capture_output=True, text=True, check=False)).returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def the_error(caplog):
+    """Return the one error that was logged, a line, and forget it."""
+    [said] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert "\n" not in said
+    caplog.clear()
+    return said
 
 
 def fill(ballast):
@@ -215,81 +236,48 @@ def test_a_shard_cut_short_is_trained_again(tmp_path, reference):
     assert verify(out) == [f"damaged/{shard.name}: a damaged shard was set aside"]
 
 
-def test_a_full_disk_stops_the_collector_and_loses_nothing(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", disk], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
-    try:
-        out = disk / "runs"
-        running = start(out, "--workers", 1)
-        wait_for(lambda: n_shards(out) >= 1)
-        fill(disk / "ballast")
-        _, log = running.communicate(timeout=300)
-        assert running.returncode == 2, log
-        assert "the disk is full" in log
-        assert not list(out.rglob(".*.part"))
-        n_before = n_shards(out)
-        (disk / "ballast").unlink()
-        assert main(command(out, "--runs", 1, "--workers", 1)[3:]) == 0
-        assert recorded(out) == expected(n_before + 1)
-    finally:
-        subprocess.run(["umount", disk], check=True)
+def test_a_full_disk_stops_the_collector_and_loses_nothing(small_disk):
+    out = small_disk / "runs"
+    running = start(out, "--workers", 1)
+    wait_for(lambda: n_shards(out) >= 1)
+    fill(small_disk / "ballast")
+    _, log = running.communicate(timeout=300)
+    assert running.returncode == 2, log
+    assert "the disk is full" in log
+    assert not list(out.rglob(".*.part"))
+    n_before = n_shards(out)
+    (small_disk / "ballast").unlink()
+    assert main(command(out, "--runs", 1, "--workers", 1)[3:]) == 0
+    assert recorded(out) == expected(n_before + 1)
 
 
-@pytest.mark.parametrize("fault", ["full", "read-only"])
+@pytest.mark.parametrize("number", ADVICE)
 @pytest.mark.parametrize("command_of", ["new", "there", "merge"])
 def test_a_disk_that_cannot_be_written_is_one_line_that_says_what_to_do(
-    tmp_path, monkeypatch, caplog, reference, fault, command_of
+    tmp_path, monkeypatch, caplog, reference, number, command_of
 ):
     """Whichever file is the first that it cannot write."""
-    code = errno.ENOSPC if fault == "full" else errno.EROFS
-    advice = "free some space" if fault == "full" else "make its folder writable, or name another one"
     out = tmp_path / "runs"
     if command_of != "new":
         shutil.copytree(reference, out)
         shutil.rmtree(out / ".locks")
-    opened = Path.open
-
-    def refuse(path, mode="r", *arguments, **named):
-        if tmp_path in path.parents and not set(mode).isdisjoint("wax+"):
-            raise OSError(code, os.strerror(code), str(path))
-        return opened(path, mode, *arguments, **named)
-
+    given = ["merge", str(out)] if command_of == "merge" else command(out, "--runs", 1, "--workers", 1)[3:]
     for refused in ("open", "mkdir"):
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, "open", refuse)
+        with unwritable(tmp_path, number), monkeypatch.context() as patch:
             if refused == "mkdir":
-                patch.setattr(Path, "mkdir", lambda path, *_, **__: refuse(path, "w"))
-            given = ["merge", str(out)] if command_of == "merge" else command(out, "--runs", 1, "--workers", 1)[3:]
+                patch.setattr(Path, "mkdir", lambda path, *_, **__: path.open("w"))
             assert main(given) == 2
-        [said] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-        assert advice in said or "cannot be made: " in said
-        assert "\n" not in said
-        caplog.clear()
+        said = the_error(caplog)
+        assert ADVICE[number] in said or "cannot be made: " in said
 
 
-def test_a_read_only_disk_is_one_line_that_says_what_to_do(tmp_path, reference, caplog):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", disk]
-    if (mounted := subprocess.run(mount, capture_output=True, text=True, check=False)).returncode:
-        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
-    try:
-        shutil.copytree(reference, disk / "runs")
-        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-        for given in (command(disk / "runs", "--runs", 1), command(disk / "new", "--runs", 1)):
-            assert main(given[3:]) == 2
-            [said] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-            assert "Read-only file system; " in said
-            assert "\n" not in said
-            caplog.clear()
-        assert main(["status", str(disk / "runs")]) == 0
-    finally:
-        subprocess.run(["umount", disk], check=True)
+def test_a_read_only_disk_is_one_line_that_says_what_to_do(small_disk, reference, caplog):
+    shutil.copytree(reference, small_disk / "runs")
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    for given in (command(small_disk / "runs", "--runs", 1), command(small_disk / "new", "--runs", 1)):
+        assert main(given[3:]) == 2
+        assert "Read-only file system; " in the_error(caplog)
+    assert main(["status", str(small_disk / "runs")]) == 0
 
 
 def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path):
@@ -343,8 +331,6 @@ def test_a_folder_of_another_protocol_is_refused(tmp_path, caplog, reference):
     shutil.copytree(reference, out)
     (out / "index.json").unlink()  # as one of an earlier version
     recorded_protocol = out / "protocol.json"
-    import json
-
     content = json.loads(recorded_protocol.read_text())
     recorded_protocol.write_text(json.dumps({**content, "digest": "0" * 16}))
     before = run_shards(out)

@@ -17,7 +17,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from jahs.files.runs import last_rows, read_profile, read_runs, visits_path
-from jahs.files.tables import read_table, sort_by, take, write_table
+from jahs.files.tables import read_table, sort_by, take, typed, write_table
 from jahs.schema import (
     CONFIG_COLUMNS,
     CONFIG_TABLE_COLUMNS,
@@ -78,9 +78,8 @@ def page_of(out: Path) -> str:
 
 def change(folder: Path, name: str, values: np.ndarray) -> None:
     """Replace a column of a folder's runs; values in the order of `read_runs`."""
-    table = {**read_runs(folder), name: values}
-    typed = {key: table[key] if dtype == "string" else table[key].astype(dtype) for key, dtype in RUN_COLUMNS.items()}
-    write_table(folder / "runs-0001.parquet", typed, RUN_COLUMNS)
+    table = typed({**read_runs(folder), name: values}, RUN_COLUMNS)
+    write_table(folder / "runs-0001.parquet", table, RUN_COLUMNS)
 
 
 def test_the_page_says_how_much_was_measured(out: Path, runs: Path) -> None:
@@ -137,7 +136,7 @@ def test_one_processor_is_meant_everywhere(runs: Path, tmp_path: Path) -> None:
 def test_the_final_test_set_is_not_shown(tmp_path: Path) -> None:
     folder = make_runs_folder(tmp_path / "runs", 30)
     table = read_table(folder / "configs.parquet", CONFIG_COLUMNS)
-    table |= {name: np.full(30, value) for name, value in SOURCE_DEFAULTS.items()}
+    table = typed({**table, **SOURCE_DEFAULTS}, CONFIG_TABLE_COLUMNS)
     table["source"] = np.where(np.arange(30) < 4, "final", "uniform")
     write_table(folder / "configs.parquet", table, CONFIG_TABLE_COLUMNS)
     found = read_measured(folder)
@@ -186,12 +185,8 @@ def test_one_run_makes_a_page_that_says_what_is_missing_and_old_plots_go(tmp_pat
     assert "There is no quiet profile (`latency`, `step_time_s`) yet. `python -m pipeline.profile`" in page
     assert "This needs 60 configs" in page
     assert "No config has two finished runs" in page
-    assert {path.stem for path in (tmp_path / "out/digits").iterdir()} == PLOTS - {
-        "fidelities",
-        "map",
-        "noise",
-        "seeds",
-    }
+    missing = {"fidelities", "map", "noise", "seeds"}
+    assert {path.stem for path in (tmp_path / "out/digits").iterdir()} == PLOTS - missing
     assert (tmp_path / "out/notes.md").read_text() == "mine"
     assert all(path.is_file() for path in paths)
 
@@ -200,12 +195,11 @@ def test_one_run_makes_a_page_that_says_what_is_missing_and_old_plots_go(tmp_pat
 def test_halves_of_the_visits_show_how_far_times_can_be_trusted(tmp_path: Path) -> None:
     folder = make_runs_folder(tmp_path / "runs", 3, repeat_every=1)
     profile = read_profile(folder)
-    n, facts = len(profile["config_id"]), ("machine", "torch_version", "protocol")
-    visits = {name: np.tile(profile[name], 2) for name in ("config_id", *facts)}
-    visits |= {"visit": np.repeat([0, 1], n), "repeat": np.zeros(2 * n, np.int8)}
+    n = len(profile["config_id"])
+    visits = {name: np.tile(profile[name], 2) for name in ("config_id", "machine", "torch_version", "protocol")}
     visits |= {name: np.append(profile[name], 1.1 * profile[name]) for name in ("latency", "step_time_s")}
     visits["latency"][[n, n + 1]] = visits["latency"][[n + 1, n]]
-    table = {key: visits[key] if kind == "string" else visits[key].astype(kind) for key, kind in VISIT_COLUMNS.items()}
+    table = typed({**visits, "visit": np.repeat([0, 1], n), "repeat": 0}, VISIT_COLUMNS)
     write_table(visits_path(folder), sort_by(table, ("config_id", "visit")), VISIT_COLUMNS)
     write_page(folder, tmp_path / "out")
     page = page_of(tmp_path / "out")

@@ -10,14 +10,13 @@ import pytest
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable
 from jahs.files.runs import read_protocol, read_proxies, read_runs, run_shards, visits_path
-from jahs.files.tables import concatenate, read_table, take, typed, write_table
+from jahs.files.tables import concatenate, read_table, take, write_table
 from jahs.schema import (
     CONFIG_COLUMNS,
     PROFILE_COLUMNS,
     PROXIES,
     PROXIES_FORMAT,
     PROXY_COLUMNS,
-    PROXY_TIMES,
     RUN_COLUMNS,
     VISIT_COLUMNS,
 )
@@ -28,6 +27,7 @@ from pipeline.profile import write_profile, write_visits
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
 from pipeline.verify import retrain, verify
+from tests.pipeline.run_folders import filled
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +54,20 @@ def change(path, columns, name, edit):
         RunsFolder(path.parent).commit(path.name, table, columns)
 
 
+def change_runs(folder, name, edit):
+    for shard in run_shards(folder):
+        change(shard, RUN_COLUMNS, name, edit)
+
+
+def visited(folder, **columns):
+    """Give a folder visits to configs, and their profile; return the visits."""
+    facts = {"torch_version": "9.9", "protocol": read_protocol(folder).digest}
+    visits = filled(VISIT_COLUMNS, len(columns["config_id"]), **{"visit": 0, "repeat": 0, **facts, **columns})
+    write_visits(folder, visits)
+    write_profile(folder, visits)
+    return visits
+
+
 def test_what_was_collected_is_sound(folder):
     assert verify(folder) == []
     merge(folder, [])
@@ -62,16 +76,14 @@ def test_what_was_collected_is_sound(folder):
 
 def test_a_time_of_the_profile_that_no_visit_measured_is_found(folder):
     ids = np.unique(read_runs(folder)["config_id"])
-    machine, torch_version = np.repeat(["Abacus 9", "Abacus 8"], [2 * len(ids), len(ids)]), "9.9"
-    visits = {
-        "config_id": np.tile(ids, 3), "visit": np.repeat([0, 1, 0], len(ids)), "repeat": np.zeros(3 * len(ids)),
-        "latency": np.arange(1, 1 + 3 * len(ids)), "step_time_s": np.arange(101, 101 + 3 * len(ids)),
-        "machine": machine, "torch_version": np.full(3 * len(ids), torch_version),
-        "protocol": np.full(3 * len(ids), read_protocol(folder).digest),
-    }  # fmt: skip
-    visits = typed(visits, VISIT_COLUMNS)
-    write_visits(folder, visits)
-    write_profile(folder, visits)
+    visits = visited(
+        folder,
+        config_id=np.tile(ids, 3),
+        visit=np.repeat([0, 1, 0], len(ids)),
+        latency=np.arange(1, 1 + 3 * len(ids)),
+        step_time_s=np.arange(101, 101 + 3 * len(ids)),
+        machine=np.repeat(["Abacus 9", "Abacus 8"], [2 * len(ids), len(ids)]),
+    )
     assert verify(folder) == []
     profile = folder / "profile.parquet"
     for name, value, fault in (
@@ -96,16 +108,7 @@ def test_another_processor_for_the_runtimes_is_announced(folder, tmp_path, caplo
     ids = np.unique(read_runs(folder)["config_id"])
     other = shutil.copytree(folder, tmp_path / "other")
     for path, machine, n in ((folder, "Abacus 9", 1), (other, "Abacus 8", 2)):
-        visits = typed(
-            {
-                "config_id": ids[:n], "visit": np.zeros(n), "repeat": np.zeros(n), "latency": np.ones(n),
-                "step_time_s": np.ones(n), "machine": np.full(n, machine), "torch_version": np.full(n, "9.9"),
-                "protocol": np.full(n, read_protocol(folder).digest),
-            },
-            VISIT_COLUMNS,
-        )  # fmt: skip
-        write_visits(path, visits)
-        write_profile(path, visits)
+        visited(path, config_id=ids[:n], machine=machine)
     merge(other, [folder])
     assert "profile" not in caplog.text
     merge(folder, [other])
@@ -166,15 +169,13 @@ def test_retraining_on_the_same_machine_gives_the_same_bits(folder):
 
 
 def test_retraining_notices_a_changed_measurement(folder):
-    for shard in run_shards(folder):
-        change(shard, RUN_COLUMNS, "valid_loss", lambda v: v.__setitem__(-1, v[-1] + 1e-6))
+    change_runs(folder, "valid_loss", lambda v: v.__setitem__(-1, v[-1] + 1e-6))
     _, faults = retrain(folder, 1)
     assert "differs in valid_loss" in faults[0]
 
 
 def test_another_processor_is_held_to_the_noise_between_seeds(folder):
-    for shard in run_shards(folder):
-        change(shard, RUN_COLUMNS, "torch_version", lambda v: v.__setitem__(slice(None), "0"))
+    change_runs(folder, "torch_version", lambda v: v.fill("0"))
     lines, faults = retrain(folder, 1)
     assert "within three standard deviations" in lines[0]
     assert faults == []
@@ -182,7 +183,7 @@ def test_another_processor_is_held_to_the_noise_between_seeds(folder):
 
 def test_without_repeats_another_processor_is_not_judged(folder):
     for shard in run_shards(folder):
-        change(shard, RUN_COLUMNS, "torch_version", lambda v: v.__setitem__(slice(None), "0"))
+        change(shard, RUN_COLUMNS, "torch_version", lambda v: v.fill("0"))
         runs = read_table(shard, RUN_COLUMNS)
         write_table(shard, take(runs, runs["seed"] == 0), RUN_COLUMNS)
     lines, faults = retrain(folder, 1)
@@ -197,8 +198,7 @@ def test_two_trainings_may_differ_by_more_than_one_deviates(folder):
     ids = runs["config_id"][runs["epoch"] == 12]
     (repeated,) = (i for i in np.unique(ids) if (ids == i).sum() > 1)
     spread = np.std(last[ids == repeated], ddof=1)
-    for shard in run_shards(folder):
-        change(shard, RUN_COLUMNS, "torch_version", lambda v: v.__setitem__(slice(None), "0"))
+    change_runs(folder, "torch_version", lambda v: v.fill("0"))
     single = next(s for s in run_shards(folder) if read_table(s, RUN_COLUMNS)["config_id"][0] != repeated)
     found = []
     for step in (4.0, 0.5):  # in all 4, then 4.5 of them
@@ -208,9 +208,8 @@ def test_two_trainings_may_differ_by_more_than_one_deviates(folder):
 
 
 def test_nothing_is_called_sound_that_could_not_be_trained_again(folder, caplog):
-    for shard in run_shards(folder):
-        change(shard, RUN_COLUMNS, "runtime", lambda v: v.__setitem__(slice(None), np.nan))
-        change(shard, RUN_COLUMNS, "device", lambda v: v.__setitem__(slice(None), "gpu"))
+    for column, value in (("runtime", np.nan), ("device", "gpu")):
+        change_runs(folder, column, lambda v, value=value: v.fill(value))
     assert main(["verify", str(folder), "--retrain", "1"]) == 2
     assert "has 0 finished runs on a CPU, and 1 are to be trained again" in caplog.text
 
@@ -218,9 +217,8 @@ def test_nothing_is_called_sound_that_could_not_be_trained_again(folder, caplog)
 def test_a_status_knows_no_cost_where_nothing_was_timed(folder):
     facts = status(folder)
     assert facts["core_hours_left"] == pytest.approx(facts["mean_core_seconds"]["cpu"] * (2400 - 4) / 3600, rel=0.2)
-    for shard in run_shards(folder):
-        change(shard, RUN_COLUMNS, "runtime", lambda v: v.__setitem__(slice(None), np.nan))
-        change(shard, RUN_COLUMNS, "device", lambda v: v.__setitem__(slice(None), "gpu"))
+    for column, value in (("runtime", np.nan), ("device", "gpu")):
+        change_runs(folder, column, lambda v, value=value: v.fill(value))
     facts = status(folder)
     assert (facts["mean_core_seconds"], facts["core_hours_left"], facts["core_hours"]) == ({}, None, 0.0)
 
@@ -254,13 +252,9 @@ def test_folders_of_one_protocol_merge_without_doubles(folder, recorded, tmp_pat
 
 def scored(folder, ids, *, seed=0, score=1.0):
     """Give a folder proxies of some configs."""
-    n = len(ids)
-    texts = {"torch_version": np.full(n, "2"), "protocol": np.full(n, read_protocol(folder).digest)}
-    filled = {
-        name: np.full(n, value) for name, value in {"reason": "", "machine": "", "format": PROXIES_FORMAT}.items()
-    }
-    scores = {name: np.full(n, score) for name in (*PROXIES, *PROXY_TIMES.values())}
-    table = typed({"config_id": np.sort(ids), "seed": np.full(n, seed), **filled, **scores, **texts}, PROXY_COLUMNS)
+    facts = {"seed": seed, "format": PROXIES_FORMAT, "protocol": read_protocol(folder).digest}
+    scores = dict.fromkeys(PROXIES, score)
+    table = filled(PROXY_COLUMNS, len(ids), config_id=np.sort(ids), **facts, **scores)
     RunsFolder(folder).commit("proxies.parquet", table, PROXY_COLUMNS)
     return folder
 
@@ -282,8 +276,7 @@ def test_the_proxies_of_folders_merge_and_those_of_the_first_folder_count(folder
 def edited(folder, path, name, edit):
     """A copy of a folder in which every run was changed by somebody who knows how."""
     copy = shutil.copytree(folder, path)
-    for shard in run_shards(copy):
-        change(shard, RUN_COLUMNS, name, edit)
+    change_runs(copy, name, edit)
     return copy
 
 
@@ -305,8 +298,7 @@ def test_runs_of_one_machine_that_contradict_one_another_are_not_merged(folder, 
 @pytest.mark.parametrize("name", ["machine", "torch_version", "device"])
 def test_runs_of_two_machines_may_differ_and_the_first_folder_counts(folder, tmp_path, name):
     other = edited(folder, tmp_path / "other", "valid_acc", lambda v: v.__setitem__(-1, 99))
-    for shard in run_shards(other):
-        change(shard, RUN_COLUMNS, name, lambda v: v.__setitem__(slice(None), "9.9"))
+    change_runs(other, name, lambda v: v.fill("9.9"))
     wanted = read_runs(folder)
     assert merge(folder, [other]) == (4, 4)
     assert read_runs(folder)["valid_acc"].tolist() == wanted["valid_acc"].tolist()

@@ -8,11 +8,12 @@ from torch.nn import functional
 
 from jahs.models.cost import cost
 from jahs.models.features.cells import cell_features
+from jahs.schema import OPS
 from jahs.spaces.cell import Cell, all_ops, canonical_keys
-from jahs.spaces.cell.operations import CONV1X1, CONV3X3
+from jahs.spaces.cell.operations import CONV1X1, CONV3X3, ZERO
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
-from pipeline.network import CellBlock, ConvBN, Network, ReductionBlock, build_network
+from pipeline.network import CellBlock, ConvBN, ReductionBlock, build_network
 from pipeline.operators import OPERATORS
 from tests.pipeline.test_cell_canonical_law import (
     N_CHANNELS,
@@ -227,9 +228,8 @@ def test_a_cell_computes_and_goes_back_through_what_its_features_count(monkeypat
 
 @pytest.mark.parametrize("is_training", [True, False])
 def test_a_disconnected_cell_gives_every_image_the_same_logits_and_zero_gradients_before_the_head(is_training):
-    network = Network(
-        (1,) * 6, n_cells=3, width=4, activation="Mish", n_channels=3, n_classes=10, operators=OPERATORS[2]
-    )
+    config = space().default() | dict.fromkeys(OPS, ZERO) | {"N": 3, "W": 4, "Activation": "Mish"}
+    network = build_network(config, TASKS["cifar10_mini"])
     network.train(is_training)
     logits = network(torch.randn(16, 3, 16, 16))
     assert torch.equal(logits, logits[:1].expand_as(logits))

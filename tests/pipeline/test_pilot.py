@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownName
+from jahs.files.runs import sorted_runs
 from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
@@ -17,6 +18,7 @@ from pipeline.protocol import trained_task
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
 from tests.fake_benchmark import FakeBenchmark
+from tests.pipeline.run_folders import filled
 from workshop import real_landscape
 from workshop.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies, read_check
 
@@ -42,22 +44,20 @@ def folder_of(path, accuracies, *, machines=None, statuses=None):
     folder = RunsFolder(path)
     folder.add_configs(configs)
     machines = ["A"] * n if machines is None else machines
-    runs = {name: np.ones(n).astype("U" if dtype == "string" else dtype) for name, dtype in RUN_COLUMNS.items()}
-    runs |= {
-        "config_id": np.repeat(configs["config_id"], n_seeds),
-        "seed": np.tile(np.arange(n_seeds), n_configs),
-        "valid_acc": np.ravel(accuracies).astype(np.float32),
-        "runtime": np.array([{"A": 2, "B": 9, "G": math.nan}[name] for name in machines], dtype=np.float32),
-        "status": np.full(n, "finished") if statuses is None else np.array(statuses),
-        "device": np.array(["cuda" if name == "G" else "cpu" for name in machines]),
-        "machine": np.array(machines),
-        "protocol": np.full(n, "d"),
-    }
-    order = np.lexsort((runs["seed"], runs["config_id"]))
-    folder.commit("runs-0001.parquet", {name: values[order] for name, values in runs.items()}, RUN_COLUMNS)
-    profile = {name: np.ones(1).astype("U" if dtype == "string" else dtype) for name, dtype in PROFILE_COLUMNS.items()}
-    profile |= {"machine": np.array(["A"]), "protocol": np.array(["d"])}
-    folder.commit("profile.parquet", profile, PROFILE_COLUMNS)
+    runs = filled(
+        RUN_COLUMNS,
+        n,
+        config_id=np.repeat(configs["config_id"], n_seeds),
+        seed=np.tile(np.arange(n_seeds), n_configs),
+        valid_acc=np.ravel(accuracies),
+        runtime=[{"A": 2, "B": 9, "G": math.nan}[name] for name in machines],
+        status=statuses or "finished",
+        device=["cuda" if name == "G" else "cpu" for name in machines],
+        machine=machines,
+        protocol="d",
+    )
+    folder.commit("runs-0001.parquet", sorted_runs(runs), RUN_COLUMNS)
+    folder.commit("profile.parquet", filled(PROFILE_COLUMNS, 1, machine="A", protocol="d"), PROFILE_COLUMNS)
     return read_measured(path)
 
 
@@ -207,8 +207,8 @@ def test_a_range_of_numbers_is_collected_and_an_empty_one_refused(tmp_path):
 
 
 def test_cells_are_at_full_size_with_default_rates_and_always_the_same(tmp_path):
-    write_cells(tmp_path / "a", 60)
-    write_cells(tmp_path / "b", 60)
+    write_cells(tmp_path / "a")
+    write_cells(tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     configs = [json.loads(line) for line in (tmp_path / "a").read_text().splitlines()]
     assert len({json.dumps(config) for config in configs}) == 60

@@ -8,48 +8,30 @@ import pytest
 
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.runs import read_profile, read_visits, visits_of_profile, visits_path
-from jahs.files.tables import take, write_table
-from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUNS_FORMAT, VISIT_COLUMNS
+from jahs.files.tables import take
+from jahs.schema import PROFILE_COLUMNS, VISIT_COLUMNS
 from jahs.tasks import definitions as tasks
-from jahs.tasks.definitions import TASKS
 from pipeline import profile as profile_module
-from pipeline import profile as visits_module
 from pipeline.data import load_images
 from pipeline.profile import main, measure_config, merge_visits, profile_folder
-from pipeline.protocol import protocol_digest, protocol_facts
+from pipeline.protocol import protocol_digest
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table, sample_config
+from tests.pipeline.run_folders import make_folder
 from tests.pipeline.unwritable import ADVICE, fails_in_one_line_and_goes_on
 from workshop.machine import processor_model
-
-SHRUNK = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=280, n_test=100, max_epoch=2, index_digest=None)
-
-
-@pytest.fixture(scope="module")
-def task():
-    images = load_images(SHRUNK, resolutions=(0.25,))[0.25]
-    return dataclasses.replace(SHRUNK, index_digest=images.index_digest)
 
 
 @pytest.fixture
 def folder(task, tmp_path):
-    return _folder(task, tmp_path, n_configs=5)
-
-
-def _folder(task, path, *, n_configs):
-    content = {"format": RUNS_FORMAT, "digest": protocol_digest(task), "protocol": protocol_facts(task)}
-    (path / "protocol.json").write_text(json.dumps(content))
-    (path / "index.json").unlink(missing_ok=True)  # as one of an earlier version
-    write_table(path / "configs.parquet", config_table(0, n_configs), CONFIG_COLUMNS)
-    return path
+    return make_folder(tmp_path, task, 5)
 
 
 def _visited(task, path, *, n_configs, visits, repeats):
     """Two folders of so many configs each, with a profile."""
     folders = []
     for name, n in zip(("one", "two"), n_configs, strict=True):
-        (path / name).mkdir()
-        folders.append(_folder(task, path / name, n_configs=n))
+        folders.append(make_folder(path / name, task, n))
         profile_folder(folders[-1], task, visits=visits, repeats=repeats, load=_quiet)
     return folders
 
@@ -72,7 +54,7 @@ def quick(monkeypatch):
 
 
 def test_every_config_is_in_the_profile_once_with_the_recorded_columns(tmp_path, task):
-    folder = _folder(task, tmp_path, n_configs=3)
+    folder = make_folder(tmp_path, task, 3)
     assert profile_folder(folder, task, visits=2, repeats=2, load=_quiet) == 3
     profile = read_profile(folder)
     assert tuple(profile) == tuple(PROFILE_COLUMNS)
@@ -134,18 +116,17 @@ def test_visits_of_folders_merge_into_a_profile_of_the_machine_that_visited_the_
     assert read_profile(one)["n_repeats"].tolist() == [4] * 8
     monkeypatch.setattr(profile_module, "processor_model", lambda: "Abacus 9")
     far = tmp_path / "far"
-    far.mkdir()
-    profile_folder(_folder(task, far, n_configs=8), task, visits=1, repeats=1, load=_quiet)
+    profile_folder(make_folder(far, task, 8), task, visits=1, repeats=1, load=_quiet)
     before = (one / "profile.parquet").read_bytes()
     merge_visits(one, [read_visits(far)])
     assert len(read_visits(one)["visit"]) == 8 * 2 * 2 + 8
     assert (one / "profile.parquet").read_bytes() == before, "of as many configs, the one with more repeats"
-    profile_folder(_folder(task, far, n_configs=9), task, visits=1, repeats=1, load=_quiet)
+    profile_folder(make_folder(far, task, 9), task, visits=1, repeats=1, load=_quiet)
     merge_visits(one, [read_visits(far)])
     assert (one / "profile.parquet").read_bytes() == (far / "profile.parquet").read_bytes()
     kept = read_visits(one)
     assert np.array_equal(kept["latency"][kept["machine"] != "Abacus 9"], merged["latency"])
-    empty = _folder(task, tmp_path, n_configs=5)
+    empty = make_folder(tmp_path, task, 5)
     merge_visits(empty, [read_visits(one)])
     assert visits_path(empty).read_bytes() == visits_path(one).read_bytes()
     assert (empty / "profile.parquet").read_bytes() == (one / "profile.parquet").read_bytes()
@@ -153,10 +134,7 @@ def test_visits_of_folders_merge_into_a_profile_of_the_machine_that_visited_the_
 
 @pytest.mark.parametrize("n_visited_before", [0, 1])
 def test_visits_that_are_merged_during_a_pass_stay(task, tmp_path, quick, monkeypatch, n_visited_before):
-    for name, n_configs in (("one", 5), ("two", 8)):
-        (tmp_path / name).mkdir()
-        _folder(task, tmp_path / name, n_configs=n_configs)
-    one, two = tmp_path / "one", tmp_path / "two"
+    one, two = make_folder(tmp_path / "one", task, 5), make_folder(tmp_path / "two", task, 8)
     profile_folder(two, task, visits=1, repeats=2, load=_quiet)
     if n_visited_before:
         profile_folder(one, task, visits=n_visited_before, repeats=2, load=_quiet)
@@ -192,7 +170,7 @@ def test_a_merge_that_was_killed_between_its_two_files_is_made_good_by_the_same_
 
     with monkeypatch.context() as patch:
         for name in ("write_visits", "write_profile"):  # whichever comes second
-            patch.setattr(visits_module, name, functools.partial(write_or_die, getattr(visits_module, name)))
+            patch.setattr(profile_module, name, functools.partial(write_or_die, getattr(profile_module, name)))
         with pytest.raises(KeyboardInterrupt):
             merge_visits(one, [read_visits(two)])
     merge_visits(one, [read_visits(two)])
@@ -242,7 +220,7 @@ def test_another_machine_measures_every_config_anew_beside_what_is_there(folder,
 
 @pytest.mark.parametrize(("factor", "is_refused"), [(1.0, False), (1.1, False), (1.6, True), (0.6, True)])
 def test_another_processor_that_has_the_same_name_is_refused(task, tmp_path, monkeypatch, factor, is_refused):
-    folder = _folder(task, tmp_path, n_configs=20)
+    folder = make_folder(tmp_path, task, 20)
     speed = 1.0
 
     def measure(config, task, images, *, repeats, seed):
@@ -282,9 +260,7 @@ def test_a_larger_network_takes_longer(task):
 def test_configs_are_measured_in_random_order_the_same_for_a_seed(task, tmp_path, quick):
     orders = []
     for number, seed in enumerate((0, 0, 1)):
-        path = tmp_path / str(number)
-        path.mkdir()
-        profile_folder(_folder(task, path, n_configs=20), task, visits=2, repeats=1, seed=seed, load=_quiet)
+        profile_folder(make_folder(tmp_path / str(number), task, 20), task, visits=2, repeats=1, seed=seed, load=_quiet)
         orders.append(quick[:])
         quick.clear()
     assert orders[0] == orders[1]
@@ -296,7 +272,7 @@ def test_configs_are_measured_in_random_order_the_same_for_a_seed(task, tmp_path
 
 
 def test_a_pass_that_was_stopped_goes_on_where_it_saved(task, tmp_path, quick, monkeypatch):
-    folder, whole = _folder(task, tmp_path, n_configs=60), quick
+    folder, whole = make_folder(tmp_path, task, 60), quick
     measure = profile_module.measure_config
 
     def stop(*args, **options):
@@ -329,7 +305,7 @@ def test_a_busy_machine_is_refused_before_anything_is_measured(folder, task, qui
 
 
 def test_what_was_measured_while_the_machine_became_busy_is_thrown_away(task, tmp_path, quick):
-    folder = _folder(task, tmp_path, n_configs=120)
+    folder = make_folder(tmp_path, task, 120)
     loads = iter((0.1, 1.05, 2.4))  # before, after the first block (the pass's own load is 1), after the second
     with pytest.raises(InvalidArgument, match=r"busy \(load average 2\.40"):
         profile_folder(folder, task, repeats=1, load=lambda: next(loads))

@@ -1,6 +1,5 @@
 """Proxies of a folder of runs: scored config by config, resumed, merged; those of networks are in test_zero_cost."""
 
-import dataclasses
 import json
 import math
 import subprocess
@@ -13,7 +12,7 @@ import torch
 from jahs.errors import InvalidArgument, ProtocolMismatch, UnknownFormat
 from jahs.files.runs import proxies_path, read_configs, read_proxies
 from jahs.files.tables import take, write_table
-from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROXIES, PROXY_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
+from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_COLUMNS, RUN_COLUMNS
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import config_id
 from jahs.spaces.space import space
@@ -21,25 +20,18 @@ from jahs.tasks.definitions import TASKS
 from pipeline import proxies as proxies_module
 from pipeline import zero_cost
 from pipeline.data import load_images
-from pipeline.protocol import protocol_digest, protocol_facts
+from pipeline.protocol import protocol_digest
 from pipeline.proxies import ProxySettings, main, proxy_folder, score_config
 from pipeline.runs import RunsFolder
-from pipeline.sampling import config_table
 from pipeline.zero_cost import ProxyScores
+from tests.pipeline.run_folders import filled, make_folder
 from tests.pipeline.unwritable import ADVICE, fails_in_one_line_and_goes_on
 from workshop.jobs import Where
 
-SHRUNK = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=280, n_test=100, max_epoch=2, index_digest=None)
-
 
 @pytest.fixture(scope="module")
-def images():
-    return load_images(SHRUNK)
-
-
-@pytest.fixture(scope="module")
-def task(images):
-    return dataclasses.replace(SHRUNK, index_digest=images[0.25].index_digest)
+def images(task):
+    return load_images(task)
 
 
 def scores(value=1.0, **reasons):
@@ -81,19 +73,14 @@ def test_a_seed_draws_its_batch():
 
 @pytest.fixture
 def folder(task, tmp_path):
-    return make_folder(tmp_path, task, 5)
+    return trained_folder(tmp_path, task, 5)
 
 
-def make_folder(path, of_task, n):
+def trained_folder(path, of_task, n):
     """Write a folder of runs of the first configs, and one config more that was not trained."""
-    content = {"format": RUNS_FORMAT, "digest": protocol_digest(of_task), "protocol": protocol_facts(of_task)}
-    (path / "protocol.json").write_text(json.dumps(content))
-    configs = config_table(0, n + 1)
-    write_table(path / "configs.parquet", configs, CONFIG_COLUMNS)
-    trained = {"config_id": configs["config_id"][:n], "status": np.full(n, "finished"), "device": np.full(n, "cpu")}
-    texts = {name: np.full(n, protocol_digest(of_task)) for name in ("machine", "torch_version", "protocol")}
-    runs = {name: np.ones(n).astype("U" if dtype == "string" else dtype) for name, dtype in RUN_COLUMNS.items()}
-    write_table(path / "runs-0001.parquet", {**runs, **trained, **texts}, RUN_COLUMNS)
+    ids = read_configs(make_folder(path, of_task, n + 1))["config_id"][:n]
+    runs = filled(RUN_COLUMNS, n, config_id=ids, status="finished", device="cpu", protocol=protocol_digest(of_task))
+    write_table(path / "runs-0001.parquet", runs, RUN_COLUMNS)
     return path
 
 
@@ -183,7 +170,7 @@ def test_the_command_scores_a_folder_and_says_what_is_wrong(folder, task, monkey
 
 
 def test_the_command_of_a_terminal_scores_in_several_processes(tmp_path):
-    folder = make_folder(tmp_path, TASKS["digits"], 2)
+    folder = trained_folder(tmp_path, TASKS["digits"], 2)
     command = ["-m", "pipeline.proxies", "--task", "digits", "--runs", str(folder), "--seeds", "1", "--workers", "2"]
     done = subprocess.run([sys.executable, *command], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("proxies config")) == (0, 2), done.stderr

@@ -24,26 +24,15 @@ from jahs.files.runs import (
 from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
 from pipeline.runs import RunsFolder, check_free_space
 from pipeline.sampling import config_table
+from tests.pipeline.run_folders import filled
 
 FACTS = {"task": {"name": "digits"}}
 
 
 def run_rows(identity, seed=0, *, n_epochs=3, valid_acc=50.0, protocol="p1"):
-    values = {
-        "config_id": identity,
-        "seed": seed,
-        "epoch": np.arange(1, n_epochs + 1),
-        "valid_acc": valid_acc,
-        "runtime": np.arange(1, n_epochs + 1),
-        "status": "finished",
-        "protocol": protocol,
-    }
-    return {
-        name: np.broadcast_to(values.get(name, "x" if dtype == "string" else 1), n_epochs).astype(
-            "U" if dtype == "string" else dtype
-        )
-        for name, dtype in RUN_COLUMNS.items()
-    }
+    epochs = np.arange(1, n_epochs + 1)
+    measured = {"epoch": epochs, "valid_acc": valid_acc, "runtime": epochs, "status": "finished"}
+    return filled(RUN_COLUMNS, n_epochs, config_id=identity, seed=seed, protocol=protocol, **measured)
 
 
 @pytest.fixture
@@ -168,15 +157,13 @@ def test_a_file_system_without_locks_is_warned_of(folder, monkeypatch, caplog):
 
 
 def test_tables_of_another_protocol_are_refused(folder):
-    n = np.zeros(1)
-    visits = {name: n.astype("U" if dtype == "string" else dtype) for name, dtype in VISIT_COLUMNS.items()}
-    folder.commit("profile_visits.parquet", visits, VISIT_COLUMNS)
-    with pytest.raises(ProtocolMismatch, match=r"rows of 0\.0: 1 of profile_visits\.parquet"):
-        read_visits(folder.path)
-    profile = {name: n.astype("U" if dtype == "string" else dtype) for name, dtype in PROFILE_COLUMNS.items()}
-    folder.commit("profile.parquet", profile, PROFILE_COLUMNS)
-    with pytest.raises(ProtocolMismatch, match=r"rows of 0\.0: 1 of profile\.parquet"):
-        read_profile(folder.path)
+    for name, columns, read in (
+        ("profile_visits.parquet", VISIT_COLUMNS, read_visits),
+        ("profile.parquet", PROFILE_COLUMNS, read_profile),
+    ):
+        folder.commit(name, filled(columns, 1, protocol="p2"), columns)
+        with pytest.raises(ProtocolMismatch, match=f"rows of p2: 1 of {name}"):
+            read(folder.path)
 
 
 def test_a_shard_cut_short_is_set_aside_not_deleted(folder):

@@ -101,9 +101,9 @@ def test_training_uses_the_rate_and_the_decay_of_its_task(images):
     factors = {"learning_rate_factor": 0.5, "learning_rate_power": 0.5}
     task = dataclasses.replace(TINY, **factors, keeps_decay=True)
     rate, decay = task.trained_rate(CONFIG["LearningRate"]), CONFIG["WeightDecay"]
-    (group,) = Training.start(CONFIG, task, images, seed=7).optimizer.param_groups
+    (group,) = Training(CONFIG, task, images, seed=7).optimizer.param_groups
     assert (group["lr"], group["weight_decay"]) == (rate, pytest.approx(decay * CONFIG["LearningRate"] / rate))
-    assert Training.start(CONFIG, dataclasses.replace(TINY, **factors), images, seed=7).optimizer.param_groups[0][
+    assert Training(CONFIG, dataclasses.replace(TINY, **factors), images, seed=7).optimizer.param_groups[0][
         "weight_decay"
     ] == pytest.approx(decay)
 
@@ -163,7 +163,7 @@ def test_every_step_of_a_200_epoch_task_has_its_epochs_rate(images, monkeypatch)
 
 
 def test_the_optimizer_is_nesterov_with_weight_decay_on_every_parameter(images):
-    training = Training.start(CONFIG, TINY, images, seed=0)
+    training = Training(CONFIG, TINY, images, seed=0)
     (group,) = training.optimizer.param_groups
     assert (group["momentum"], group["nesterov"], group["dampening"]) == (0.9, True, 0)
     assert group["weight_decay"] == CONFIG["WeightDecay"]
@@ -172,9 +172,9 @@ def test_the_optimizer_is_nesterov_with_weight_decay_on_every_parameter(images):
 
 def test_one_step_is_the_published_update(images):
     with train_module.one_core(), torch.random.fork_rng(devices=[]):
-        training = Training.start(CONFIG | {"TrivialAugment": False}, TINY, images, seed=0)
+        training = Training(CONFIG | {"TrivialAugment": False}, TINY, images, seed=0)
         before = [p.detach().clone() for p in training.network.parameters()]
-        training.step(torch.arange(TINY.batch_size))
+        training.learn(*training.augment(torch.arange(TINY.batch_size)))
     rate, decay = CONFIG["LearningRate"], CONFIG["WeightDecay"]
     for old, parameter in zip(before, training.network.parameters(), strict=True):
         if parameter.grad is not None:  # a first Nesterov step moves by (1 + momentum) times the gradient
@@ -265,57 +265,56 @@ def test_a_config_with_faults_is_refused(images):
         train(CONFIG | {"N": 4}, TINY, images, seed=0)
 
 
+@pytest.fixture
+def checkpoint(images, tmp_path):
+    """The checkpoint of one epoch."""
+    path = tmp_path / "run.pt"
+    train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=path)
+    return path
+
+
 @pytest.mark.parametrize(
     "other",
     [
         {"seed": 8},
         {"config": CONFIG | {"LearningRate": 0.2}},
         {"task": dataclasses.replace(TINY, max_epoch=5)},
+        {"index_digest": "0" * 16},
     ],
 )
-def test_a_checkpoint_of_another_run_is_refused(images, tmp_path, other):
-    checkpoint = tmp_path / "run.pt"
-    train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
+def test_a_checkpoint_of_another_run_is_refused(images, checkpoint, other):
     content = checkpoint.read_bytes()
     arguments = {"config": CONFIG, "task": TINY, "images": images, "seed": 7, **other}
+    if split := arguments.pop("index_digest", None):
+        arguments["images"] = dataclasses.replace(images, index_digest=split)
     with pytest.raises(ProtocolMismatch, match="belongs to another run"):
         train(**arguments, checkpoint=checkpoint)
     assert checkpoint.read_bytes() == content
 
 
-def test_a_full_disk_is_named_and_the_older_checkpoint_stays(images, tmp_path):
-    checkpoint = tmp_path / "run.pt"
-    train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("pipeline.protocol.AUGMENTATION_VERSION", AUGMENTATION_VERSION + 1, ""),
+        ("pipeline.train.processor_model", lambda: "Abacus 9", "Abacus 9"),
+        ("pipeline.train.device_name", lambda _: "Abacus 9", "Abacus 9"),
+    ],
+)
+def test_a_checkpoint_of_another_augmentation_device_or_processor_is_refused(
+    images, checkpoint, monkeypatch, name, value, told
+):
+    monkeypatch.setattr(name, value)
+    with pytest.raises(ProtocolMismatch, match=rf"belongs to another run .*{told}.*; delete or move it"):
+        train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint)
+
+
+def test_a_full_disk_is_named_and_the_older_checkpoint_stays(images, checkpoint, tmp_path):
     content = checkpoint.read_bytes()
     said = r"run\.pt could not be written: the disk is full"
     with unwritable(tmp_path, errno.ENOSPC), pytest.raises(OutOfSpace, match=said):
         train(CONFIG, TINY, images, seed=7, epochs=2, checkpoint=checkpoint)
     assert checkpoint.read_bytes() == content
     assert list(tmp_path.iterdir()) == [checkpoint]
-
-
-def test_a_checkpoint_of_another_split_is_refused(images, tmp_path):
-    checkpoint = tmp_path / "run.pt"
-    train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
-    with pytest.raises(ProtocolMismatch, match="belongs to another run"):
-        train(CONFIG, TINY, dataclasses.replace(images, index_digest="0" * 16), seed=7, checkpoint=checkpoint)
-
-
-def test_a_checkpoint_of_another_augmentation_is_refused(images, tmp_path, monkeypatch):
-    checkpoint = tmp_path / "run.pt"
-    train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
-    monkeypatch.setattr("pipeline.protocol.AUGMENTATION_VERSION", AUGMENTATION_VERSION + 1)
-    with pytest.raises(ProtocolMismatch, match="belongs to another run"):
-        train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint)
-
-
-@pytest.mark.parametrize("name", ["processor_model", "device_name"])
-def test_a_checkpoint_of_another_device_or_processor_is_refused(images, tmp_path, monkeypatch, name):
-    checkpoint = tmp_path / "run.pt"
-    train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
-    monkeypatch.setattr(train_module, name, lambda *_: "Abacus 9")
-    with pytest.raises(ProtocolMismatch, match=r"belongs to another run .*Abacus 9.*; delete or move it"):
-        train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint)
 
 
 def test_threads_of_one_process_train_one_after_another_and_get_the_same_bits(images):
