@@ -19,7 +19,6 @@ from torch.nn.functional import pad
 AUGMENTATION_VERSION = 1
 """Part of the protocol digest: raised whenever the same generator state would give other images."""
 
-SIDES = (4, 8, 16, 32)
 N_LEVELS = 31
 
 _LOOKUPS = ("solarize", "posterize", "brightness")

@@ -9,14 +9,12 @@ from workshop.command import add_data_dir, new_parser
 from workshop.machine import NATIVE, ON_PROCESSOR
 
 
-def runs_parser(name: str, about: str, *, seed_of: str | None) -> argparse.ArgumentParser:
-    """Return the parser of `python -m pipeline.<name>` with --task, --runs, --data-dir, and --seed if it has one."""
+def runs_parser(name: str, about: str) -> argparse.ArgumentParser:
+    """Return the parser of `python -m pipeline.<name>` with --task, --runs and --data-dir."""
     parser = new_parser(f"pipeline.{name}", about, example="--task digits --runs out/digits")
     parser.add_argument("--task", required=True, help="name of a task, or a task file (.json)")
     parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="folder of runs")
     add_data_dir(parser)
-    if seed_of is not None:
-        parser.add_argument("--seed", type=int, default=0, help=f"seed of {seed_of} (default: %(default)s)")
     return parser
 
 

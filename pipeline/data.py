@@ -156,14 +156,8 @@ def resize_batch(images: Tensor, side: int) -> Tensor:
     """Return uint8 images (n, channels, any, any) at `side`, bilinear with antialiasing as Pillow does it."""
     if images.shape[-2:] == (side, side):
         return images
-    pieces = [
-        functional.interpolate(piece.float(), (side, side), mode="bilinear", antialias=True, align_corners=False)
-        .round_()
-        .clamp_(0, 255)
-        .to(torch.uint8)
-        for piece in torch.split(images, _IMAGES_AT_ONCE)
-    ]
-    return torch.cat(pieces)
+    resized = functional.interpolate(images.float(), (side, side), mode="bilinear", antialias=True, align_corners=False)
+    return resized.round_().clamp_(0, 255).to(torch.uint8)
 
 
 def _check_pool(pool: Pool, task: Task) -> None:

@@ -60,7 +60,6 @@ class Probe:
         self.network, self.images, self.labels, self.seed = network, images, labels, seed
         self._found: dict[str, Any] = {}  # Any: what each pass returns
         self._seconds: dict[str, float] = {}
-        self._needs: dict[str, set[str]] = {}
         self._used: set[str] = set()
         self._inner_s = 0.0
 
@@ -122,7 +121,8 @@ class Probe:
         Raises:
             Undefined: the loss depends on no weight, or a gradient is not finite.
         """
-        return self._once("gradients", self._compute_gradients)
+        forward = self._forward  # before the gradients, so that each pass is timed on its own
+        return self._once("gradients", lambda: self._compute_gradients(forward))
 
     @property
     def _forward(self) -> _Forward:
@@ -137,8 +137,7 @@ class Probe:
         images = self.images.clone().requires_grad_()
         return _Forward(weights(network), images, network(images), outputs, signs)
 
-    def _compute_gradients(self) -> Gradients:
-        forward = self._forward
+    def _compute_gradients(self, forward: _Forward) -> Gradients:
         pairs = self._pairs([*forward.weights, *forward.outputs], create_graph=False)
         if not all(torch.isfinite(gradient).all() for _, gradient in pairs):
             raise Undefined("a gradient is not finite")
@@ -155,19 +154,15 @@ class Probe:
         return [(value, gradient) for value, gradient in zip(inner, found, strict=True) if gradient is not None]
 
     def _once(self, name: str, compute: Callable[[], _Pass]) -> _Pass:
-        """Return the result of a pass, computed when first asked for; its seconds are its own, without inner passes."""
+        """Return the result of a pass, computed when first asked for, and record its seconds."""
+        self._used.add(name)
         if name not in self._found:
-            outer_used, outer_s = self._used, self._inner_s
-            self._used, self._inner_s = {name}, 0.0
             started = time.thread_time()
             try:
                 self._found[name] = compute()
             finally:
-                spent_s = time.thread_time() - started
-                self._seconds[name] = spent_s - self._inner_s
-                self._needs[name] = self._used
-                self._used, self._inner_s = outer_used | self._used, outer_s + spent_s
-        self._used |= self._needs[name]
+                self._seconds[name] = time.thread_time() - started
+                self._inner_s += self._seconds[name]
         found: _Pass = self._found[name]
         return found
 

@@ -20,6 +20,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,11 +40,12 @@ from pipeline.data import ImageSet, load_images
 from pipeline.one_core import one_core
 from pipeline.protocol import shared_protocol, trained_task
 from pipeline.runs import RunsFolder
-from pipeline.train import LATENCY_BATCH, Training
+from pipeline.train import Training
 from workshop.command import run_command
 from workshop.machine import processor_model
 from workshop.progress import Progress
 
+_LATENCY_BATCH: Final = 256  # images in the batch whose evaluation is timed as `latency`
 _SAVE_EVERY: Final = 50
 _QUIET_LOAD: Final = 0.75  # load average before the pass itself runs
 _OWN_LOAD: Final = 1.0
@@ -72,7 +74,7 @@ def measure_config(
         training.optimizer.param_groups[0]["lr"] = 0.0
         index = torch.arange(task.batch_size) % len(images.train.labels)
         with torch.inference_mode():
-            prepared = training.prepare(images.valid.images[torch.arange(LATENCY_BATCH) % len(images.valid.labels)])
+            prepared = training.prepare(images.valid.images[torch.arange(_LATENCY_BATCH) % len(images.valid.labels)])
         for _ in range(1 + repeats):
             training.network.eval()
             started = time.thread_time()
@@ -134,8 +136,7 @@ def profile_folder(
 
     if todo:
         _refuse_other_processor(visited, configs["config_id"], times_of, facts["machine"])
-    progress = Progress(len(todo), "profile")
-    try:
+    with closing(Progress(len(todo), "profile")) as progress:
         for first in range(0, len(todo), _SAVE_EVERY):
             chosen = todo[first : first + _SAVE_EVERY]
             added = []
@@ -147,9 +148,8 @@ def profile_folder(
                 progress.update(first + len(added), note)
             if not allow_busy:
                 _refuse_busy(load(), _QUIET_LOAD + _OWN_LOAD)
-            _add_visits(folder, concatenate(added, VISIT_COLUMNS))
-    finally:
-        progress.close()
+            with RunsFolder(folder).lock(_LOCK):  # a merge may have added other visits in the meantime
+                write_visits(folder, add_new(read_visits(folder), concatenate(added, VISIT_COLUMNS)))
     with RunsFolder(folder).lock(_LOCK):
         if len((visited := read_visits(folder))["config_id"]):
             write_profile(folder, visited)
@@ -165,12 +165,6 @@ def _visits_left(visited: Table, ids: np.ndarray[Any, Any], *, visits: int, seed
         for row in np.random.default_rng((seed, visit)).permutation(len(ids)).tolist()
         if (visit, int(ids[row])) not in done
     ]
-
-
-def _add_visits(folder: Path, added: Table) -> None:
-    """Add visits to the current ones, since a merge may have added others in the meantime."""
-    with RunsFolder(folder).lock(_LOCK):
-        write_visits(folder, add_new(read_visits(folder), added))
 
 
 def _table_of(config_id: int, visit: int, times: Sequence[tuple[float, float]], facts: dict[str, str]) -> Table:
@@ -253,7 +247,8 @@ def _keys(visits: Table) -> Iterator[tuple[object, ...]]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Measure latency and step time of every config of a folder of runs, on a machine that does nothing else."
-    parser = runs_parser("profile", about, seed_of="order and weights")
+    parser = runs_parser("profile", about)
+    parser.add_argument("--seed", type=int, default=0, help="seed of order and weights (default: %(default)s)")
     parser.add_argument("--visits", type=int, default=5, help="visits to each config, far apart (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2, help="measurements at each visit (default: %(default)s)")
     parser.add_argument("--allow-busy", action="store_true", help="measure although other work is going on")

@@ -14,8 +14,10 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -118,16 +120,15 @@ def proxy_folder(
     images_of(of_task, data_dir)  # refuse missing images here, not in workers
     limit_s = None if settings.minutes is None else settings.minutes * 60
     call = functools.partial(_score_job, of_task=of_task, data_dir=data_dir)
-    progress, n_done = Progress(len(todo), "proxies", limit_s=limit_s), 0
-    try:
-        for done in run_jobs(call, _until(todo, limit_s), where=settings.where):
+    n_done = 0
+    with closing(Progress(len(todo), "proxies", limit_s=limit_s)) as progress:
+        started = time.monotonic()
+        jobs = takewhile(lambda _: limit_s is None or time.monotonic() - started <= limit_s, todo)
+        for n_done, done in enumerate(run_jobs(call, jobs, where=settings.where), start=1):
             _add_scores(folder, _table_of(done.job, done.result, protocol=wanted))
-            n_done += 1
             n_missing = sum(len(scores.reasons) for scores in done.result)
             note = f"config {config_id(done.job[0]):016x} {n_missing} missing"
             progress.update(n_done, note, spent_s=done.spent_s)
-    finally:
-        progress.close()
     return n_done
 
 
@@ -154,14 +155,6 @@ def _todo(configs: Table, scored: Table, n_seeds: int) -> list[_Job]:
         if lacking := tuple(seed for seed in range(n_seeds) if (identity, seed) not in known):
             jobs.append((config, lacking))
     return jobs
-
-
-def _until(jobs: Sequence[_Job], limit_s: float | None) -> Iterator[_Job]:
-    started = time.monotonic()
-    for job in jobs:
-        if limit_s is not None and time.monotonic() - started > limit_s:
-            return
-        yield job
 
 
 def _score_job(job: _Job, *, of_task: Task, data_dir: Path | None) -> list[ProxyScores]:
@@ -201,7 +194,7 @@ def _add_scores(folder: Path, added: Table) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    parser = runs_parser("proxies", "Score the untrained network of every config of a folder of runs.", seed_of=None)
+    parser = runs_parser("proxies", "Score the untrained network of every config of a folder of runs.")
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each config (default: %(default)s)")
     add_minutes(parser, "config")
     add_where(parser)

@@ -1,10 +1,6 @@
 """The content of a folder of runs, for tables and plots, and whether cheap trainings rank configs as expensive ones do.
 
-A config is trained in one fidelity group, so no config has two values of N. Models are compared instead: an additive
-model of validation accuracy (cell operations, powers of the rates' logarithms up to 3, activation, augmentation and
-fidelity group) is fitted to the configs of each value and ranks the same 2,000 random configs. Tau between two rankings
-says whether the same choices are good at both values. Additive models have no interactions, so it does not say how far
-single configs change ranks. Few configs bias it down; tau between models of two halves of one value shows by how much.
+`_ABOUT_VALUES` of the page explains how values of N, W and Resolution are compared through additive models.
 """
 
 from __future__ import annotations

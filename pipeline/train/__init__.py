@@ -30,9 +30,6 @@ from pipeline.one_core import one_core
 from pipeline.protocol import SGD, protocol_digest
 from workshop.machine import NATIVE, device_name, processor_model
 
-LATENCY_BATCH: Final = 256
-"""Images in one batch whose evaluation is timed as `latency`."""
-
 _AT_ONCE: Final = 256  # images that are augmented or evaluated; one training batch if that is larger
 
 EPOCH_FIELDS: Final = ("train_acc", "valid_acc", "test_acc", "train_loss", "valid_loss", "test_loss", "runtime")

@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +54,13 @@ def _train(given: argparse.Namespace) -> str:
         raise InvalidArgument(f"checkpoint={given.checkpoint}: its folder does not exist; make it first")
     resolution = config["Resolution"]
     images = load_images(chosen, data_dir=given.data_dir, resolutions=(resolution,))[resolution]
-    progress = Progress(given.epochs or chosen.max_epoch, chosen.name)
 
     def show(epoch: int, measured: Mapping[str, float]) -> None:
         runtime = measured["runtime"]
         spent_s = runtime if math.isfinite(runtime) else None  # CPU time is not measured on an accelerator
         progress.update(epoch, f"valid_acc={measured['valid_acc']:.1f} {runtime:.1f}s", spent_s=spent_s)
 
-    try:
+    with closing(Progress(given.epochs or chosen.max_epoch, chosen.name)) as progress:
         run = train(
             config,
             chosen,
@@ -71,8 +71,6 @@ def _train(given: argparse.Namespace) -> str:
             checkpoint=given.checkpoint,
             on_epoch=show,
         )
-    finally:
-        progress.close()
     return _as_json(given, config, run) if given.json else _as_table(run)
 
 

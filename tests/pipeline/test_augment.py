@@ -11,7 +11,6 @@ from pipeline import augment
 from pipeline.augment import (
     N_LEVELS,
     OPERATIONS,
-    SIDES,
     apply_operations,
     crop_padding,
     flip_and_crop,
@@ -20,6 +19,7 @@ from pipeline.augment import (
 )
 from tests.pipeline.pil_augment import apply_with_pillow, flip_and_crop_with_pillow
 
+SIDES = (4, 8, 16, 32)
 MOVES = {"rotate", "shear_x", "shear_y", "translate_x", "translate_y"}
 KINDS = ["uniform", "narrow", "sparse", "constant", "ramp"]
 SHAPES = [(n_channels, side) for side in SIDES for n_channels in (1, 3)]
