@@ -107,14 +107,11 @@ class LiveOracle:
         epochs, is_diverged = self._runs.get(key, (np.empty(0), False))
         if len(epochs) < last and not is_diverged:
             checkpoint = self._folder / f"{key[0]:016x}-{seed}.pt"
-            images = self._images_at(config["Resolution"])
+            if (resolution := config["Resolution"]) not in self._images:
+                self._images |= load_images(self.task, data_dir=self._data_dir, resolutions=(resolution,))
+            images = self._images[resolution]
             run = train(config, self.task, images, seed=seed, epochs=last, checkpoint=checkpoint)
             is_diverged = run.status == "diverged"
             # The last row of a diverged run is the epoch in which it diverged, so it measures no trained network.
             self._runs[key] = run.epochs[: len(run.epochs) - is_diverged], is_diverged
         return self._runs[key]
-
-    def _images_at(self, resolution: float) -> ImageSet:
-        if resolution not in self._images:
-            self._images |= load_images(self.task, data_dir=self._data_dir, resolutions=(resolution,))
-        return self._images[resolution]

@@ -15,15 +15,15 @@ from jahs.files.tables import Table, typed
 from jahs.schema import CONFIG_TABLE_COLUMNS, SOURCE_DEFAULTS
 from jahs.spaces.columns import config_ids, rows
 from jahs.spaces.configs import Config
-from workshop.numbered import FIDELITY_GROUPS, SAMPLE_SEED, sample_range
+from workshop.numbered import FIDELITY_GROUPS, sample_range
 
 _EVERY: Final = 10
 _REPEATS: Final = (0, 1, 2)
 
 
-def sample_config(number: int, *, seed: int = SAMPLE_SEED) -> Config:
+def sample_config(number: int) -> Config:
     """Return config number `number`."""
-    return rows(sample_range(number, number + 1, seed=seed))[0]
+    return rows(sample_range(number, number + 1))[0]
 
 
 def group_positions(configs: Table) -> NDArray[np.int64]:
