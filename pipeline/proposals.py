@@ -77,7 +77,7 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
             continue
         try:
             content = _content(line)
-            config = _config(content["config"])
+            config = validate(content["config"])
         except InvalidConfig as err:
             faults += [f"{path} line {number}: {fault}" for fault in err.faults]
             continue
@@ -123,13 +123,9 @@ def _content(line: bytes) -> dict[str, Any]:  # Any: JSON
         content = {"config": content}
     if unknown := [key for key in content if key not in _KEYS]:
         raise InvalidConfig([f"{', '.join(map(show, unknown))} is not one of the keys {', '.join(_KEYS)}"])
+    if not isinstance(content["config"], dict):
+        raise InvalidConfig([f"config={show(content['config'])} is not an object of 14 keys"])
     return {"seeds": [0], "round": 0, "release": "", "protocol": None, "source": None, **content}
-
-
-def _config(given: object) -> Config:
-    if not isinstance(given, Mapping):
-        raise InvalidConfig([f"config={show(given)} is not an object of 14 keys"])
-    return validate(given)
 
 
 def _faults(content: Mapping[str, Any], source: str) -> list[str]:  # Any: JSON

@@ -188,11 +188,6 @@ def _read_cifar10(folder: Path, names: Sequence[str] = BATCHES) -> Pool | None:
     )
 
 
-def _read_cifar10_first(folder: Path) -> Pool | None:
-    """Read the first two training batches alone, as published."""
-    return _read_cifar10(folder, tuple(FIRST_BATCHES))
-
-
 def _read_class_folders(folder: Path) -> Pool | None:
     """Read a folder of class folders; a class's label is its place among the sorted names."""
     tiles = [paths for paths in class_folders(folder, _TILES).values() if paths]
@@ -248,7 +243,7 @@ def _read_tile(path: Path, modes: Sequence[str]) -> NDArray[np.uint8]:
 _FOLDER_READERS: Final[Mapping[str, Callable[[Path], Pool | None]]] = {
     "fashion_mnist": _read_fashion,
     "cifar10": _read_cifar10,
-    "cifar10_first": _read_cifar10_first,
+    "cifar10_first": lambda folder: _read_cifar10(folder, tuple(FIRST_BATCHES)),
     "colorectal_histology": _read_class_folders,
 }
 DATA_SETS: Final = ("digits", *_FOLDER_READERS)
