@@ -24,7 +24,11 @@ _OTHER_KEYS: Final = tuple(key for key in CONFIG_KEYS if key not in OPS)
 
 
 def kin(table: ConfigColumns) -> NDArray[np.int64]:
-    """Return a number for each row, (n_rows,), equal for kin: equal canonical cells and bit-equal other keys."""
+    """Return a number for each row, (n_rows,), equal for kin: equal canonical cells and bit-equal other keys.
+
+    Raises:
+        InvalidArgument: an operation is not 0 to 4.
+    """
     ops = np.column_stack([table[op].astype(np.int64) for op in OPS])
     return _labels(canonical_keys(ops), *(_bits(table[key]) for key in _OTHER_KEYS))
 

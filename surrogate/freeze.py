@@ -46,7 +46,12 @@ _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 
 
 def draw_final(measured: Measurements, split: Split, *, of_forest: ForestSettings = _SETTINGS) -> FinalTest:
-    """Return a final test set; it depends on the measurements and the split alone."""
+    """Return a final test set; it depends on the measurements and the split alone.
+
+    Raises:
+        InvalidArgument: a search found too few different cells.
+        MissingDependency: TPE needs optuna.
+    """
     fitted = list(leave_folds_out(MAIN, measured, split, n_folds=_N_FOLDS, seed=_SEED, settings=of_forest))
     members: list[Config] = rows(full_range(0, N_UNIFORM, seed=FINAL_SEED))
     groups = [UNIFORM] * N_UNIFORM

@@ -161,10 +161,10 @@ def empty_table(columns: Mapping[str, str]) -> Table:
 def typed(table: Mapping[str, object], columns: Mapping[str, str]) -> Table:
     """Return the named columns of a table, in their order and with their types; a single value is that of every row."""
     arrays = {name: np.asarray(table[name]) for name in columns}
-    shape = np.broadcast_shapes(*(values.shape for values in arrays.values()))
+    n_rows = max((len(values) for values in arrays.values() if values.ndim), default=1)
     return {
-        name: np.broadcast_to(arrays[name], shape).astype("U" if dtype == "string" else dtype)
-        for name, dtype in columns.items()
+        name: (values if values.ndim else np.repeat(values, n_rows)).astype("U" if dtype == "string" else dtype)
+        for (name, values), dtype in zip(arrays.items(), columns.values(), strict=True)
     }
 
 

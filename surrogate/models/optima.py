@@ -58,7 +58,11 @@ class _View:
 
 
 def visit(ask: Ask, searched: Space, optimizer: str, *, n: int, seed: int) -> tuple[Columns, NDArray[np.float64]]:
-    """Return the configs that an optimiser visits in `n` evaluations, each once, and the model's answers."""
+    """Return the configs that an optimiser visits in `n` evaluations, each once, and the model's answers.
+
+    Raises:
+        MissingDependency: TPE needs optuna, which is not installed.
+    """
     if optimizer == "tpe":
         visited, values = _tpe(ask, searched, n=n, seed=seed)
     else:
