@@ -26,6 +26,9 @@ CONFIG_KEYS: Final = (
 )
 """The 14 keys of a config, spelled and sorted as JAHS-Bench-201 does."""
 
+SIZE_KEYS: Final = ("N", "W", "Resolution")
+"""The keys that decide how large a network is; a view may use them as fidelities."""
+
 COLUMNS: Final = (*CONFIG_KEYS, "epoch")
 """Columns of the encoded float32 matrix: every key of a config in order, then the epoch."""
 

@@ -19,12 +19,12 @@ from jahs.models.cost import n_macs, n_params
 from jahs.models.features import schedule
 from jahs.models.features.builder import OF_CLASS
 from jahs.models.features.cells import SIGNAL_FEATURES, cell_features, signal_features
-from jahs.models.features.timing import SIZE_KEYS, SIZES
+from jahs.models.features.timing import SIZES
 from jahs.models.forest import Forest
 from jahs.models.noise.chance import quantile
 from jahs.models.noise.spread import LEVELS, RATES, with_tail
 from jahs.release import RecordedTable, Release
-from jahs.schema import COLUMNS, CONFIG_KEYS, OPS
+from jahs.schema import COLUMNS, CONFIG_KEYS, OPS, SIZE_KEYS
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, IDENTITY
 from jahs.spaces.columns import codes
 from jahs.spaces.encoding import encode

@@ -15,10 +15,10 @@ import jahs
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.explorer.arrays import model_parts, pack_arrays, recorded_columns
 from jahs.files.atomic import write_beside
-from jahs.models.features.timing import SIZE_KEYS
 from jahs.queries.oracles.opening import Asked, open_oracle
 from jahs.release import RecordedTable, Release, find_release, read_release
 from jahs.release.find import full_path
+from jahs.schema import SIZE_KEYS
 from jahs.spaces.cell.drawing import LABELS
 from jahs.spaces.cell.operations import EDGES, ZERO
 from jahs.spaces.cell.paths import PATH_EDGES

@@ -52,19 +52,14 @@ class BoundedTransform:
         if type(published := getattr(self, "published")) is not bool:  # noqa: B009  # from_dict gives anything
             faults.append(f"published={published!r} is not a bool")
         if not faults:
-            faults += self._range_faults()
+            if not 0 < self.upper - self.lower < math.inf:
+                faults.append(f"lower={self.lower}, upper={self.upper}: upper must exceed lower by a finite number")
+            if not 1e-100 <= self.slope <= 1e100:
+                faults.append(f"slope={self.slope} is outside [1e-100, 1e+100]")
+            if not 1e-12 <= self.margin <= 0.25:
+                faults.append(f"margin={self.margin} is outside [1e-12, 0.25]")
         if faults:
             raise InvalidArgument("\n".join(faults))
-
-    def _range_faults(self) -> list[str]:
-        faults = []
-        if not 0 < self.upper - self.lower < math.inf:
-            faults.append(f"lower={self.lower}, upper={self.upper}: upper must exceed lower by a finite number")
-        if not 1e-100 <= self.slope <= 1e100:
-            faults.append(f"slope={self.slope} is outside [1e-100, 1e+100]")
-        if not 1e-12 <= self.margin <= 0.25:
-            faults.append(f"margin={self.margin} is outside [1e-12, 0.25]")
-        return faults
 
     @classmethod
     def fit(

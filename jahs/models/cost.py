@@ -22,14 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidConfig
-from jahs.schema import COLUMNS, OPS
+from jahs.schema import COLUMNS, OPS, SIZE_KEYS
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, operation_faults
 from jahs.spaces.configs import mapping_of
 from jahs.spaces.parameters import as_index, is_real, show
 from jahs.tasks.definitions import RESOLUTIONS, Task
 
-_SIZES: Final = ("N", "W", "Resolution")
-_COLUMNS: Final = [COLUMNS.index(key) for key in (*_SIZES, *OPS)]
+_COLUMNS: Final = [COLUMNS.index(key) for key in (*SIZE_KEYS, *OPS)]
 _LARGEST: Final = 1024  # N and W: far beyond the space, and far from overflowing 64 bits
 
 _Ints = NDArray[np.int64]
@@ -63,11 +62,11 @@ def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
         raise InvalidArgument(f"task={task!r} is a {type(task).__name__}; it must be a jahs.tasks.Task")
     config = mapping_of(config)
     codes, faults = operation_faults([config.get(key, 0) for key in OPS])
-    faults += [f"{key}: missing" for key in (*_SIZES, *OPS) if key not in config]
-    faults += [fault for key in _SIZES if key in config and (fault := _size_fault(key, config[key]))]
+    faults += [f"{key}: missing" for key in (*SIZE_KEYS, *OPS) if key not in config]
+    faults += [fault for key in SIZE_KEYS if key in config and (fault := _size_fault(key, config[key]))]
     if faults:
         raise InvalidConfig(sorted(faults))
-    columns = np.array([*(config[key] for key in _SIZES), *codes], dtype=np.float64)[:, None]
+    columns = np.array([*(config[key] for key in SIZE_KEYS), *codes], dtype=np.float64)[:, None]
     return {"n_params": int(_params(columns, task)[0]), "n_macs": int(_macs(columns, task)[0])}
 
 

@@ -24,7 +24,7 @@ from jahs.files.tables import Table, empty_table, equal_values, sort_by, typed
 from jahs.models.cost import n_macs, n_params
 from jahs.published.frames import Column, Frame, let_go
 from jahs.published.oddities import Oddities
-from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS
+from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS, SIZE_KEYS
 from jahs.spaces.columns import Columns, config_ids, validate_columns
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import PROSE, Task
@@ -76,7 +76,6 @@ class Recorder:
         configs: the config table.
         profile: latencies and training steps, one row per config.
         oddities: the findings; complete once `runs` was gone through and `compare_split` was called.
-        n_rows: rows of raw, and how many of them were written so far.
     """
 
     def __init__(self, raw: Frame, task: Task) -> None:
@@ -88,7 +87,7 @@ class Recorder:
         self.oddities.note("invalid_config", np.flatnonzero(~models.is_valid))
         repeated = np.flatnonzero(models.is_valid & (models.seed > 0))
         self.oddities.note("repeated_config", repeated, models.model_id[_first_of_config(models)[repeated]])
-        self.n_rows = {"read": len(raw), "written": 0}
+        self._n_written = 0  # rows
         self._kept: list[Ints] = []
         self._profiles: list[Table] = []
 
@@ -99,7 +98,7 @@ class Recorder:
         while first < len(start) - 1:
             last = max(first + 1, int(np.searchsorted(start, start[first] + _ROWS_AT_ONCE, side="right")) - 1)
             table = self._piece(first, last)
-            self.n_rows["written"] += len(table["epoch"])
+            self._n_written += len(table["epoch"])
             report(int(start[last]), len(self._raw))
             if len(table["epoch"]):
                 yield table
@@ -136,8 +135,8 @@ class Recorder:
         """Return the numbers of rows, runs and configs that were read and written."""
         models, kept = self._models, self._all_kept()
         return {
-            "rows_read": self.n_rows["read"],
-            "rows_written": self.n_rows["written"],
+            "rows_read": len(self._raw),
+            "rows_written": self._n_written,
             "runs_read": len(models.model_id),
             "runs_written": len(kept),
             "configs_read": len(np.unique(models.config_id[models.is_valid])),
@@ -384,7 +383,7 @@ def _first_of_config(models: _Models) -> Ints:
 
 
 def _group_names(columns: Columns) -> NDArray[np.str_]:
-    parts = zip(*(columns[key].tolist() for key in ("N", "W", "Resolution")), strict=True)
+    parts = zip(*(columns[key].tolist() for key in SIZE_KEYS), strict=True)
     return np.array([f"N={n:g} W={w:g} Resolution={r:g}" for n, w, r in parts])
 
 

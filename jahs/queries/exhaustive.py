@@ -17,19 +17,18 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, MissingData
 from jahs.files.tables import take
-from jahs.queries.oracles.oracle import config_of
 from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import Queryable
 from jahs.release.reading import Release
-from jahs.schema import OPS
+from jahs.schema import OPS, SIZE_KEYS
 from jahs.spaces.cell import all_ops, representatives
-from jahs.spaces.columns import COLUMN_DTYPES, Columns, rows
+from jahs.spaces.columns import COLUMN_DTYPES, Columns, columns_of_codes, rows
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import PARAMETERS, Parameter, is_integer
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import METRICS
 
-LARGEST: Final = {key: PARAMETERS[key].choices[-1] for key in ("N", "W", "Resolution")}
+LARGEST: Final = {key: PARAMETERS[key].choices[-1] for key in SIZE_KEYS}
 """The sizes of the largest networks."""
 
 _ROWS_AT_ONCE: Final = 400_000
@@ -152,7 +151,7 @@ def recorded_in_full(
     table: TableOracle, names: Sequence[str], *, fixed: Mapping[str, object] = MappingProxyType({})
 ) -> list[Config]:
     """Return the recorded configs, at least one, that have these metrics at the last epoch and the fixed values."""
-    configs = [config_of(row) for row in table.trained_in_full(names).tolist()]
+    configs = rows(columns_of_codes(table.trained_in_full(names)))
     if found := [config for config in configs if config.items() >= fixed.items()]:
         return found
     where = f" with {', '.join(f'{key}={value}' for key, value in fixed.items())}" if fixed else ""

@@ -78,18 +78,12 @@ def validate_columns(columns: Mapping[str, npt.ArrayLike]) -> Columns:
 
 def columns_of_codes(found: npt.NDArray[np.float64]) -> Columns:
     """Return the columns of configs with these `codes`."""
-    return {
-        name: values.astype(COLUMN_DTYPES[name]) if parameter.kind == "float" else decoded(parameter, values)
-        for values, (name, parameter) in zip(found.T, PARAMETERS.items(), strict=True)
-    }
-
-
-def decoded(parameter: Parameter, values: npt.NDArray[np.floating]) -> npt.NDArray[np.generic]:
-    """Return the choices that have these codes, which must be legal."""
-    choices = np.empty(len(values), dtype=COLUMN_DTYPES[parameter.name])
-    for choice, code in zip(parameter.choices, parameter.codes, strict=True):
-        choices[values == code] = choice
-    return choices
+    columns: Columns = {}
+    for values, (name, parameter) in zip(found.T, PARAMETERS.items(), strict=True):
+        columns[name] = values.copy() if parameter.kind == "float" else np.empty(len(values), COLUMN_DTYPES[name])
+        for choice, code in parameter.code_of.items():  # a float has none
+            columns[name][values == code] = choice
+    return columns
 
 
 def rows(columns: Mapping[str, npt.NDArray[np.generic]]) -> list[Config]:
@@ -230,7 +224,7 @@ def _read_objects(
     parameter: Parameter, array: npt.NDArray[np.generic], out: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.bool_]:
     is_bad = np.zeros(len(array), dtype=np.bool_)
-    code_of = dict(zip(parameter.choices, parameter.codes, strict=True))
+    code_of = parameter.code_of
     for i, value in enumerate(array):
         try:
             builtin = parameter.read(value)

@@ -181,9 +181,9 @@ def digest(packed: bytes | memoryview[int]) -> int:
 _SINGLE: Final = {name: p.default for name, p in PARAMETERS.items() if len(p.choices) == 1}
 _PICK: Final = itemgetter(*CONFIG_KEYS)
 _TYPES: Final = tuple(type(parameter.default) for parameter in PARAMETERS.values())
-_CODES: Final = {p.name: dict(zip(p.choices, p.codes, strict=True)) for p in PARAMETERS.values()}
-_ACTIVATION, _OP, _SGD = _CODES["Activation"], _CODES["Op1"], _CODES["Optimizer"]
-_N, _W, _RESOLUTION, _AUGMENT = _CODES["N"], _CODES["W"], _CODES["Resolution"], _CODES["TrivialAugment"]
+_ACTIVATION, _N, _OP, _SGD, _RESOLUTION, _AUGMENT, _W = (
+    PARAMETERS[key].code_of for key in ("Activation", "N", "Op1", "Optimizer", "Resolution", "TrivialAugment", "W")
+)
 _LR_LEAST, _LR_MOST = PARAMETERS["LearningRate"].least, PARAMETERS["LearningRate"].most
 _WD_LEAST, _WD_MOST = PARAMETERS["WeightDecay"].least, PARAMETERS["WeightDecay"].most
 

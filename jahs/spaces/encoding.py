@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.schema import COLUMNS
-from jahs.spaces.columns import Columns, Configs, RowFaults, codes, decoded, rows
+from jahs.spaces.columns import Columns, Configs, RowFaults, codes, columns_of_codes, rows
 from jahs.spaces.configs import Config, config_codes
 from jahs.spaces.fidelities import is_list, read_epoch, read_epochs
 from jahs.spaces.parameters import PARAMETERS, Parameter, refuse_masked
@@ -84,21 +84,19 @@ def decode_columns(X: npt.NDArray[np.float32]) -> tuple[Columns, npt.NDArray[np.
         given = f"{X.dtype} of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
         raise InvalidArgument(f"X: {given} is not a float32 matrix of {len(COLUMNS)} columns; see jahs.schema.COLUMNS")
     refuse_masked("X", X)
-    columns: Columns = {}
     faults = RowFaults(len(X))
     for cells, (name, parameter) in zip(X.T, PARAMETERS.items(), strict=False):
         if parameter.kind == "float":
-            columns[name] = values = cells.astype(np.float64)
+            values = cells.astype(np.float64)
             is_bad = ~((values >= parameter.least) & (values <= parameter.most))
         else:
-            columns[name] = decoded(parameter, cells)
             is_bad = ~np.isin(cells, parameter.codes) | np.signbit(cells)  # -0.0 would come back as 0.0
         faults.note(is_bad, partial(_cell_fault, name, cells, _meaning(parameter)))
     epochs = X[:, -1]
     is_epoch = (epochs >= 1) & (epochs <= MAX_EPOCH) & (epochs == np.floor(epochs))
     faults.note(~is_epoch, partial(_cell_fault, "epoch", epochs, f"an integer in 1..{MAX_EPOCH}"))
     faults.raise_if_any()
-    return columns, epochs.astype(np.int64)
+    return columns_of_codes(X[:, :-1].astype(np.float64)), epochs.astype(np.int64)
 
 
 def _meaning(parameter: Parameter) -> str:

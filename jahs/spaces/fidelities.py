@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidFidelity
+from jahs.schema import SIZE_KEYS
 from jahs.spaces.parameters import is_integer, masked_fault, show
 
-_OF_A_VIEW = ("N", "W", "Resolution")
 _MOST_LISTED = 5
 
 
@@ -89,7 +89,7 @@ def _epoch_of(at: object, max_epoch: int, name: str) -> object:
         return at[()] if isinstance(at, np.ndarray) and at.ndim == 0 else at
     faults = []
     for key in at:
-        if key in _OF_A_VIEW:
+        if key in SIZE_KEYS:
             faults.append(
                 f"{key} is searched here, not a fidelity; bench.view(fidelities=('epoch', {key!r})) changes it"
             )

@@ -62,6 +62,11 @@ class Parameter:
         return max(self.upper, float(np.float32(self.upper)))
 
     @property
+    def code_of(self) -> dict[Value, float]:
+        """The code of each choice."""
+        return dict(zip(self.choices, self.codes, strict=True))
+
+    @property
     def span(self) -> str:
         """The range of a float in words."""
         return f"[{self.lower}, {self.upper}]"

@@ -26,12 +26,12 @@ from jahs.models.noise.spread import (
     RATE_COLUMN,
     RATES,
     SIZE_COLUMNS,
-    SIZES,
     Correlation,
     Spread,
     TimeSpread,
     with_tail,
 )
+from jahs.schema import SIZE_KEYS
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.metrics import ACCURACIES
 
@@ -169,7 +169,7 @@ _N_LEVELS: Final = len(LEVELS)
 _FIRST_LEVEL: Final = 2
 _FIRST_EPOCH: Final = _FIRST_LEVEL + _N_LEVELS
 _FIRST_SIZE: Final = _FIRST_EPOCH + 4
-_FIRST_RATE: Final = _FIRST_SIZE + len(SIZES)
+_FIRST_RATE: Final = _FIRST_SIZE + len(SIZE_KEYS)
 _N_PARAMETERS: Final = _FIRST_RATE + len(_DECADES)
 _BASE: Final = -2.0  # logarithm of the spread where nothing is known
 
@@ -182,7 +182,7 @@ def _design(metric: str, predicted: _Floats, X: NDArray[np.float32], max_epoch: 
     F[:, _FIRST_LEVEL:_FIRST_EPOCH] = _tents(np.array(LEVELS, dtype=np.float64), predicted)
     at = _FIRST_EPOCH + (0 if is_train else 2)
     F[:, at : at + 2] = _tents(_EPOCH_KNOTS, X[:, -1] / max_epoch)[:, :2]
-    for j, (key, column) in enumerate(zip(SIZES, SIZE_COLUMNS, strict=True)):
+    for j, (key, column) in enumerate(zip(SIZE_KEYS, SIZE_COLUMNS, strict=True)):
         F[:, _FIRST_SIZE + j] = np.searchsorted(PARAMETERS[key].codes, X[:, column]) - 1.0
     F[:, _FIRST_RATE:] = _tents(_DECADES, np.log10(X[:, RATE_COLUMN].astype(np.float64)))
     return F

@@ -27,14 +27,13 @@ from jahs.models.features.sets import TRENDS, FeatureSet
 from jahs.models.features.timing import (
     DEFAULT_TIMES,
     MISH,
-    SIZE_KEYS,
     SIZES,
     WORK,
     TimeCoefficients,
     work_classes,
     work_table,
 )
-from jahs.schema import COLUMNS, CONFIG_KEYS, OPS
+from jahs.schema import COLUMNS, CONFIG_KEYS, OPS, SIZE_KEYS
 from jahs.spaces.cell import N_CELLS
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.definitions import Task

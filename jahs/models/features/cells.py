@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from jahs.schema import OPS
 from jahs.spaces.cell.keys import canonical_keys, representatives
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERATIONS, POOL, ZERO, all_ops, cell_numbers
-from jahs.spaces.cell.paths import PATH_FEATURES, PATHS, path_features
+from jahs.spaces.cell.paths import PATH_EDGES, PATH_FEATURES, PATHS, path_features
 
 NO_PATH: Final = 9
 
@@ -104,8 +104,8 @@ def _live(ops: NDArray[np.int64], by_path: dict[str, NDArray[np.int8]]) -> dict[
     conv3x3, pools = each_path("n_conv3x3"), each_path("n_pool")
     convs = conv3x3 + each_path("n_conv1x1")
     is_free = is_alive & (convs == 0)
-    steps = [[nodes[i : i + 2] for i in range(len(nodes) - 1)] for nodes in PATHS]
-    is_live = np.column_stack([is_alive[:, [edge in path for path in steps]].any(axis=1) for edge in EDGES])
+    on_edge = ([edge in edges for edges in PATH_EDGES] for edge in range(len(EDGES)))
+    is_live = np.column_stack([is_alive[:, paths].any(axis=1) for paths in on_edge])
     return {
         "n_live_paths": is_alive.sum(axis=1),
         **{f"n_live_{_COUNTED[op]}": ((ops == op) & is_live).sum(axis=1) for op in (CONV3X3, CONV1X1, POOL, IDENTITY)},

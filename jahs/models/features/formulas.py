@@ -17,10 +17,11 @@ from jahs.spaces.parameters import PARAMETERS
 # Any, here and below: a float or a float64 array.
 Formula: TypeAlias = Callable[..., Mapping[str, Any]]
 
-_ACTIVATION: Final = dict(zip(PARAMETERS["Activation"].choices, PARAMETERS["Activation"].codes, strict=True))
+_ACTIVATION: Final = PARAMETERS["Activation"].code_of
 
 
-def _published_rest(Activation: Any, TrivialAugment: Any) -> dict[str, Any]:
+def published_rest(Activation: Any, TrivialAugment: Any) -> dict[str, Any]:
+    """Return JAHS-Bench-201's columns of the choices that are neither operations nor sizes."""
     return {
         **{f"Activation_{name}": (Activation == _ACTIVATION[name]) * 1.0 for name in ("Hardswish", "Mish", "ReLU")},
         "Optimizer_SGD": 1.0,
@@ -71,6 +72,6 @@ def columns_of(formula: Formula) -> tuple[str, ...]:
 
 
 FORMULAS: Final[Mapping[str, Formula]] = MappingProxyType(
-    {name: formula for formula in (_published_rest, _of_training, time_terms) for name in columns_of(formula)}
+    {name: formula for formula in (published_rest, _of_training, time_terms) for name in columns_of(formula)}
 )
 """By column, the function that gives it among others."""

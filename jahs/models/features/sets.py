@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.models.features.cells import CELL_FEATURES, SIGNAL_FEATURES
-from jahs.models.features.formulas import columns_of
+from jahs.models.features.formulas import columns_of, published_rest
 from jahs.models.features.timing import DEFAULT_TIMES, WORK, TimeCoefficients, time_terms
 
 FEATURES_VERSION: Final = 3
@@ -47,13 +47,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "size": ("network_depth", "network_conv3x3", "network_view", "N_times_W", "W_times_resolution"),
         "epochs": ("rate_spent", "rate_left", "rate_now", "decay_spent"),
         "time_terms": columns_of(time_terms),
-        "published_rest": (
-            "Activation_Hardswish",
-            "Activation_Mish",
-            "Activation_ReLU",
-            "Optimizer_SGD",
-            "TrivialAugment_True",
-        ),
+        "published_rest": columns_of(published_rest),
     }
 )
 """The columns of each group; an ablation leaves out one group at a time."""

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument
 from jahs.models.cost import n_macs, n_params
 from jahs.models.features.cells import CELL_FEATURES, cell_features, representative_numbers
-from jahs.schema import COLUMNS, OPS
+from jahs.schema import COLUMNS, OPS, SIZE_KEYS
 from jahs.spaces.cell.operations import all_ops
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.definitions import Task
 
-MISH: Final = dict(zip(PARAMETERS["Activation"].choices, PARAMETERS["Activation"].codes, strict=True))["Mish"]
+MISH: Final = PARAMETERS["Activation"].code_of["Mish"]
 
 FORWARD_TERMS: Final = (
     "once_calls", "once_positions", "once_macs",
@@ -47,7 +47,6 @@ BACKWARD_TERMS: Final = (*FORWARD_TERMS[:3], *(f"trained_{name}" for name in FOR
 WORK: Final = ("n_params", "n_macs", "forward_time", "training_time")
 """The columns of the table."""
 
-SIZE_KEYS: Final = ("N", "W", "Resolution")
 SIZES: Final = tuple(product(*(PARAMETERS[key].choices for key in SIZE_KEYS)))
 """All 27 sizes; sizes of one depth are adjacent."""
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
-from jahs.schema import COLUMNS
+from jahs.schema import COLUMNS, SIZE_KEYS
 from jahs.spaces.parameters import PARAMETERS, is_number
 
 LEVELS: Final = tuple(range(0, 101, 5))
@@ -26,15 +26,14 @@ LEVELS: Final = tuple(range(0, 101, 5))
 RATES: Final = tuple(round(10 ** (-3 + i / 4), 6) for i in range(13))
 """Learning rates at which a factor is given; in between it is interpolated."""
 
-SIZES: Final = ("N", "W", "Resolution")
 MOST: Final = 1.5
 """The largest spread; with it, draws are already spread over the whole range."""
 
-SIZE_COLUMNS: Final = tuple(COLUMNS.index(key) for key in SIZES)
+SIZE_COLUMNS: Final = tuple(COLUMNS.index(key) for key in SIZE_KEYS)
 RATE_COLUMN: Final = COLUMNS.index("LearningRate")
 PER_LEVEL: Final = 0.2
 
-_CODES: Final = tuple(PARAMETERS[key].codes for key in SIZES)
+_CODES: Final = tuple(PARAMETERS[key].codes for key in SIZE_KEYS)
 _MIDDLE: Final = 50.0
 _HALF: Final = 51.0
 _RATES: Final = np.array(RATES)
@@ -84,7 +83,7 @@ class Spread:
 
     def __post_init__(self) -> None:
         """Refuse tables of a wrong length and factors that are not positive, every fault at once."""
-        lengths = {"level": len(LEVELS), "rate": len(RATES), "epoch": len(self.epoch)} | dict.fromkeys(SIZES, 3)
+        lengths = {"level": len(LEVELS), "rate": len(RATES), "epoch": len(self.epoch)} | dict.fromkeys(SIZE_KEYS, 3)
         faults = []
         for name, length in lengths.items():
             values = getattr(self, name)
