@@ -15,7 +15,7 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, UnknownFormat, UnknownName
 from jahs.models.features import FEATURE_SETS, FeatureSet
-from jahs.models.forest import Forest, forest_from_xgboost
+from jahs.models.forest import Forest, forest_from_xgboost, join_forests
 from jahs.published.models import Headers, PublishedModel, read_headers, read_model
 from jahs.published.sources import PublishedFile, files_by_task
 from jahs.release import Costs, MetricModel, Models, Pack, read_release, write_release
@@ -165,21 +165,8 @@ def _read_models(file: PublishedFile, headers: Headers) -> dict[str, PublishedMo
     return {metric(name).name: model for name, model in zip(headers.metrics, found, strict=True)}
 
 
-def _forest_of(models: Mapping[str, PublishedModel], where: Mapping[str, str]) -> Forest:
-    """Return the forest of models over the same columns; an error names the file at fault."""
-    try:
-        forest = forest_from_xgboost([model.booster for model in models.values()])
-        if all(len(model.columns) == forest.n_features for model in models.values()):
-            return forest
-    except (CorruptFile, InvalidArgument, UnknownFormat):
-        pass  # find the faulty one below
-    for name, model in models.items():
-        _check_forest(model, f"{where[name]}: {name}")
-    raise CorruptFile(f"{', '.join(where[name] for name in models)}: their trees do not fit into one forest")
-
-
-def _check_forest(model: PublishedModel, where: str) -> None:
-    """Refuse trees that do not fit the columns."""
+def _forest_of(model: PublishedModel, where: str) -> Forest:
+    """Return the forest of one model; an error names its file, also if its trees do not fit its columns."""
     try:
         forest = forest_from_xgboost([model.booster])
     except (CorruptFile, InvalidArgument, UnknownFormat) as err:
@@ -189,6 +176,7 @@ def _check_forest(model: PublishedModel, where: str) -> None:
         raise CorruptFile(
             f"{where}: trees over {forest.n_features} features, of which {len(model.columns)} are encoded"
         )
+    return forest
 
 
 def _write(
@@ -206,7 +194,8 @@ def _write(
     packs, forests, entries = [], [], {}
     for place, (columns, members) in enumerate(by_columns.items()):
         packs.append(Pack(file=f"forests-{place}", features=_features(columns, name)))
-        forests.append(_forest_of({member: models[member] for member in members}, where))
+        own = [_forest_of(models[member], f"{where[member]}: {member}") for member in members]
+        forests.append(join_forests(own, [range(len(columns))] * len(own), n_features=len(columns)))
         for forest, member in enumerate(members):
             entries[member] = MetricModel(
                 pack=place, forest=forest, transform=models[member].transform, overrides=_OVERRIDES.get(member, {})

@@ -19,10 +19,10 @@ from typing import BinaryIO, Final
 from jahs.errors import CorruptFile, JahsError, UnsafeFile, translating
 from jahs.published.pickles.arrays import CodedArray
 from jahs.published.pickles.machine import follow
-from jahs.published.pickles.names import NUMPY_NAMES, PYTHON_NAMES, Record, Use
+from jahs.published.pickles.names import PLAIN_NAMES, Record, Use
 from jahs.published.pickles.source import Limits, Source
 
-__all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "CodedArray", "Limits", "Record", "Use", "making_sense", "read_pickle"]
+__all__ = ["PLAIN_NAMES", "CodedArray", "Limits", "Record", "Use", "making_sense", "read_pickle"]
 
 _LONGEST_REASON: Final = 200  # characters; Python's own messages may quote the whole content
 _NONSENSE: Final = (ArithmeticError, AttributeError, LookupError, SystemError, TypeError, ValueError, struct.error)
@@ -36,7 +36,7 @@ def read_pickle(
     Args:
         file: open for reading bytes; plain, or compressed with gzip.
         where: name of the file in messages.
-        names: names that are allowed besides `PYTHON_NAMES` and `NUMPY_NAMES`.
+        names: names that are allowed besides `PLAIN_NAMES`.
         limits: limits on memory and steps.
 
     Returns:
@@ -52,7 +52,7 @@ def read_pickle(
     source: Source | None = None
     try:
         source = Source(file, limits or Limits())
-        found = follow(source, {**PYTHON_NAMES, **NUMPY_NAMES, **(names or {})})
+        found = follow(source, {**PLAIN_NAMES, **(names or {})})
         source.finish()
     except UnsafeFile as err:
         raise UnsafeFile(f"{where}: {err}; nothing of it was executed") from err

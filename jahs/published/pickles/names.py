@@ -120,23 +120,16 @@ def _built(*names: str) -> dict[str, Use]:
     return {name: partial(_build, name) for name in names}
 
 
-PYTHON_NAMES: Final[Mapping[str, Use]] = MappingProxyType(
+PLAIN_NAMES: Final[Mapping[str, Use]] = MappingProxyType(
     {
         "builtins.object": "word",
         **_built("_codecs.encode", "builtins.bytearray", "builtins.bytes", "builtins.set", "builtins.slice"),
-        **_built("collections.OrderedDict", "copyreg._reconstructor"),
-    }
-)
-"""Names of Python itself that plain data needs."""
-
-NUMPY_NAMES: Final[Mapping[str, Use]] = MappingProxyType(
-    {
+        **_built("collections.OrderedDict", "copyreg._reconstructor", "numpy.core.multiarray._reconstruct"),
         "joblib.numpy_pickle.NumpyArrayWrapper": "record",
-        **_built("numpy.core.multiarray._reconstruct"),
         "numpy.core.multiarray.scalar": new_scalar,
         "numpy.dtype": new_dtype,
         "numpy.float64": "word",
         "numpy.ndarray": "word",
     }
 )
-"""Names of numpy's arrays and numbers, and of joblib's way to write arrays."""
+"""Names of Python, of numpy's arrays and numbers, and of joblib's way to write arrays, which plain data needs."""

@@ -377,13 +377,13 @@ def test_trees_that_are_no_forest_are_said_of_the_file_and_the_metric(tmp_path):
 
 def test_trees_over_other_columns_than_are_encoded_are_refused(tmp_path):
     from jahs.published.models import PublishedModel
-    from jahs.published.surrogates import _check_forest
+    from jahs.published.surrogates import _forest_of
 
     with model_file(tmp_path, pipeline()).open("rb") as file:
         (model,) = read_model(file, "model")
-    _check_forest(model, "model")
+    _forest_of(model, "model")
     with pytest.raises(CorruptFile, match=r"^model: trees over 41 features, of which 40 are encoded"):
-        _check_forest(PublishedModel(model.columns[1:], model.booster, model.transform), "model")
+        _forest_of(PublishedModel(model.columns[1:], model.booster, model.transform), "model")
 
 
 def test_columns_that_do_not_exist_are_refused(task_folder, tmp_path):
