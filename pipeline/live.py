@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from jahs.errors import NotRecorded
 from jahs.models.cost import cost
-from jahs.queries.oracles.oracle import Codes, Kind, Numbers, config_of
+from jahs.queries.oracles.oracle import Codes, Kind, Numbers
 from jahs.release.models import Costs
+from jahs.spaces.columns import columns_of_codes, rows
 from jahs.spaces.configs import Config, config_id
 from jahs.spaces.seeds import Seeds
 from jahs.spaces.space import space
@@ -62,7 +63,7 @@ class LiveOracle:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return the measurements of a training after an epoch; see `jahs.queries.oracles.Oracle.query`.
+        """Return the measurements of a training after an epoch; see `jahs.queries.oracles.oracle.Oracle.query`.
 
         Raises:
             NotRecorded: the training diverged before.
@@ -84,7 +85,7 @@ class LiveOracle:
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
     ) -> Numbers:
         """Return the measurements of one training after each of these epochs."""
-        config = config_of(codes)
+        (config,) = rows(columns_of_codes(np.array([codes])))
         if not len(epochs):
             return {name: np.empty(0) for name in metrics}
         measured, _ = self._trained(config, _NO_SEED if seed is None else seed, int(epochs.max()))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args, overload
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,10 +126,6 @@ class Prediction:
         """The answer of each refit: arrays with one more axis, the number of the refit."""
         return self._by_name(self.found.refits)
 
-    @overload
-    def quantile(self, q: float, *, of: Of = "total") -> _Values: ...
-    @overload
-    def quantile(self, q: Sequence[float], *, of: Of = "total") -> _Values: ...
     def quantile(self, q: float | Sequence[float], *, of: Of = "total") -> _Values:
         """Return quantiles by metric; several of them are one more axis.
 

@@ -167,7 +167,8 @@ class Queryable(Sampler):
         """
         from jahs.queries.prediction import Prediction
 
-        is_one = _is_one(configs)
+        one = as_mapping(configs)
+        is_one = isinstance(one, Mapping) and np.ndim(next(iter(one.values()), 0)) == 0  # else columns, or a list
         found = self._read_configs(cast("Configs", [configs] if is_one else configs))
         there, n_each, shape = self._read_at(at, each_at, len(found))
         uncertain = self._predict(np.repeat(found, n_each, axis=0), there, metrics=metrics)
@@ -230,9 +231,3 @@ class Queryable(Sampler):
     @abstractmethod
     def _predict(self, found: NDArray[np.float64], there: NDArray[Any], *, metrics: Sequence[str] | None) -> Uncertain:
         """Return the same with their uncertainty, in one row of answers."""
-
-
-def _is_one(configs: object) -> bool:
-    """Return whether this is one config, not a mapping of columns or something with many."""
-    found = as_mapping(configs)
-    return isinstance(found, Mapping) and np.ndim(next(iter(found.values()), 0)) == 0

@@ -27,9 +27,8 @@ from jahs.files.tables import take
 from jahs.queries.answers import to_frame
 from jahs.queries.queryable import Queryable
 from jahs.schema import CONFIG_KEYS
-from jahs.spaces.columns import COLUMN_DTYPES, Columns, codes, columns_of_codes, config_ids, rows, validate_columns
+from jahs.spaces.columns import Columns, codes, columns_of_codes, config_ids, rows, validate_columns
 from jahs.spaces.configs import Config, validate
-from jahs.spaces.space import Space
 from jahs.tasks.objectives import Objective, objective_matrix, read_objectives
 from jahs.tasks.pareto import hypervolume, is_non_dominated
 
@@ -267,7 +266,8 @@ def build_references(
         F = np.concatenate([F, answers])
         on_front = np.unique(np.concatenate([_front_rows(F[:, columns]) for columns in at]))
         known, F = take({name: np.concatenate([known[name], new[name]]) for name in known}, on_front), F[on_front]
-        asked = _neighbors(bench.space, take(known, on_front >= n_known))
+        near = [one for config in rows(take(known, on_front >= n_known)) for one in bench.space.neighbors(config)]
+        asked = columns_of_codes(codes(near))
     facts = {"epoch": bench.max_epoch, "n_asked": len(seen), "n_configs": n_configs, "n_rounds": n_rounds, "seed": seed}
     return _assemble(known, F, objectives, ordinary=ordinary, facts=facts, starts=starts)
 
@@ -298,11 +298,6 @@ def _assemble(
     return References(
         columns=take(columns, kept), F=F[kept], metrics=names, fronts=renumbered, facts=facts, starts=starts
     )
-
-
-def _neighbors(space: Space, columns: Columns) -> Columns:
-    configs = [near for config in rows(columns) for near in space.neighbors(config)]
-    return {name: np.array([config[name] for config in configs], dtype=COLUMN_DTYPES[name]) for name in CONFIG_KEYS}
 
 
 def _compared(known: Iterable[str]) -> tuple[str, ...]:

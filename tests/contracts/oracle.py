@@ -21,7 +21,7 @@ def is_same(one, other) -> bool:
 
 
 class OracleContract:
-    """See `jahs.queries.oracles.Oracle`."""
+    """See `jahs.queries.oracles.oracle.Oracle`."""
 
     seeds = (None, 0, 3)
     is_exact = True  # whether costs, runtime and latency follow the rules of this project's own releases

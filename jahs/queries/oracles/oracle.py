@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.release.models import Costs
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.seeds import Seeds
+from jahs.spaces.space import space
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import Metric
 
@@ -54,20 +54,5 @@ class Oracle(Protocol):
         ...
 
     def sample(self, n: int, *, seed: int | None) -> list[Config]:
-        """Return random configs that it can answer."""
-        ...
-
-
-def config_of(codes: Codes) -> Config:
-    """Return the config that has these codes.
-
-    Example:
-        >>> config = jahs.space().default()
-        >>> config_of(jahs.spaces.configs.config_codes(config)) == config
-        True
-    """
-    values = {
-        name: float(code) if parameter.kind == "float" else parameter.choices[parameter.codes.index(code)]
-        for (name, parameter), code in zip(PARAMETERS.items(), codes, strict=True)
-    }
-    return cast("Config", values)
+        """Return random configs that it can answer: by default, of the whole space."""
+        return space().sample(n, seed=seed)

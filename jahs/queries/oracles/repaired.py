@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from jahs.queries.oracles.oracle import Codes, Kind, Numbers, Oracle
 from jahs.queries.oracles.surrogate import EXACT, SurrogateOracle
 from jahs.release.models import Costs
-from jahs.spaces.configs import Config
 from jahs.spaces.seeds import Seeds
 from jahs.tasks.metrics import METRICS, Metric
 
@@ -74,10 +73,6 @@ class RepairedOracle(Oracle):
             same = self.query(codes, self.max_epoch, seed=seed, metrics=left)
             found |= {name: np.full(len(epochs), value) for name, value in same.items()}
         return {name: found[name] for name in metrics}
-
-    def sample(self, n: int, *, seed: int | None) -> list[Config]:
-        """Return random configs of the space."""
-        return self.published.sample(n, seed=seed)
 
     def _runtimes(self, codes: Codes, seed: Seeds) -> NDArray[np.float64]:
         """Return the repaired runtime of every epoch, (max_epoch,)."""

@@ -19,14 +19,13 @@ from jahs.models.bounds import BoundedTransform, invert_row
 from jahs.models.features import FeatureSet, RowBuilder, joint_columns, joint_times
 from jahs.models.forest import EngineKind, Forest, join_forests, open_engine, take_forests
 from jahs.models.forest.engines import Engine
-from jahs.queries.oracles.oracle import Codes, Kind, Numbers
+from jahs.queries.oracles.oracle import Codes, Kind, Numbers, Oracle
 from jahs.release.models import Costs, MetricModel, Models
 from jahs.release.reading import Release
 from jahs.spaces.columns import ids_of_codes
-from jahs.spaces.configs import Config, id_of_codes
+from jahs.spaces.configs import id_of_codes
 from jahs.spaces.encoding import encode_codes
 from jahs.spaces.seeds import Seeds
-from jahs.spaces.space import space
 from jahs.tasks.metrics import METRICS, Metric
 
 EXACT: Final = ("n_params", "n_macs")
@@ -56,7 +55,7 @@ class _Pack(NamedTuple):
     forest_of: dict[str, int]
 
 
-class SurrogateOracle:
+class SurrogateOracle(Oracle):
     """Answers from the models of a release, from one of its refits, or from another family's models.
 
     Attributes:
@@ -154,10 +153,6 @@ class SurrogateOracle:
     def exact_costs(self, codes: NDArray[np.float64]) -> Numbers:
         """Return the exact parameters and multiply-adds of many configs, also where the models predict them."""
         return dict(zip(EXACT, self._rows.costs_many(encode_codes(codes, 1)).T, strict=True))
-
-    def sample(self, n: int, *, seed: int | None) -> list[Config]:
-        """Return random configs of the space."""
-        return space().sample(n, seed=seed)
 
     def _plan(self, metrics: Sequence[str]) -> _Plan:
         order = tuple(metrics)

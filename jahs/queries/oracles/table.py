@@ -24,12 +24,13 @@ from jahs.errors import InvalidTable, NotRecorded
 from jahs.files.runs import first_rows, is_timed, sorted_runs, timing_machine
 from jahs.files.tables import Table
 from jahs.models.cost import n_macs, n_params
-from jahs.queries.oracles.oracle import Codes, Kind, Numbers, Oracle, config_of
+from jahs.queries.oracles.oracle import Codes, Kind, Numbers, Oracle
 from jahs.release.models import Costs
 from jahs.release.table import RecordedTable
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import codes as codes_of
-from jahs.spaces.columns import ids_of_codes
+from jahs.spaces.columns import columns_of_codes, ids_of_codes
+from jahs.spaces.columns import rows as configs_of
 from jahs.spaces.configs import Config
 from jahs.spaces.encoding import encode_codes
 from jahs.spaces.parameters import PARAMETERS
@@ -144,7 +145,7 @@ class TableOracle(Oracle):
         The first ones do not depend on `n`.
         """
         words = np.random.Philox(key=seed).random_raw(n)
-        return [config_of(self._drawn_from[i].tolist()) for i in (words % np.uint64(len(self._drawn_from))).tolist()]
+        return configs_of(columns_of_codes(self._drawn_from[words % np.uint64(len(self._drawn_from))]))
 
     def trained_in_full(self, metrics: Sequence[str]) -> NDArray[np.float64]:
         """Return, as codes, every config that can be drawn and has these metrics at the last epoch."""
@@ -223,7 +224,7 @@ class TableOracle(Oracle):
             else:
                 steps += recorded != asked
         nearest = self._codes[int(steps.argmin())]
-        theirs, ours = config_of(nearest.tolist()), config_of(codes.tolist())
+        theirs, ours = configs_of(columns_of_codes(np.array([nearest, codes])))
         differs = [f"{key}={theirs[key]!r} (asked: {ours[key]!r})" for key in CONFIG_KEYS if theirs[key] != ours[key]]
         return (
             f"no run of this config is recorded; the nearest of {len(self._codes)} recorded configs has "

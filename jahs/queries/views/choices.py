@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity
+from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import PARAMETERS, Value, show
@@ -40,21 +40,6 @@ def read_choices(
     is_open = any(name not in SIZES and name not in values and len(PARAMETERS[name].choices) != 1 for name in rest)
     usual = reference() if is_open and fixed != DEFAULT else Space().default()
     return tuple(names), Space().fix({name: {**usual, **SIZES, **values}[name] for name in rest})
-
-
-def read_size(name: str, value: object) -> float:
-    """Return a value of N, W or Resolution; InvalidFidelity if it is not legal."""
-    try:
-        return PARAMETERS[name].read(value)  # type: ignore[return-value]  # N, W and Resolution are numbers
-    except InvalidConfig as err:
-        raise InvalidFidelity(str(err)) from err
-
-
-def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:
-    """Return the values that a fidelity can have, ascending."""
-    if name == "epoch":
-        return tuple(range(1, max_epoch + 1))
-    return tuple(sorted(PARAMETERS[name].choices))  # type: ignore[arg-type]  # numbers
 
 
 def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:

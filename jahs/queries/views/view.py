@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import InvalidFidelity, MissingData, PoorView
+from jahs.errors import InvalidConfig, InvalidFidelity, MissingData, PoorView
 from jahs.queries.answers import Answers, Result
 from jahs.queries.queryable import At, Epochs, Queryable
-from jahs.queries.views.choices import REFERENCE, SIZES, legal_values, read_choices, read_size
+from jahs.queries.views.choices import REFERENCE, SIZES, read_choices
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns, Configs, RowFaults, as_columns, codes, columns_of_codes
 from jahs.spaces.configs import Config, as_mapping, check_many
@@ -75,7 +75,9 @@ class View(Queryable):
         """
         self.bench = bench
         names, self.space = read_choices(fidelities, fixed, search, partial(_reference_of, bench))
-        self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
+        legal = {name: cast("tuple[float, ...]", PARAMETERS[name].choices) for name in SIZES}  # ascending
+        legal["epoch"] = tuple(range(1, bench.max_epoch + 1))
+        self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal[name] for name in names}
         self._fixed = self.space.fixed
         self._fidelity_names = ("epoch", *(name for name in SIZES if name in names))
         self.max_epoch = bench.max_epoch
@@ -104,7 +106,7 @@ class View(Queryable):
         self._is_unchecked = bool(self._own_fixed)
         return self
 
-    def _check(self, *, stacklevel: int = 3) -> None:
+    def _check(self) -> None:
         """Warn if the best of many random configs of this view is worse than half of the whole space."""
         self._is_unchecked = False  # set first: it holds for the queries below, even if they raise
         own, whole = (
@@ -117,7 +119,7 @@ class View(Queryable):
                 f"configs has valid_acc {best:.1f} %, below the median {median:.1f} % of the whole space; "
                 f"fix other values, or leave fixed at {REFERENCE!r}",
                 PoorView,
-                stacklevel=stacklevel,
+                stacklevel=4,  # the line of the user's query
             )
 
     def _sample(self, n: int, seed: int | None) -> list[Config]:
@@ -159,7 +161,7 @@ class View(Queryable):
         self, config: Mapping[str, object], at: At | None, seed: int | None, metrics: Sequence[str] | None
     ) -> Result:
         if self._is_unchecked:
-            self._check(stacklevel=4)
+            self._check()
         there = self._read(at)
         result = self.bench.query(self._whole(config, there), at=int(there["epoch"]), seed=seed, metrics=metrics)
         return replace(result, fidelity=there)
@@ -169,7 +171,7 @@ class View(Queryable):
     ) -> Answers:
         frm, to, step = epochs
         if self._is_unchecked:
-            self._check(stacklevel=4)
+            self._check()
         given = _mapping(to)
         last = read_epoch(given.pop("epoch"), self.max_epoch, name="to") if "epoch" in given else self.max_epoch
         whole = self._whole(config, self._read(given))
@@ -195,7 +197,7 @@ class View(Queryable):
         metrics: Sequence[str] | None,
     ) -> dict[str, npt.NDArray[np.float64]]:
         if self._is_unchecked:
-            self._check(stacklevel=4)
+            self._check()
         columns, epochs = self._at(found, there)
         return self.bench.query_many(columns, each_at=epochs, seed=seed, metrics=metrics)
 
@@ -252,7 +254,7 @@ class View(Queryable):
                 one = self._read_one(name, value, read)
                 if name in there:  # else the view fixes it, at this value
                     there[name] = one
-            except InvalidFidelity as err:  # noqa: PERF203  # costs nothing where nothing is raised
+            except (InvalidConfig, InvalidFidelity) as err:  # noqa: PERF203  # costs nothing where nothing is raised
                 faults.append(str(err))
         if faults:
             raise InvalidFidelity("\n".join(faults))
@@ -268,7 +270,7 @@ class View(Queryable):
             raise self._fault(f"{show(name)} is not a fidelity")
         if name in self.space.searched:
             raise self._fault(f"{name}={show(value)}: {name} is searched in this view and belongs in the config")
-        size = read_size(name, value)
+        size = cast("float", PARAMETERS[name].read(value))
         if name not in self.fidelities and size != (only := self._fixed[name]):
             raise self._fault(f"{name}={size} is not a fidelity of this view, which fixes it at {only}")
         return size

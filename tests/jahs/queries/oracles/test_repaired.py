@@ -10,7 +10,8 @@ import pytest
 import jahs
 from jahs.models.bounds import BoundedTransform
 from jahs.models.features import feature_set
-from jahs.queries.oracles import RepairedOracle, SurrogateOracle
+from jahs.queries.oracles.repaired import RepairedOracle
+from jahs.queries.oracles.surrogate import SurrogateOracle
 from jahs.release import MetricModel, Models, Pack, read_release, write_release
 from jahs.spaces.columns import codes as codes_of
 from jahs.tasks.metrics import METRICS

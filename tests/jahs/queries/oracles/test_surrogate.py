@@ -20,7 +20,7 @@ import jahs
 from jahs.errors import MissingData
 from jahs.models.bounds import BoundedTransform, invert_row
 from jahs.models.cost import n_macs, n_params
-from jahs.queries.oracles import SurrogateOracle
+from jahs.queries.oracles.surrogate import SurrogateOracle
 from jahs.release import MetricModel, Models, read_release, write_release
 from jahs.spaces.columns import codes as codes_of
 from tests.contracts.oracle import OracleContract, is_same

@@ -9,7 +9,7 @@ import pytest
 
 import jahs
 from jahs.errors import InvalidTable, NotRecorded
-from jahs.queries.oracles import TableOracle
+from jahs.queries.oracles.table import TableOracle
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import config_codes
 from jahs.tasks.definitions import TASKS
