@@ -189,13 +189,10 @@ class Benchmark(Queryable):
         release, refits = self._refits
         if (noise := release.noise) is None:
             raise MissingData(f"{self!r} has no noise.json, so the spread of trainings is not known; see bench.refit")
-        if metrics is None:
-            names = tuple(name for name in self._names if name in refits.metrics)
-            if not names:
-                refits.check(self._names)
-        else:
-            refits.check(names := self._read_metrics(metrics))
-        if len(found) == 1:
+        known = tuple(name for name in self._names if name in refits.metrics)
+        names = known if metrics is None and known else self._read_metrics(metrics)
+        refits.check(names)
+        if len(found) == 1:  # faster
             one = self._oracle.query(found[0].tolist(), there.item(), seed=None, metrics=names)
             mean = np.array([[one[name]] for name in names])
         else:

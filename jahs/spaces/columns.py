@@ -35,9 +35,6 @@ class Frame(Protocol):
     def columns(self) -> Any:  # Any: pandas is not a dependency, here and below
         """The names of the columns."""
 
-    def to_dict(self) -> Any:
-        """Return it as a dict."""
-
     def __getitem__(self, name: Any, /) -> Any:
         """Return a column."""
 

@@ -31,7 +31,7 @@ from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import codes as codes_of
 from jahs.spaces.columns import columns_of_codes, ids_of_codes
 from jahs.spaces.columns import rows as configs_of
-from jahs.spaces.configs import Config
+from jahs.spaces.configs import Config, id_of_codes
 from jahs.spaces.encoding import encode_codes
 from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.seeds import Seeds
@@ -134,9 +134,8 @@ class TableOracle(Oracle):
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
     ) -> Numbers:
         """Return the recorded metrics of one training at ascending epochs; raises the first fault, as above."""
-        asked = np.array(codes)
-        [config_id] = ids_of_codes(asked[None]).tolist()
-        rows = [self._rows(config_id, asked, epoch, seed, metrics) for epoch in epochs.tolist()]
+        config_id = id_of_codes(codes)
+        rows = [self._rows(config_id, np.array(codes), epoch, seed, metrics) for epoch in epochs.tolist()]
         return self._answers([config_id] * len(rows), rows, metrics)
 
     def sample(self, n: int, *, seed: int | None) -> list[Config]:
