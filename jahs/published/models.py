@@ -74,6 +74,7 @@ class PublishedModel:
     columns: tuple[str, ...]  # inputs of the trees, in order, named as in `FEATURE_SETS["published"]`
     booster: dict[str, Any]  # as `forest_from_xgboost` takes it; Any: JSON, whose trees are arrays
     transform: BoundedTransform | None  # from the trees' sum to the metric; None: the sum is the metric
+    where: str  # its file, for messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +139,10 @@ def _models(pipeline: object, where: str) -> list[PublishedModel]:
     columns = _encoded_columns(encoder, where)
     match regressor:
         case Record(name="sklearn.compose._target.TransformedTargetRegressor"):
-            return [PublishedModel(columns, *_bounded(regressor, where))]
+            return [PublishedModel(columns, *_bounded(regressor, where), where)]
         case Record(name="sklearn.multioutput.MultiOutputRegressor", state={"estimators_": [*outputs]}):
             # Before the first release: one pipeline for several metrics, no transform of the target.
-            return [PublishedModel(columns, _booster(output, where), None) for output in outputs]
+            return [PublishedModel(columns, _booster(output, where), None, where) for output in outputs]
     raise UnknownFormat(f"{where}: a pipeline that ends in {regressor.name}")
 
 

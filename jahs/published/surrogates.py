@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,15 +118,12 @@ def _import_task(
         report(f"{name}: {release} is there already, from the same files")
         return release
     models: dict[str, PublishedModel] = {}
-    where: dict[str, str] = {}  # file of each metric's model
     for number, (file, headers) in enumerate(asked_of, 1):
-        own = _read_models(file, headers)
-        models |= own
-        where |= dict.fromkeys(own, file.where)
+        models |= _read_models(file, headers)
         report(f"{number}/{len(asked_of)} {name} {_key(headers)}")
     kept = {m: models[m] for m in METRICS if m in models and (chosen is None or m in chosen)}
     out.mkdir(parents=True, exist_ok=True)
-    _write(release, name, kept, asked, {_key(headers): headers for _, headers in asked_of}, where=where)
+    _write(release, name, kept, asked, {_key(headers): headers for _, headers in asked_of})
     report(f"{name}: {release}")
     return release
 
@@ -165,8 +162,9 @@ def _read_models(file: PublishedFile, headers: Headers) -> dict[str, PublishedMo
     return {metric(name).name: model for name, model in zip(headers.metrics, found, strict=True)}
 
 
-def _forest_of(model: PublishedModel, where: str) -> Forest:
-    """Return the forest of one model; an error names its file, also if its trees do not fit its columns."""
+def _forest_of(model: PublishedModel, name: str) -> Forest:
+    """Return the forest of a metric's model; an error names its file, also if its trees do not fit its columns."""
+    where = f"{model.where}: {name}"
     try:
         forest = forest_from_xgboost([model.booster])
     except (CorruptFile, InvalidArgument, UnknownFormat) as err:
@@ -185,8 +183,6 @@ def _write(
     models: dict[str, PublishedModel],
     asked: dict[str, Any],
     headers: dict[str, Headers],
-    *,
-    where: Mapping[str, str],
 ) -> None:
     by_columns: dict[tuple[str, ...], list[str]] = {}
     for found, model in models.items():
@@ -194,7 +190,7 @@ def _write(
     packs, forests, entries = [], [], {}
     for place, (columns, members) in enumerate(by_columns.items()):
         packs.append(Pack(file=f"forests-{place}", features=_features(columns, name)))
-        own = [_forest_of(models[member], f"{where[member]}: {member}") for member in members]
+        own = [_forest_of(models[member], member) for member in members]
         forests.append(join_forests(own, [range(len(columns))] * len(own), n_features=len(columns)))
         for forest, member in enumerate(members):
             entries[member] = MetricModel(

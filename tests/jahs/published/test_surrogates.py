@@ -5,6 +5,7 @@ import gzip
 import json
 import math
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -376,14 +377,13 @@ def test_trees_that_are_no_forest_are_said_of_the_file_and_the_metric(tmp_path):
 
 
 def test_trees_over_other_columns_than_are_encoded_are_refused(tmp_path):
-    from jahs.published.models import PublishedModel
     from jahs.published.surrogates import _forest_of
 
     with model_file(tmp_path, pipeline()).open("rb") as file:
         (model,) = read_model(file, "model")
-    _forest_of(model, "model")
-    with pytest.raises(CorruptFile, match=r"^model: trees over 41 features, of which 40 are encoded"):
-        _forest_of(PublishedModel(model.columns[1:], model.booster, model.transform), "model")
+    _forest_of(model, "latency")
+    with pytest.raises(CorruptFile, match=r"^model: latency: trees over 41 features, of which 40 are encoded"):
+        _forest_of(replace(model, columns=model.columns[1:]), "latency")
 
 
 def test_columns_that_do_not_exist_are_refused(task_folder, tmp_path):
