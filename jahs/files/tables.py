@@ -49,7 +49,7 @@ def read_table(
         CorruptFile: its bytes were changed after it was written.
         InvalidTable: columns are missing or have other types.
     """
-    pa, _ = _arrow()
+    pa, _ = require_pyarrow()
     if not path.is_file():
         raise MissingData(f"{path} does not exist")
     try:
@@ -61,7 +61,7 @@ def read_table(
 
 
 def _read_arrow(path: Path, sha256: Collection[str | None] | None) -> Any:  # Any: pyarrow ships no types
-    pa, pq = _arrow()
+    pa, pq = require_pyarrow()
     try:
         # An open file, so that Arrow infers nothing from the folder's name. And Arrow's own file object: its threads
         # may release the file after the interpreter has shut down, which aborts the process if it is Python's.
@@ -86,7 +86,7 @@ def _checked(
     defaults: Mapping[str, object],
     digests: Mapping[str, object],
 ) -> Table:
-    pa, _ = _arrow()
+    pa, _ = require_pyarrow()
     names = table.column_names
     if missing := [name for name in columns if name not in names and name not in defaults]:
         raise InvalidTable(f"{path} lacks the columns {', '.join(missing)}")
@@ -124,7 +124,7 @@ def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapp
 
 def table_bytes(table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], *, where: str) -> bytes:
     """Return the bytes of `write_table`; InvalidTable, naming `where`, if a value does not fit its column's type."""
-    pa, pq = _arrow()
+    pa, pq = require_pyarrow()
     arrays = [_arrow_array(pa, table[name], dtype, where=f"{where}: {name}") for name, dtype in columns.items()]
     content = pa.Table.from_arrays(arrays, names=list(columns))
     digests = json.dumps({name: _digest(content.column(name)) for name in columns}, sort_keys=True)
@@ -141,7 +141,7 @@ def has_digests(path: Path) -> bool:
 
 def _digest(column: Any) -> str:  # Any: pyarrow ships no types
     """Return a digest of a column's values, however they are stored; all NaNs count as one value, as in Parquet."""
-    pa, _ = _arrow()
+    pa, _ = require_pyarrow()
     if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type):
         encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
         encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
@@ -208,12 +208,8 @@ def _arrow_array(pa: Any, values: npt.NDArray[Any], dtype: str, *, where: str) -
         raise InvalidTable(f"{where} cannot be written as {dtype}: {err}") from err
 
 
-def require_pyarrow() -> None:
-    """Raise MissingDependency if pyarrow is missing, before work begins that ends with a table."""
-    _arrow()
-
-
-def _arrow() -> tuple[Any, Any]:  # Any: pyarrow ships no types
+def require_pyarrow() -> tuple[Any, Any]:  # Any: pyarrow ships no types
+    """Return pyarrow and pyarrow.parquet; MissingDependency without them, so call it before work for a table begins."""
     try:
         import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
         import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types

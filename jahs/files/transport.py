@@ -18,7 +18,7 @@ PATIENCE_S = 60.0
 
 
 def open_address(address: str, headers: Mapping[str, str]) -> Any:  # Any: urllib's response, of a class per scheme
-    """Return a server\'s answer; redirects are followed where they are safe."""
+    """Return a server's answer; redirects are followed where they are safe."""
     request = urllib.request.Request(address, headers=dict(headers))  # noqa: S310  # the scheme was checked
     return urllib.request.build_opener(_SafeRedirects, _Http, _Https).open(request, timeout=PATIENCE_S)
 

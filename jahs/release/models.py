@@ -150,7 +150,12 @@ class Models:
         """Return the models that `to_dict` described; UnknownFormat if this version builds other features."""
         if not isinstance(state, Mapping):
             raise InvalidArgument(f"models must be a mapping, got {type(state).__name__}")
-        _check_versions(state)
+        check_format(state.get("format"), MODELS_FORMAT, of="models")
+        if type(found := state.get("features_version")) is not int or found != FEATURES_VERSION:
+            raise UnknownFormat(
+                f"models that read features of version {found!r}; this version of jahs builds version "
+                f"{FEATURES_VERSION}: install the jahs that wrote the release, or write the release again"
+            )
         with reading_state("models"):
             metrics = dict(sorted(state["metrics"].items(), key=lambda item: item[1].get("place", _MOST_METRICS)))
             return cls(
@@ -174,15 +179,6 @@ def _bound_faults(metric: Metric | None, model: MetricModel, costs: str) -> Iter
         yield f"the bounds [{transform.lower}, {transform.upper}] are not within [{metric.lower}, {metric.upper}]"
     if transform is not None and transform.published and costs == "exact":
         yield "published=true is for imported releases, whose answers may leave their bounds"
-
-
-def _check_versions(state: Mapping[str, Any]) -> None:
-    check_format(state.get("format"), MODELS_FORMAT, of="models")
-    if type(found := state.get("features_version")) is not int or found != FEATURES_VERSION:
-        raise UnknownFormat(
-            f"models that read features of version {found!r}; this version of jahs builds version {FEATURES_VERSION}: "
-            "install the jahs that wrote the release, or write the release again"
-        )
 
 
 def _model(entry: Mapping[str, Any]) -> MetricModel:

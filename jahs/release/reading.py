@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
@@ -121,7 +120,10 @@ class Release:
     def _forest(self, file: str, n_columns: int, n_forests: int, wanted_by: str, *, exactly: bool = False) -> Forest:
         """Return the forests of a file; CorruptFile if it has too few, other columns, or, with `exactly`, too many."""
         path = self.path / file
-        forest = parse_forest(path, self.manifest.read(file)) if file.endswith(".npz") else map_forest(path, self._map)
+        if file.endswith(".npz"):
+            forest = parse_forest(path, self.manifest.read(file))
+        else:
+            forest = map_forest(path, lambda array: self.manifest.map(f"{file}/{array.name}"))
         has_others = forest.n_forests != n_forests if exactly else forest.n_forests < n_forests
         if has_others or forest.n_features != n_columns:
             raise CorruptFile(
@@ -156,9 +158,6 @@ class Release:
             )
             for own in self.refits.packs
         )
-
-    def _map(self, path: Path) -> mmap.mmap:
-        return self.manifest.map(path.relative_to(self.path).as_posix())
 
     @cached_property
     def noise(self) -> Any:  # Any: jahs.models.noise is imported only if the release has noise
