@@ -190,7 +190,7 @@ def _design(metric: str, predicted: _Floats, X: NDArray[np.float32], max_epoch: 
 
 def _penalty() -> _Floats:
     """Return the inverse covariance of the prior."""
-    sd = np.repeat([2.0, np.inf, 0.7, 0.2, np.inf], [_FIRST_LEVEL, _N_LEVELS, 4, len(SIZES), len(_DECADES)])
+    sd = np.repeat([2.0, np.inf, 0.7, 0.2, np.inf], [_FIRST_LEVEL, _N_LEVELS, 4, len(SIZE_KEYS), len(_DECADES)])
     P = np.diag(1 / sd**2)
     level = np.eye(_N_LEVELS)
     first, second = np.diff(level, axis=0), np.diff(level, n=2, axis=0)
