@@ -28,6 +28,7 @@ from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
 from pipeline.verify import retrain, verify
 from tests.pipeline.run_folders import filled
+from tests.pipeline.test_collect import TASK
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     out = tmp_path_factory.mktemp("collected") / "runs"
-    collect(CollectSettings(task="digits", out=out, runs=4, workers=1))
+    collect(CollectSettings(task=TASK, out=out, runs=4, workers=1))
     return out
 
 
@@ -57,6 +58,10 @@ def change(path, columns, name, edit):
 def change_runs(folder, name, edit):
     for shard in run_shards(folder):
         change(shard, RUN_COLUMNS, name, edit)
+
+
+def by_shard(folder):
+    return [(path, read_table(path, RUN_COLUMNS)) for path in run_shards(folder)]
 
 
 def visited(folder, **columns):
@@ -146,7 +151,7 @@ def test_a_negative_seed_is_refused(folder):
         ("valid_acc", lambda v: v.__setitem__(2, 101), "an accuracy is outside 0..100"),
         ("train_loss", lambda v: v.__setitem__(2, np.nan), "a loss is negative or not finite"),
         ("runtime", lambda v: v.__setitem__(2, v[1]), "runtime does not increase"),
-        ("epoch", lambda v: v.__setitem__(2, 40), "epochs are not 1..12"),
+        ("epoch", lambda v: v.__setitem__(2, 40), "epochs are not 1..3"),
         ("status", lambda v: v.__setitem__(slice(None), "diverged"), "losses of its last epoch are finite"),
         ("config_id", lambda v: v.__setitem__(slice(None), 1), "not in configs.parquet"),
     ],
@@ -193,13 +198,13 @@ def test_without_repeats_another_processor_is_not_judged(folder):
 
 def test_two_trainings_may_differ_by_more_than_one_deviates(folder):
     """Three deviations of a difference of two runs are 4.2 of one run's."""
-    runs = read_runs(folder)
-    last = runs["valid_acc"][runs["epoch"] == 12].astype(float)
-    ids = runs["config_id"][runs["epoch"] == 12]
-    (repeated,) = (i for i in np.unique(ids) if (ids == i).sum() > 1)
-    spread = np.std(last[ids == repeated], ddof=1)
     change_runs(folder, "torch_version", lambda v: v.fill("0"))
-    single = next(s for s in run_shards(folder) if read_table(s, RUN_COLUMNS)["config_id"][0] != repeated)
+    shards = {(of["config_id"][0], of["seed"][0]): path for path, of in by_shard(folder)}
+    repeated = next(i for i, seed in shards if seed == 2)
+    [single] = (path for (i, _), path in shards.items() if i != repeated)
+    for seed in (0, 2):  # so that seeds differ after so short a training, too
+        change(shards[repeated, seed], RUN_COLUMNS, "valid_acc", lambda v, by=seed - 1: v.__setitem__(-1, v[-1] + by))
+    spread = np.std([of["valid_acc"][-1] for path, of in by_shard(folder) if path != single], ddof=1)
     found = []
     for step in (4.0, 0.5):  # in all 4, then 4.5 of them
         change(single, RUN_COLUMNS, "valid_acc", lambda v, by=step * spread: v.__setitem__(-1, v[-1] - by))
@@ -240,7 +245,7 @@ def test_files_of_the_same_moment_have_no_rate(folder):
 
 def test_folders_of_one_protocol_merge_without_doubles(folder, recorded, tmp_path):
     other = tmp_path / "other"
-    collect(CollectSettings(task="digits", out=other, runs=6, workers=1))
+    collect(CollectSettings(task=TASK, out=other, runs=6, workers=1))
     before = read_runs(folder)
     assert merge(folder, [other, recorded]) == (6, 8)
     assert verify(folder) == []

@@ -15,6 +15,7 @@ from jahs.files.sealed_json import sealed_text
 from jahs.release import read_release
 from splits.split import Split, read_split
 from surrogate import contents, release, renew
+from surrogate.card import page
 from surrogate.data.measurements import Measurements, digest_measurements, read_measurements
 from surrogate.data.rows import Facts
 from surrogate.judging.quality import rounded
@@ -31,6 +32,8 @@ MEASURED = measurements(4)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "_N_REFERENCE_CONFIGS", 500)
     monkeypatch.setattr(contents, "noise_of", lambda *_, seed, **_times: (None, {"reason": f"left out, seed {seed}"}))
+
+    monkeypatch.setattr(page, "svg_text", lambda _figure: "<svg></svg>")  # drawing takes longer than all fits
 
     def quick(measured: Measurements, split: Split, out: Path, settings: ReleaseSettings) -> Facts:
         return make_release(measured, split, out, replace(settings, curve_seeds=0, n_refits=0))

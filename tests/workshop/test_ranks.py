@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from workshop.ranks import kendall_tau, kendall_tau_within, spearman
+from workshop.ranks import _FEW, kendall_tau, kendall_tau_within, spearman
 
 VALUES = st.integers(0, 6) | st.floats(-1e300, 1e300)
 
@@ -28,6 +29,16 @@ def test_tau_is_that_of_all_pairs(pairs: list[tuple[float, float]]) -> None:
     else:
         assert tau == pytest.approx(by_pairs(a, b), abs=1e-12)
         assert kendall_tau(b, a) == pytest.approx(tau, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 9, _FEW, _FEW + 1])
+@pytest.mark.parametrize("n_values", [2, 7, 1000])
+def test_tau_is_bit_for_bit_that_of_scipy(n: int, n_values: int) -> None:
+    chance = np.random.default_rng(n)
+    for _ in range(20):
+        a, b = chance.integers(0, n_values, (2, n)).astype(float)
+        a[0] = -math.inf
+        assert kendall_tau(a, b) == pytest.approx(stats.kendalltau(a, b).statistic, rel=0, abs=0, nan_ok=True)
 
 
 @pytest.mark.parametrize(("a", "b"), [([], []), ([1], [1]), ([1, 1], [1, 2]), ([1, math.nan], [1, 2])], ids=str)

@@ -49,14 +49,14 @@ def test_arms_that_cannot_be_told_apart_form_a_clique():
     assert p[0, 1].p_holm > 0.05 > p[0, 2].p_holm
 
 
-@pytest.mark.parametrize("n", [5, 13, 30, 50])
+@pytest.mark.parametrize("n", [5, 10, 30, 50])
 def test_p_values_equal_scipys(n):
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(n)
     for shift in (0.0, 0.3, 1.0):
         one, other = rng.normal(size=n), rng.normal(shift, 1, n)
         assert wilcoxon_p(one, other) == pytest.approx(stats.wilcoxon(one, other).pvalue, rel=1e-9)
-        if n <= 13:  # with ties, scipy is exact for few pairs
+        if n <= 10:  # with ties, scipy is exact for few pairs
             one, other = one.round(), other.round()
             expected = stats.wilcoxon(one, other, zero_method="zsplit").pvalue
             assert wilcoxon_p(one, other) == pytest.approx(expected, rel=1e-9)
