@@ -42,6 +42,11 @@ def read_choices(
     return tuple(names), Space().fix({name: {**usual, **SIZES, **values}[name] for name in rest})
 
 
+def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:
+    """Return the values that a fidelity can have, ascending."""
+    return tuple(range(1, max_epoch + 1)) if name == "epoch" else PARAMETERS[name].choices  # type: ignore[return-value]  # numbers
+
+
 def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
     """Return the names, and their faults."""
     if isinstance(fidelities, str) or not isinstance(fidelities, Iterable):

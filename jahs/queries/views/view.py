@@ -21,7 +21,7 @@ import numpy.typing as npt
 from jahs.errors import InvalidConfig, InvalidFidelity, MissingData, PoorView
 from jahs.queries.answers import Answers, Result
 from jahs.queries.queryable import At, Epochs, Queryable
-from jahs.queries.views.choices import REFERENCE, SIZES, read_choices
+from jahs.queries.views.choices import REFERENCE, SIZES, legal_values, read_choices
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns, Configs, RowFaults, as_columns, codes, columns_of_codes
 from jahs.spaces.configs import Config, as_mapping, check_many
@@ -75,9 +75,7 @@ class View(Queryable):
         """
         self.bench = bench
         names, self.space = read_choices(fidelities, fixed, search, partial(_reference_of, bench))
-        legal = {name: cast("tuple[float, ...]", PARAMETERS[name].choices) for name in SIZES}  # ascending
-        legal["epoch"] = tuple(range(1, bench.max_epoch + 1))
-        self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal[name] for name in names}
+        self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
         self._fixed = self.space.fixed
         self._fidelity_names = ("epoch", *(name for name in SIZES if name in names))
         self.max_epoch = bench.max_epoch
