@@ -44,7 +44,9 @@ def read_choices(
 
 def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:
     """Return the values that a fidelity can have, ascending."""
-    return tuple(range(1, max_epoch + 1)) if name == "epoch" else PARAMETERS[name].choices  # type: ignore[return-value]  # numbers
+    if name == "epoch":
+        return tuple(range(1, max_epoch + 1))
+    return PARAMETERS[name].choices  # type: ignore[return-value]  # numbers
 
 
 def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
