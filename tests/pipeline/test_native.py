@@ -27,6 +27,7 @@ from pipeline.native.build import software
 from pipeline.native.engine import _ARRAYS, Engine
 from pipeline.network import build_network
 from pipeline.one_core import one_core
+from pipeline.protocol import trained_task
 from pipeline.sampling import sample_config
 from pipeline.train import EPOCH_FIELDS, train
 from workshop.machine import NATIVE
@@ -408,5 +409,5 @@ def test_native_runs_are_collected_verified_and_trained_again_to_the_same_bits(t
     assert done.stdout.count("same processor model and software: bit-identical: reproduced") == 2
     runs = read_runs(out)
     assert {*runs["device"].tolist()} == {NATIVE}
-    assert {*runs["torch_version"].tolist()} == {software(NATIVE, 256)}
+    assert {*runs["torch_version"].tolist()} == {software(NATIVE, trained_task(str(task)).batch_size)}
     assert timing_machine(runs, {"machine": np.array([])}) is None  # seconds of another code are not comparable
