@@ -367,6 +367,10 @@ def _seconds(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str 
             columns=("proxy", *data_sets),
             rows=tuple((name, *(number_text(of[name], 4) for of in data_sets.values())) for name in names),
         )
+        yield Text(
+            "213 configs of Fashion-MNIST were scored on a processor that takes 1.6 times as long as the other one, so "
+            "its means are up to a tenth too high."
+        )
 
 
 def _mean_rho(scores: Floats, truth: Floats) -> float:
