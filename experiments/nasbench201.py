@@ -43,12 +43,11 @@ _SUMMARY: Final = "agreement.json"
 def choose_cells(accuracies: Mapping[int, float], n: int) -> tuple[list[int], list[int]]:
     """Return a sample of cells, one per stratum of accuracy, and the best cells outside it; at most n in all.
 
-    Args:
-        accuracies: of every cell, as `read_cell_accuracies` returns them.
-
     Raises:
-        InvalidArgument: n is not in 5..15625.
+        InvalidArgument: n is not in 5..15625, or accuracies of cells are missing.
     """
+    if len(accuracies) != N_CELLS:
+        raise InvalidArgument(f"there are accuracies of {len(accuracies)} cells; NAS-Bench-201 has {N_CELLS:,}")
     if not _MOST_TOP <= n <= N_CELLS:
         raise InvalidArgument(f"cells={n} must be in {_MOST_TOP}..{N_CELLS}")
     ranked = np.array(sorted(accuracies, key=lambda index: (-accuracies[index], index)))

@@ -14,6 +14,16 @@ from jahs.comparison.summaries import Interval, percentile_interval
 _N_DRAWS: Final = 1000
 
 
+def order_agreement(trained: Floats, surrogate: Floats) -> Interval:
+    """Return Kendall's tau between the orders of arms by mean error, with a bootstrap interval over seeds.
+
+    Args:
+        trained: errors on trainings, (n_arms, n_seeds).
+        surrogate: errors on the surrogate, (n_arms, n_seeds, n_runs), with the same seeds.
+    """
+    return rank_agreement(trained, surrogate.mean(axis=2), has_same_seeds=True)
+
+
 def attainable(surrogate: Floats) -> Interval:
     """Return the attainable tau: between single runs, one per seed, and the means of all runs.
 

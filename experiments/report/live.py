@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.live_agreement import attainable, curve_distance, reversed_pairs
+from experiments.analysis.live_agreement import attainable, curve_distance, order_agreement, reversed_pairs
 from experiments.live.beside import N_RUNS, N_RUNS_OF_REFIT
 from experiments.live.declared import CORNER, STAGES
 from experiments.live.results import LiveResults, Trained, read_live
@@ -17,7 +17,6 @@ from experiments.report.build import made_facts
 from experiments.report.single import error_limits
 from experiments.report.writing import drawn_sections
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.summaries import Interval, number_text
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import TASKS, caveats_of
@@ -85,8 +84,7 @@ def _order_blocks(results: LiveResults) -> Iterator[Block]:
     for stage in _stages(results):
         if len(seeds := results.seeds_at(stage, numbers)):
             trained, surrogate = _at(results, stage, numbers, seeds)
-            tau = rank_agreement(trained, surrogate.mean(axis=2), has_same_seeds=True)
-            chance = attainable(surrogate)
+            tau, chance = order_agreement(trained, surrogate), attainable(surrogate)
             attained = f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"
             rows.append((str(stage), str(len(seeds)), _interval_text(tau, len(seeds)), *attained))
             said.append(f"{tau.value:.2f} at {stage} evaluations")
@@ -219,9 +217,7 @@ def _refit_blocks(results: LiveResults) -> Iterator[Block]:
         tau = "–"
         if reached:
             seeds = results.seeds_at(reached[-1], numbers)
-            trained, surrogate = _at(results, reached[-1], numbers, seeds, refit)
-            found = rank_agreement(trained, surrogate.mean(axis=2), has_same_seeds=True)
-            tau = _interval_text(found, len(seeds))
+            tau = _interval_text(order_agreement(*_at(results, reached[-1], numbers, seeds, refit)), len(seeds))
         told = "; ".join(f"{one} and {other}" for one, other in pairs) or "none"
         rows.append((str(refit), str(len(numbers)), results.arms[numbers[own.argmin()]].title, tau, told))
     if rows:

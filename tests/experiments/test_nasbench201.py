@@ -42,6 +42,11 @@ def test_too_few_or_too_many_cells_are_refused(n):
         choose_cells(ACCURACIES, n)
 
 
+def test_accuracies_of_some_cells_are_refused():
+    with pytest.raises(InvalidArgument, match="accuracies of 3 cells; NAS-Bench-201 has 15,625"):
+        choose_cells({1: 2.0, 2: 3.0, 3: 4.0}, 5)
+
+
 @pytest.fixture
 def table(tmp_path):
     path = tmp_path / "accuracies.csv"

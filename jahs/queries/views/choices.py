@@ -46,7 +46,7 @@ def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:
     """Return the values that a fidelity can have, ascending."""
     if name == "epoch":
         return tuple(range(1, max_epoch + 1))
-    return PARAMETERS[name].choices  # type: ignore[return-value]  # numbers
+    return tuple(sorted(PARAMETERS[name].choices))  # type: ignore[arg-type]  # numbers
 
 
 def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
