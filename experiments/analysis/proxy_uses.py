@@ -121,7 +121,7 @@ def _mean_over_seeds(values: Floats) -> Floats:
 
 
 class Gain(NamedTuple):
-    """Kendall's tau of held-out predictions of models that were fitted to n configs, without and with proxies.
+    """Kendall's tau of held-out predictions, by models fitted to n configs without and with proxies.
 
     Attributes:
         difference, error: mean difference over folds (with minus without), and its standard error.

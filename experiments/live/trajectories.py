@@ -148,7 +148,7 @@ class TrajectoryJob:
 
     Attributes:
         path: the study's folder.
-        digest: that of the arm's declaration.
+        digest: digest of the arm's settings, as the study's folder records it.
         deadline: `time.time()` after which no training begins.
         data_dir: the folder of the original images.
     """

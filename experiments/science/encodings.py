@@ -188,7 +188,7 @@ def _tpe(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
 
 
 SEARCHES: Final[Mapping[str, Callable[[Floats, Encoding, int, int], list[int]]]] = {"local search": _local, "TPE": _tpe}
-"""The searches by name: of the values of all cells, the first n cells that are asked for, repeated ones included."""
+"""Searches by name: each returns the first n cells that it evaluates, with repetitions, given the values of all."""
 
 
 def encodings_page(subjects: Sequence[Subject]) -> Document:
