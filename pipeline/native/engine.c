@@ -67,23 +67,40 @@ INLINE vec choose(ivec condition, vec yes, vec no) { return (vec)(((ivec)yes & c
 
 /* ---- sums over lanes ---- */
 
-#define PAIR(i) i, i + LANES
-#define FOUR(i) PAIR(i), PAIR(i + 1), PAIR(i + 2), PAIR(i + 3)
+#define QUAD(at) at, at + 1, at + 2, at + 3
+#define TWICE(a, b, c, d) a, b, c, d, a + 4, b + 4, c + 4, d + 4
 #if LANES == 16
-#define INTERLEAVE(a, b, at) __builtin_shuffle(a, b, (ivec){FOUR(at), FOUR(at + 4)})
+#define EVERY(a, b, c, d) TWICE(a, b, c, d), TWICE(a + 8, b + 8, c + 8, d + 8) /* of each quad, the same four lanes */
 #else
-#define INTERLEAVE(a, b, at) __builtin_shuffle(a, b, (ivec){FOUR(at)})
+#define EVERY TWICE
 #endif
+#define PICK(a, b, ...) __builtin_shuffle(a, b, (ivec){__VA_ARGS__})
 
-/* Add the sums over the lanes of 16 vectors to `sums`. */
+/* Add the sums over the lanes of 16 vectors to `sums`, first within each quad: to cross quads is slower. */
 INLINE void sum_lanes(vec *x, float *sums) {
-    for (int part = 0; part < GAP; part++, x += LANES) {
-#pragma GCC unroll 4
-        for (int n = LANES / 2; n; n /= 2)
+    enum { L = LANES };
+    for (int part = 0; part < GAP; part++, x += L) {
 #pragma GCC unroll 8
-            for (int i = 0; i < n; i++)
-                x[i] = INTERLEAVE(x[i], x[i + n], 0) + INTERLEAVE(x[i], x[i + n], LANES / 2);
-        ((vec *)sums)[part] += x[0];
+        for (int i = 0; i < L / 2; i++) {
+            vec a = x[2 * i], b = x[2 * i + 1];
+            x[i] = PICK(a, b, EVERY(0, L, 1, L + 1)) + PICK(a, b, EVERY(2, L + 2, 3, L + 3));
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < L / 4; i++) {
+            vec a = x[2 * i], b = x[2 * i + 1];
+            x[i] = PICK(a, b, EVERY(0, 1, L, L + 1)) + PICK(a, b, EVERY(2, 3, L + 2, L + 3));
+        }
+#if LANES == 16
+        for (int i = 0; i < 2; i++) {
+            vec a = x[2 * i], b = x[2 * i + 1];
+            x[i] = PICK(a, b, QUAD(0), QUAD(16), QUAD(4), QUAD(20)) + PICK(a, b, QUAD(8), QUAD(24), QUAD(12), QUAD(28));
+        }
+        vec all = PICK(x[0], x[1], QUAD(0), QUAD(4), QUAD(16), QUAD(20)) +
+                  PICK(x[0], x[1], QUAD(8), QUAD(12), QUAD(24), QUAD(28));
+#else
+        vec all = PICK(x[0], x[1], QUAD(0), QUAD(8)) + PICK(x[0], x[1], QUAD(4), QUAD(12));
+#endif
+        ((vec *)sums)[part] += all;
     }
 }
 
@@ -112,36 +129,60 @@ INLINE int tap_source(const geometry_t *g, int at, int tap) {
     return from < g->side_from ? from : -1;
 }
 
+/* Return x in a register. Else GCC reads it from memory for each product, and reading takes longer than multiplying. */
+INLINE vec loaded(vec x) {
+#if LANES == 16 ? defined(__AVX512F__) : defined(__AVX__)
+    __asm__("" : "+v"(x));
+#endif
+    return x;
+}
+
 /* acc[r][v] += sum over channels of w[channel][r] * x[channel][v]. */
 INLINE void multiply(vec acc[BLOCK][COLUMNS], int n, const float *w, const vec *x, int64_t stride) {
     for (int c = 0; c < n; c++, w += BLOCK, x += stride) {
+        vec once[COLUMNS];
+#pragma GCC unroll 4
+        for (int v = 0; v < COLUMNS; v++) once[v] = loaded(x[v]);
 #pragma GCC unroll 4
         for (int r = 0; r < BLOCK; r++)
 #pragma GCC unroll 4
-            for (int v = 0; v < COLUMNS; v++) acc[r][v] += w[r] * x[v];
+            for (int v = 0; v < COLUMNS; v++) acc[r][v] += w[r] * once[v];
     }
 }
 
 /* acc[c][r] += sum over vectors of a[r][v] * b[c][v], for COLUMNS of b. */
 INLINE void correlate(vec acc[COLUMNS][BLOCK], int n, const vec *a, int64_t stride_a, const vec *b, int64_t stride_b) {
     for (int v = 0; v < n; v++) {
+        vec once[COLUMNS];
 #pragma GCC unroll 4
-        for (int c = 0; c < COLUMNS; c++)
+        for (int c = 0; c < COLUMNS; c++) once[c] = loaded(b[c * stride_b + v]);
 #pragma GCC unroll 4
-            for (int r = 0; r < BLOCK; r++) acc[c][r] += a[r * stride_a + v] * b[c * stride_b + v];
+        for (int r = 0; r < BLOCK; r++) {
+            vec other = loaded(a[r * stride_a + v]);
+#pragma GCC unroll 4
+            for (int c = 0; c < COLUMNS; c++) acc[c][r] += other * once[c];
+        }
     }
 }
 
-/* Add a value to the sums of its channel: deviations from sums[2], and their squares. */
-INLINE void observe(vec value, vec *sums) {
-    vec deviation = value - sums[2];
-    sums[0] += deviation;
-    sums[1] += deviation * deviation;
+/* Add n values to the sums of their channel: deviations from sums[2], and their squares. */
+INLINE void observe(const vec *values, int n, vec *sums) {
+    vec first = sums[0], second = sums[1], mean = sums[2]; /* copies: for GCC, values might overlap with sums */
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) {
+        vec deviation = values[i] - mean;
+        first += deviation;
+        second += deviation * deviation;
+    }
+    sums[0] = first;
+    sums[1] = second;
 }
 
-INLINE void store(vec *out, vec value, int mode, vec *sums) {
-    *out = mode == ADD ? *out + value : value;
-    if (mode == STATISTICS) observe(value, sums);
+/* Assign or add n values, `step` apart. */
+INLINE void store(vec *out, int64_t step, const vec *values, int n, int mode, vec *sums) {
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) out[i * step] = mode == ADD ? out[i * step] + values[i] : values[i];
+    if (mode == STATISTICS) observe(values, n, sums);
 }
 
 /* Pack weights as `multiply` reads them, (tap, block of output channels, input channel, 4), zeros beyond n_in. */
@@ -158,61 +199,72 @@ static void pack(const float *weight, float *packed, int n_in, int n_read, int n
 INLINE void convolve_taps(
     const vec *x, const float *packed, vec *out, int n_read, int n_out, geometry_t g, int mode, vec *sums
 ) {
-    int side = g.side_to, n_blocks = n_out / BLOCK;
+    int side = g.side_to;
     int64_t plane_in = PLANE(g.side_from), plane_out = PLANE(side);
     for (int y = 0; y < side; y++)
-        for (int block = 0; block < n_blocks; block++)
-            for (int column = 0; column < side; column++)
-                for (int v0 = 0; v0 < NV; v0 += COLUMNS) {
-                    vec acc[BLOCK][COLUMNS] = {};
-                    for (int ky = 0; ky < g.kernel; ky++) {
-                        int from_y = tap_source(&g, y, ky);
-                        if (from_y < 0) continue;
-                        for (int kx = 0; kx < g.kernel; kx++) {
-                            int from_x = tap_source(&g, column, kx);
-                            if (from_x < 0) continue;
-                            int tap = ky * g.kernel + kx;
-                            const float *w = packed + (int64_t)(tap * n_blocks + block) * n_read * BLOCK;
-                            multiply(acc, n_read, w, x + (int64_t)(from_y * g.side_from + from_x) * NV + v0, plane_in);
-                        }
-                    }
-                    for (int r = 0; r < BLOCK; r++) {
-                        int channel = block * BLOCK + r;
-                        vec *to = out + channel * plane_out + (int64_t)(y * side + column) * NV + v0;
-#pragma GCC unroll 4
-                        for (int v = 0; v < COLUMNS; v++) store(to + v, acc[r][v], mode, sums + 3 * channel);
-                    }
+        for (int column = 0; column < side; column++) {
+            int n_taps = 0;
+            const float *weights[9];
+            const vec *from[9];
+            for (int ky = 0; ky < g.kernel; ky++) {
+                int from_y = tap_source(&g, y, ky);
+                for (int kx = 0; kx < g.kernel; kx++) {
+                    int from_x = tap_source(&g, column, kx);
+                    if (from_y < 0 || from_x < 0) continue;
+                    weights[n_taps] = packed + (ky * g.kernel + kx) * n_out * n_read;
+                    from[n_taps++] = x + (int64_t)(from_y * g.side_from + from_x) * NV;
                 }
+            }
+            vec *to = out + (int64_t)(y * side + column) * NV;
+            for (int v0 = 0; v0 < NV; v0 += COLUMNS)
+                for (int channel = 0; channel < n_out; channel += BLOCK) {
+                    vec acc[BLOCK][COLUMNS] = {};
+                    for (int tap = 0; tap < n_taps; tap++)
+                        multiply(acc, n_read, weights[tap] + channel * n_read, from[tap] + v0, plane_in);
+                    for (int r = 0; r < BLOCK; r++)
+                        store(to + (channel + r) * plane_out + v0, 1, acc[r], COLUMNS, mode, sums + 3 * (channel + r));
+                }
+        }
 }
 
-/* Gradient of the weights, tap by tap: sum over pixels and images of grad * input. */
+/* Gradient of the weights, tap by tap: sum over pixels and images of grad * input. Row by row, to stay in the cache. */
 static void weight_gradient(
-    const vec *x, const vec *grad, float *weight_grad, int n_in, int n_read, int n_out, geometry_t g
+    const vec *x, const vec *grad, float *weight_grad, int n_in, int n_read, int n_out, geometry_t g, float *sums
 ) {
-    int n_taps = g.kernel * g.kernel, side = g.side_to;
+    int kernel = g.kernel, n_taps = kernel * kernel, side = g.side_to;
     int64_t plane_in = PLANE(g.side_from), plane_out = PLANE(side);
-    for (int out = 0; out < n_out; out += BLOCK)
-        for (int in = 0; in < n_read; in += BLOCK)
-            for (int tap = 0; tap < n_taps; tap++) {
-                vec acc[BLOCK][BLOCK] = {};
-                for (int part = 0; part < BLOCK; part += COLUMNS)
-                    for (int y = 0; y < side; y++) {
-                        int from_y = tap_source(&g, y, tap / g.kernel);
-                        if (from_y < 0) continue;
-                        for (int column = 0; column < side; column++) {
-                            int from_x = tap_source(&g, column, tap % g.kernel);
-                            if (from_x < 0) continue;
-                            correlate(
-                                acc + part, NV, grad + out * plane_out + (int64_t)(y * side + column) * NV, plane_out,
-                                x + (in + part) * plane_in + (int64_t)(from_y * g.side_from + from_x) * NV, plane_in
-                            );
-                        }
+    memset(sums, 0, sizeof(float) * n_taps * n_read * n_out);
+    for (int y = 0; y < side; y++)
+        for (int tap = 0; tap < n_taps; tap++) {
+            float *to = sums + tap * n_read * n_out; /* (block of n_out, block of n_in, 4 x 4) */
+            int from_y = tap_source(&g, y, tap / kernel), first = 0, last = side - 1;
+            if (from_y < 0) continue;
+            while (first < side && tap_source(&g, first, tap % kernel) < 0) first++;
+            while (last >= first && tap_source(&g, last, tap % kernel) < 0) last--;
+            if (first > last) continue;
+            int from_x = tap_source(&g, first, tap % kernel);
+            const vec *rows = x + (int64_t)(from_y * g.side_from + from_x) * NV;
+            const vec *grads = grad + (int64_t)(y * side + first) * NV;
+            for (int out = 0; out < n_out; out += BLOCK)
+                for (int in = 0; in < n_read; in += BLOCK, to += SPAN) {
+                    vec acc[BLOCK][BLOCK] = {};
+#pragma GCC unroll 2
+                    for (int part = 0; part < BLOCK; part += COLUMNS) {
+                        const vec *a = grads + out * plane_out, *b = rows + (in + part) * plane_in;
+                        if (g.stride == 1)
+                            correlate(acc + part, (last - first + 1) * NV, a, plane_out, b, plane_in);
+                        else
+                            for (int column = first; column <= last; column++, a += NV, b += g.stride * NV)
+                                correlate(acc + part, NV, a, plane_out, b, plane_in);
                     }
-                _Alignas(64) float sums[SPAN] = {};
-                sum_lanes((vec *)acc, sums);
-                for (int i = 0; i < SPAN; i++)
-                    if (in + i / BLOCK < n_in)
-                        weight_grad[((int64_t)(out + i % BLOCK) * n_in + in + i / BLOCK) * n_taps + tap] = sums[i];
+                    sum_lanes((vec *)acc, to);
+                }
+        }
+    for (int tap = 0; tap < n_taps; tap++)
+        for (int out = 0; out < n_out; out++)
+            for (int in = 0; in < n_in; in++) {
+                int block = out / BLOCK * (n_read / BLOCK) + in / BLOCK, item = in % BLOCK * BLOCK + out % BLOCK;
+                weight_grad[(out * n_in + in) * n_taps + tap] = sums[tap * n_read * n_out + block * SPAN + item];
             }
 }
 
@@ -301,12 +353,15 @@ INLINE void transform_tile(const vec *x, int side, int top, int left, vec *to, i
     for (int v = 0; v < NV; v++) {
         vec half[6][6];
         for (int j = 0; j < 6; j++) {
-            vec d[6];
-            for (int i = 0; i < 6; i++) {
-                int y = top - 1 + i, column = left - 1 + j;
-                int is_inside = y >= 0 && y < side && column >= 0 && column < side;
-                d[i] = is_inside ? x[(int64_t)(y * side + column) * NV + v] : (vec){};
+            const vec *from = x + ((int64_t)(top - 1) * side + left - 1 + j) * NV + v;
+            if ((j == 0 && left == 0) || (j == 5 && left + TILE == side)) {
+                for (int i = 0; i < 6; i++) half[j][i] = (vec){};
+                continue;
             }
+            vec d[6];
+            d[0] = top > 0 ? from[0] : (vec){};
+            for (int i = 1; i < 5; i++) d[i] = from[(int64_t)i * side * NV];
+            d[5] = top + TILE < side ? from[(int64_t)5 * side * NV] : (vec){};
             input_transform(d, half[j]);
         }
         for (int i = 0; i < 6; i++) {
@@ -339,7 +394,8 @@ static __attribute__((noinline)) void convolve_winograd(
                     }
             for (int channel = 0; channel < n_out; channel++)
                 for (int v = 0; v < NV; v++) {
-                    vec half[6][4];
+                    vec half[6][4], own[3];
+                    if (mode == STATISTICS) memcpy(own, sums + 3 * channel, sizeof own);
                     for (int j = 0; j < 6; j++) {
                         vec m[6];
                         for (int i = 0; i < 6; i++) m[i] = products[(i * 6 + j) * step_out + channel * NV + v];
@@ -349,8 +405,9 @@ static __attribute__((noinline)) void convolve_winograd(
                         vec rows[6] = {half[0][i], half[1][i], half[2][i], half[3][i], half[4][i], half[5][i]}, y[4];
                         output_transform(rows, y);
                         vec *to = out + channel * plane + (int64_t)((top + i) * side + left) * NV + v;
-                        for (int j = 0; j < TILE; j++) store(to + j * NV, y[j], mode, sums + 3 * channel);
+                        store(to, NV, y, TILE, mode, own);
                     }
+                    if (mode == STATISTICS) memcpy(sums + 3 * channel, own, sizeof own);
                 }
         }
 }
@@ -459,7 +516,7 @@ static void convolve_backward(const net_t *net, const op_t *op, const float *x, 
     if (is_winograd(op))
         weight_gradient_winograd(from, grad, weight_grad, op->n_in, op->n_out, op->side, work);
     else
-        weight_gradient(from, grad, weight_grad, op->n_in, n_read(op), op->n_out, forward);
+        weight_gradient(from, grad, weight_grad, op->n_in, n_read(op), op->n_out, forward, net->work);
     if (!op->needs_grad) return;
     vec *to = (vec *)x_grad;
     int mode = op->is_first_grad ? ASSIGN : ADD;
@@ -588,10 +645,12 @@ static void activate(const vec *x, vec *out, int64_t n, int kind) {
 
 /* x_grad (+)= grad * slope(x). */
 static void activate_backward(const vec *x, const vec *grad, vec *x_grad, int64_t n, int kind, int is_first) {
-    if (is_first) memset(x_grad, 0, sizeof(vec) * n);
-    if (kind == RELU) EACH(x_grad[i] += grad[i] * slope(x[i], RELU));
-    if (kind == HARDSWISH) EACH(x_grad[i] += grad[i] * slope(x[i], HARDSWISH));
-    if (kind == MISH) EACH(x_grad[i] += grad[i] * slope(x[i], MISH));
+    if (kind == RELU && is_first) EACH(x_grad[i] = grad[i] * slope(x[i], RELU));
+    if (kind == RELU && !is_first) EACH(x_grad[i] += grad[i] * slope(x[i], RELU));
+    if (kind == HARDSWISH && is_first) EACH(x_grad[i] = grad[i] * slope(x[i], HARDSWISH));
+    if (kind == HARDSWISH && !is_first) EACH(x_grad[i] += grad[i] * slope(x[i], HARDSWISH));
+    if (kind == MISH && is_first) EACH(x_grad[i] = grad[i] * slope(x[i], MISH));
+    if (kind == MISH && !is_first) EACH(x_grad[i] += grad[i] * slope(x[i], MISH));
 }
 
 /* ---- pooling ---- */
@@ -752,7 +811,7 @@ static double forward(const net_t *net, const int64_t *labels, int64_t *n_right,
             const vec *x = (const vec *)VALUE(op->in);
             if (is_training) begin_sums(net, op, sums);
             for (int channel = 0; is_training && channel < op->n_in; channel++)
-                for (int64_t i = 0; i < plane - GAP; i++) observe(x[channel * plane + i], sums + 3 * channel);
+                observe(x + channel * plane, (int)(plane - GAP), sums + 3 * channel);
             normalize(net, op, VALUE(op->in), VALUE(op->out), is_training ? sums : NULL);
             break;
         }
