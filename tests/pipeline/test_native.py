@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
@@ -75,7 +75,7 @@ def draw(side, *, n=BATCH, n_channels=1, n_classes=10, seed=0):
 
 
 def gradients(network, images, labels):
-    loss = functional.cross_entropy(network(images.double()), labels)
+    loss = functional.cross_entropy(network(images.to(network.classify.weight.dtype)), labels)
     network.zero_grad(set_to_none=True)
     loss.backward()
     parts = (torch.zeros_like(p) if p.grad is None else p.grad for p in network.parameters())
@@ -87,6 +87,7 @@ def distance(one, other):
 
 
 @settings(max_examples=25, deadline=None)
+@example(number=3214, is_wide=False, lanes=8)  # torch's own error is 3.5e-3
 @given(number=st.integers(0, 10**6), is_wide=st.booleans(), lanes=st.sampled_from([8, 16]))
 def test_loss_gradients_and_running_statistics_are_those_of_torch_in_double_precision(number, is_wide, lanes):
     config = sample_config(number)
@@ -100,7 +101,11 @@ def test_loss_gradients_and_running_statistics_are_those_of_torch_in_double_prec
     ours, _ = engine.learn(images, labels, **RATES | {"rate": 0.0})
     assert ours == pytest.approx(loss, rel=1e-4)
     # Where rounding moves a value across a jump of the activation's slope, the gradient changes; torch's does, too.
-    assert distance(engine.param_grads, gradient) < (1e-3 if config["Activation"] == "Mish" else 0.2)
+    error, limit = distance(engine.param_grads, gradient), 1e-3 if config["Activation"] == "Mish" else 0.2
+    if error > limit:  # a gradient that rounding changes by much
+        torch.manual_seed(number)
+        single = build_network(config, task).train()
+        assert error < 3 * distance(gradients(single, images, labels)[1], gradient)
     with torch.no_grad():
         logits = exact.eval()(images.double())
         assert distance(moved.eval()(images), logits) < 1e-3
