@@ -66,7 +66,7 @@ test: $(TEST_READY)
 	$(TEST)/bin/ruff format --check .
 	$(TEST)/bin/ruff check .
 	@$(MAKE) --no-print-directory --jobs $(JOBS) --output-sync types types-3.10 types-3.14 imports
-	$(TEST)/bin/python -m pytest --numprocesses $(JOBS)
+	$(TEST)/bin/python -m pytest --numprocesses $(JOBS) --dist worksteal
 
 types: $(TEST_READY)
 	$(TEST)/bin/mypy
