@@ -76,32 +76,30 @@ INLINE vec choose(ivec condition, vec yes, vec no) { return (vec)(((ivec)yes & c
 #endif
 #define PICK(a, b, ...) __builtin_shuffle(a, b, (ivec){__VA_ARGS__})
 
-/* Add the sums over the lanes of 16 vectors to `sums`, first within each quad: to cross quads is slower. */
+/* Add the sums over the lanes of LANES vectors to `sums`, first within each quad: to cross quads is slower. */
 INLINE void sum_lanes(vec *x, float *sums) {
     enum { L = LANES };
-    for (int part = 0; part < GAP; part++, x += L) {
 #pragma GCC unroll 8
-        for (int i = 0; i < L / 2; i++) {
-            vec a = x[2 * i], b = x[2 * i + 1];
-            x[i] = PICK(a, b, EVERY(0, L, 1, L + 1)) + PICK(a, b, EVERY(2, L + 2, 3, L + 3));
-        }
-#pragma GCC unroll 4
-        for (int i = 0; i < L / 4; i++) {
-            vec a = x[2 * i], b = x[2 * i + 1];
-            x[i] = PICK(a, b, EVERY(0, 1, L, L + 1)) + PICK(a, b, EVERY(2, 3, L + 2, L + 3));
-        }
-#if LANES == 16
-        for (int i = 0; i < 2; i++) {
-            vec a = x[2 * i], b = x[2 * i + 1];
-            x[i] = PICK(a, b, QUAD(0), QUAD(16), QUAD(4), QUAD(20)) + PICK(a, b, QUAD(8), QUAD(24), QUAD(12), QUAD(28));
-        }
-        vec all = PICK(x[0], x[1], QUAD(0), QUAD(4), QUAD(16), QUAD(20)) +
-                  PICK(x[0], x[1], QUAD(8), QUAD(12), QUAD(24), QUAD(28));
-#else
-        vec all = PICK(x[0], x[1], QUAD(0), QUAD(8)) + PICK(x[0], x[1], QUAD(4), QUAD(12));
-#endif
-        ((vec *)sums)[part] += all;
+    for (int i = 0; i < L / 2; i++) {
+        vec a = x[2 * i], b = x[2 * i + 1];
+        x[i] = PICK(a, b, EVERY(0, L, 1, L + 1)) + PICK(a, b, EVERY(2, L + 2, 3, L + 3));
     }
+#pragma GCC unroll 4
+    for (int i = 0; i < L / 4; i++) {
+        vec a = x[2 * i], b = x[2 * i + 1];
+        x[i] = PICK(a, b, EVERY(0, 1, L, L + 1)) + PICK(a, b, EVERY(2, 3, L + 2, L + 3));
+    }
+#if LANES == 16
+    for (int i = 0; i < 2; i++) {
+        vec a = x[2 * i], b = x[2 * i + 1];
+        x[i] = PICK(a, b, QUAD(0), QUAD(16), QUAD(4), QUAD(20)) + PICK(a, b, QUAD(8), QUAD(24), QUAD(12), QUAD(28));
+    }
+    x[0] = PICK(x[0], x[1], QUAD(0), QUAD(4), QUAD(16), QUAD(20)) +
+           PICK(x[0], x[1], QUAD(8), QUAD(12), QUAD(24), QUAD(28));
+#else
+    x[0] = PICK(x[0], x[1], QUAD(0), QUAD(8)) + PICK(x[0], x[1], QUAD(4), QUAD(12));
+#endif
+    *(vec *)sums += x[0];
 }
 
 static double total(vec x) {
@@ -247,17 +245,16 @@ static void weight_gradient(
             const vec *grads = grad + (int64_t)(y * side + first) * NV;
             for (int out = 0; out < n_out; out += BLOCK)
                 for (int in = 0; in < n_read; in += BLOCK, to += SPAN) {
-                    vec acc[BLOCK][BLOCK] = {};
-#pragma GCC unroll 2
                     for (int part = 0; part < BLOCK; part += COLUMNS) {
+                        vec acc[COLUMNS][BLOCK] = {};
                         const vec *a = grads + out * plane_out, *b = rows + (in + part) * plane_in;
                         if (g.stride == 1)
-                            correlate(acc + part, (last - first + 1) * NV, a, plane_out, b, plane_in);
+                            correlate(acc, (last - first + 1) * NV, a, plane_out, b, plane_in);
                         else
                             for (int column = first; column <= last; column++, a += NV, b += g.stride * NV)
-                                correlate(acc + part, NV, a, plane_out, b, plane_in);
+                                correlate(acc, NV, a, plane_out, b, plane_in);
+                        sum_lanes((vec *)acc, to + part * BLOCK);
                     }
-                    sum_lanes((vec *)acc, to);
                 }
         }
     for (int tap = 0; tap < n_taps; tap++)
@@ -446,13 +443,13 @@ static __attribute__((noinline)) void weight_gradient_winograd(
         for (int p = 0; p < POINTS; p++)
             for (int out = 0; out < n_out; out += BLOCK)
                 for (int in = 0; in < n_in; in += BLOCK) {
-                    vec acc[BLOCK][BLOCK] = {};
                     const vec *g = grads + p * step_out + out * length, *d = tiles + p * step_in + in * length;
-#pragma GCC unroll 2
-                    for (int part = 0; part < BLOCK; part += COLUMNS)
-                        correlate(acc + part, (int)length, g, length, d + part * length, length);
                     int64_t pair = (int64_t)p * n_pairs + (out / BLOCK) * (n_in / BLOCK) + in / BLOCK;
-                    sum_lanes((vec *)acc, sums + pair * SPAN);
+                    for (int part = 0; part < BLOCK; part += COLUMNS) {
+                        vec acc[COLUMNS][BLOCK] = {};
+                        correlate(acc, (int)length, g, length, d + part * length, length);
+                        sum_lanes((vec *)acc, sums + pair * SPAN + part * BLOCK);
+                    }
                 }
     }
     for (int out = 0; out < n_out; out += BLOCK)
