@@ -112,6 +112,7 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
         *_counts(tasks, cells),
         *_orders_section(data_sets),
         *_paper(cells),
+        *([Text(_ABOUT_NTK), Text(_ABOUT_ZEN)] if saved == _CELLS_FILE and cells else []),
         *(block for of in data_sets for block in _agreement(of)),
         *(block for of in known for block in _slices(of, n_resamples)),
         *_features(known),
@@ -231,8 +232,6 @@ def _paper(cells: _Cells | None) -> Iterator[str | Block]:
         columns=("proxy", "all cells", "paper", "difference", "top 1 %", "paper, top 1 %"),
         rows=tuple(rows),
     )
-    yield Text(_ABOUT_NTK)
-    yield Text(_ABOUT_ZEN)
 
 
 def _agreement(of: _DataSet) -> Iterator[str | Block]:
