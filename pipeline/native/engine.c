@@ -127,6 +127,16 @@ INLINE int tap_source(const geometry_t *g, int at, int tap) {
     return from < g->side_from ? from : -1;
 }
 
+/* Whether any pixel reads something by this tap: of an image of one pixel, the outer ones read nothing. */
+static int is_used(const geometry_t *g, int tap) {
+    int is_row = 0, is_column = 0;
+    for (int at = 0; at < g->side_to; at++) {
+        is_row |= tap_source(g, at, tap / g->kernel) >= 0;
+        is_column |= tap_source(g, at, tap % g->kernel) >= 0;
+    }
+    return is_row && is_column;
+}
+
 /* Return x in a register. Else GCC reads it from memory for each product, and reading takes longer than multiplying. */
 INLINE vec loaded(vec x) {
 #if LANES == 16 ? defined(__AVX512F__) : defined(__AVX__)
@@ -184,13 +194,17 @@ INLINE void store(vec *out, int64_t step, const vec *values, int n, int mode, ve
 }
 
 /* Pack weights as `multiply` reads them, (tap, block of output channels, input channel, 4), zeros beyond n_in. */
-static void pack(const float *weight, float *packed, int n_in, int n_read, int n_out, int n_taps, int is_backward) {
-    int step_out = is_backward ? n_taps : n_in * n_taps, step_in = is_backward ? n_out * n_taps : n_taps;
-    for (int tap = 0; tap < n_taps; tap++)
+static void pack(const float *weight, float *packed, int n_in, int n_read, int n_out, const geometry_t *g) {
+    int n_taps = g->kernel * g->kernel;
+    int step_out = g->is_backward ? n_taps : n_in * n_taps, step_in = g->is_backward ? n_out * n_taps : n_taps;
+    for (int tap = 0; tap < n_taps; tap++) {
+        if (!is_used(g, tap)) continue;
+        float *to = packed + tap * n_read * n_out;
         for (int out = 0; out < n_out; out += BLOCK)
             for (int in = 0; in < n_read; in++)
                 for (int r = 0; r < BLOCK; r++)
-                    *packed++ = in < n_in ? weight[(out + r) * step_out + in * step_in + tap] : 0;
+                    *to++ = in < n_in ? weight[(out + r) * step_out + in * step_in + tap] : 0;
+    }
 }
 
 /* Convolve tap by tap. Where mode is STATISTICS, `sums` (channel, 3) collects deviations and their squares. */
@@ -257,12 +271,16 @@ static void weight_gradient(
                     }
                 }
         }
-    for (int tap = 0; tap < n_taps; tap++)
-        for (int out = 0; out < n_out; out++)
-            for (int in = 0; in < n_in; in++) {
-                int block = out / BLOCK * (n_read / BLOCK) + in / BLOCK, item = in % BLOCK * BLOCK + out % BLOCK;
-                weight_grad[(out * n_in + in) * n_taps + tap] = sums[tap * n_read * n_out + block * SPAN + item];
-            }
+    memset(weight_grad, 0, sizeof(float) * n_taps * n_in * n_out);
+    for (int tap = 0; tap < n_taps; tap++) {
+        if (!is_used(&g, tap)) continue;
+        const float *from = sums + tap * n_read * n_out;
+        for (int out = 0; out < n_out; out += BLOCK)
+            for (int in = 0; in < n_read; in += BLOCK, from += SPAN)
+                for (int i = 0; i < SPAN; i++)
+                    if (in + i / BLOCK < n_in)
+                        weight_grad[((out + i % BLOCK) * n_in + in + i / BLOCK) * n_taps + tap] = from[i];
+    }
 }
 
 /* ---- Winograd's F(4 x 4, 3 x 3) ----
@@ -496,7 +514,7 @@ static void convolve(const net_t *net, const op_t *op, const float *x, float *ou
         return;
     }
     geometry_t g = {op->side, op->side_out, op->kernel, op->stride, 0};
-    pack(net->params + op->weight, net->work, op->n_in, n_read(op), op->n_out, op->kernel * op->kernel, 0);
+    pack(net->params + op->weight, net->work, op->n_in, n_read(op), op->n_out, &g);
     if (mode == STATISTICS)
         convolve_taps(from, net->work, to, n_read(op), op->n_out, g, STATISTICS, sums);
     else
@@ -522,7 +540,7 @@ static void convolve_backward(const net_t *net, const op_t *op, const float *x, 
         work = (vec *)(net->work + POINTS * PACKED(op->n_in, op->n_out));
         convolve_winograd(grad, net->work, to, op->n_out, op->n_in, op->side, mode, NULL, work);
     } else {
-        pack(net->params + op->weight, net->work, op->n_out, op->n_out, op->n_in, op->kernel * op->kernel, 1);
+        pack(net->params + op->weight, net->work, op->n_out, op->n_out, op->n_in, &backward);
         convolve_taps(grad, net->work, to, op->n_out, op->n_in, backward, mode, NULL);
     }
 }
