@@ -116,7 +116,8 @@ def train(settings: LiveSettings) -> int:
         n_trained += n_here
         faults += [fault] if fault else []
         job = done.job
-        progress.update(n_done, f"{job.arm.name} seed {job.seed}, {job.until} evaluations: {n_here} trainings")
+        what = fault or f"{n_here} trainings"
+        progress.update(n_done, f"{job.arm.name} seed {job.seed}, {job.until} evaluations: {what}")
     progress.close()
     if faults:
         raise JahsError("\n".join([f"{len(faults)} trajectories failed; the same command continues", *faults]))

@@ -19,7 +19,7 @@ import jahs
 from experiments.folder import read_folder
 from experiments.live.beside import Stepwise
 from experiments.live.command import beside, main, status, train
-from experiments.live.declared import LIVE, RUNS, log_path, read_trajectory
+from experiments.live.declared import CHECKPOINTS, LIVE, RUNS, log_path, read_trajectory
 from experiments.live.results import read_live
 from experiments.run import main as run
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch, UnknownName
@@ -130,6 +130,20 @@ def test_a_study_goes_on_without_training_again(whole, release, tmp_path, quick,
     again = read_runs(out / RUNS)
     assert len(again["epoch"]) == len(read_runs(whole / RUNS)["epoch"])
     assert train(settings(out, release)) == 0
+
+
+def test_checkpoints_of_another_engine_are_left_alone(whole, release, tmp_path, quick, monkeypatch):
+    out = tmp_path / "live"
+    shutil.copytree(whole, out)
+    log = log_path(out, TASK, "successive_halving", 0)
+    log.unlink()
+    before = {path: path.read_text() for path in (out / CHECKPOINTS).iterdir()}
+    assert before
+    monkeypatch.setattr("experiments.live.trajectories.software", lambda *_: "another engine")
+    train(settings(out, release))
+    assert {path: path.read_text() for path in before} == before
+    assert len([*(out / CHECKPOINTS).iterdir()]) > len(before)
+    assert logs_of(out) == logs_of(whole)
 
 
 @pytest.mark.slow
