@@ -47,10 +47,3 @@ def peak_memory(act: Callable[[], object]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-
-
-def processor_time(act: Callable[[], object]) -> float:
-    """Return the seconds of processor time that `act` took, whatever else the machine does."""
-    begun = time.process_time()
-    act()
-    return time.process_time() - begun

@@ -16,7 +16,7 @@ import pytest
 from jahs.errors import CorruptFile, UnsafeFile
 from jahs.files.archives import checked_members, open_archive
 from jahs.files.strict_json import parse_json
-from tests.adversarial.attacks import processor_time
+from tests.pace import processor_time
 
 
 def broken(content: bytes, rng: random.Random) -> bytes:

@@ -16,8 +16,9 @@ import jahs
 from jahs.errors import CorruptFile, JahsError, MissingData, UnknownFormat
 from jahs.files.hashing import sha256_file
 from jahs.release import read_release
-from tests.adversarial.attacks import peak_memory, processor_time
+from tests.adversarial.attacks import peak_memory
 from tests.jahs.models.noise_models import noise_model
+from tests.pace import processor_time
 from tests.releases import make_release
 
 ONE = jahs.space().default()

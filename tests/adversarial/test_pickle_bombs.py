@@ -1,6 +1,6 @@
 """A pickle of n bytes costs at most 64 MB + 12 n of memory and a second + a second for each 10 MB, whatever it says.
 
-The seconds are those of a processor that makes a million tuples in 0.1 s; a slower or busier one may take longer.
+The seconds are those of `tests.pace`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import pytest
 from jahs.errors import CorruptFile, JahsError, UnsafeFile
 from jahs.published.frames import read_frame
 from jahs.published.pickles import read_pickle
-from tests.adversarial.attacks import peak_memory, processor_time
+from tests.adversarial.attacks import peak_memory
 from tests.adversarial.pickle_bombs import BOMBS, bomb
+from tests.pace import processor_time, slowness
 
 
 def read(content: bytes) -> None:
@@ -29,19 +30,6 @@ def read(content: bytes) -> None:
 def read_table(content: bytes) -> None:
     with contextlib.suppress(JahsError):
         read_frame(io.BytesIO(content), "bomb.pkl")
-
-
-def slowness() -> float:
-    """Return how many times as long as the law's processor this one takes at the moment; at least 1."""
-    made: list[tuple[int]] = []
-
-    def make_tuples() -> None:
-        for i in range(1_000_000):
-            made.append((i,))
-            if len(made) > 100:
-                made.clear()
-
-    return max(1.0, processor_time(make_tuples) / 0.1)
 
 
 def obey(content: bytes, case: str, read: Callable[[bytes], None] = read) -> None:
