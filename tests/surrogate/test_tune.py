@@ -118,7 +118,7 @@ def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_p
     out = tmp_path / "tuned"
     command = [
         sys.executable, "-m", "surrogate.tune", str(runs), "--split", str(runs / "split.json"), "--out", str(out),
-        "--metrics", "valid_acc", "--evaluations", "3", "--workers", "1",
+        "--metrics", "valid_acc", "--evaluations", "3", "--trees", "100", "--workers", "1",
     ]  # fmt: skip
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True) as first:
         while not evaluated(out / "valid_acc") and first.poll() is None:
