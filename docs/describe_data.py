@@ -32,6 +32,7 @@ FORMATS = {
     ".parquet": "application/x-parquet",
     ".json": "application/json",
     ".npz": "application/zip",
+    ".jsonl": "application/jsonl",
 }
 TYPES = {"int": "sc:Integer", "uint": "sc:Integer", "float": "sc:Float", "string": "sc:Text", "bool": "sc:Boolean"}
 
@@ -205,7 +206,7 @@ def outputs(watts: float = WATTS_PER_CORE) -> dict[Path, str]:
     }
     others = sorted(
         path
-        for name in ("candidates", "nasbench201", "studies")
+        for name in ("candidates", "live", "nasbench201", "studies")
         for path in (DATA / name).rglob("*")
         if path.is_file() and path.suffix in FORMATS  # a lock that a command left behind is no data
     )
