@@ -101,7 +101,9 @@ def reader(path):
 
 def test_no_flipped_bit_of_the_committed_data_is_read(flipped):
     folder, flip = flipped
-    shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns(".locks", "studies"))
+    # Of the study `live`, only the runs have checksums of their own: its logs grow.
+    ignored = shutil.ignore_patterns(".locks", "studies", "study.json", "release", "surrogate", "*.jsonl")
+    shutil.copytree(DATA, folder, ignore=ignored)
     found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in WORDS)
     files = {path: path.read_bytes() for path in found}
     for path in files:
