@@ -1,4 +1,4 @@
-"""Trajectories: optimisers that train what they propose, rebuilt by running them again on their recorded answers."""
+"""Optimiser trajectories with real training, rebuilt by running them again on their recorded answers."""
 
 from __future__ import annotations
 
@@ -24,12 +24,10 @@ from jahs.files.tables import Table, read_table, take
 from jahs.queries.benchmark import Benchmark
 from jahs.schema import RUN_COLUMNS
 from jahs.spaces.configs import Config, config_id
-from pipeline.native.build import software
 from pipeline.proposals import table_of
 from pipeline.runs import Named, RunsFolder
-from pipeline.train import EPOCH_FIELDS, train
+from pipeline.train import EPOCH_FIELDS, place_of, train
 from pipeline.worker import collect_run, images_of
-from workshop.machine import processor_model
 
 _MOST_CHECKPOINTS: Final = 256
 _POLL_S: Final = 0.5
@@ -50,8 +48,7 @@ class TrainedWorld(SurrogateWorld):
         self._job, self._by = job, uuid.uuid4().hex
         self._runs, self._checkpoints = RunsFolder(job.path / declared.RUNS), job.path / declared.CHECKPOINTS
         self._proposer = release_of(bench).sha256
-        made_by = f"{job.device}, {processor_model()}, {software(job.device, bench.task.batch_size)}"
-        self._made_by = f"{zlib.crc32(made_by.encode()):08x}"
+        self._place = f"{zlib.crc32(place_of(job.device, bench.task).encode()):08x}"
         known = declared.read_trajectory(job.log)
         self._known: dict[tuple[int, int], _Answer] = {
             (config_id(trial.config), int(trial.fidelity["epoch"])): trial.metrics
@@ -135,7 +132,7 @@ class TrainedWorld(SurrogateWorld):
         return {name: float(np.float32(run.epochs[epoch - 1, EPOCH_FIELDS.index(name)])) for name in MEASURED}
 
     def _checkpoint(self, identity: int, seed: int) -> Path:
-        return self._checkpoints / f"{identity:016x}-{seed}-{self._made_by}.pt"  # others cannot be continued here
+        return self._checkpoints / f"{identity:016x}-{seed}-{self._place}.pt"  # others cannot be continued here
 
     def _forget_old_checkpoints(self) -> None:
         """Keep the newest checkpoints. A training whose checkpoint is gone starts again, and gives the same bits."""

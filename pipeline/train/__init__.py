@@ -56,6 +56,11 @@ def learning_rate(initial: float, epoch: int, max_epoch: int) -> float:
     return 0.5 * initial * (1 + math.cos(math.pi * (epoch - 1) / max_epoch))
 
 
+def place_of(device: str, task: Task) -> str:
+    """Return what determines the bits of a config's training with a seed: device, processor, and versions."""
+    return f"{device_name(device)}, {processor_model()}, torch {software(device, task.batch_size)}"
+
+
 def train(
     config: Mapping[str, Any],  # Any: a config's values, validated here
     task: Task,
@@ -94,7 +99,7 @@ def train(
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training(config, task, images, seed=seed, device=device)
         protocol = protocol_digest(dataclasses.replace(task, index_digest=images.index_digest))
-        place = f"{device_name(device)}, {processor_model()}, torch {software(device, task.batch_size)}"
+        place = place_of(device, task)
         identity = f"{task.name}, protocol {protocol}, config {config_id(config):016x}, seed {seed}, on {place}"
         rows = [] if checkpoint is None else training.resume(checkpoint, identity)
         for epoch, row in enumerate(rows[:last], start=1):

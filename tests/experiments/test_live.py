@@ -139,7 +139,7 @@ def test_checkpoints_of_another_engine_are_left_alone(whole, release, tmp_path, 
     log.unlink()
     before = {path: path.read_text() for path in (out / CHECKPOINTS).iterdir()}
     assert before
-    monkeypatch.setattr("experiments.live.trajectories.software", lambda *_: "another engine")
+    monkeypatch.setattr("experiments.live.trajectories.place_of", lambda *_: "another engine")
     train(settings(out, release))
     assert {path: path.read_text() for path in before} == before
     assert len([*(out / CHECKPOINTS).iterdir()]) > len(before)
