@@ -30,6 +30,6 @@ def slowness() -> float:
 
 
 def is_quick(start: float, limit_s: float) -> bool:
-    """Whether no more processor time has gone by since `start`, a `time.process_time()`."""
+    """Whether at most `limit_s` of processor time has passed since `start`, a `time.process_time()`."""
     took = time.process_time() - start
     return took < limit_s or took < limit_s * slowness()
