@@ -38,7 +38,7 @@ STAGES: Final = (25, 50, 100)
 
 LIVE: Final = Study(
     name="live",
-    title="Optimisers that train what they propose",
+    title="Optimiser trajectories with real training",
     question="Does an optimiser's run on the surrogate look like its run on real trainings?",
     protocol=(
         "Every proposal is trained, in the corner N=1, W=16, Resolution=0.25. A run has the epochs of 100 full "
