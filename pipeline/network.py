@@ -17,7 +17,7 @@ from torch.nn import functional
 from jahs.spaces.cell import EDGES, Cell
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, IDENTITY, POOL, ZERO
 from jahs.tasks.definitions import Task
-from pipeline.operators import OPERATORS, Operators
+from pipeline.operators import OPERATORS, TORCH, Operators
 
 _KERNELS: Final = {CONV3X3: 3, CONV1X1: 1}
 
@@ -100,9 +100,9 @@ class ReductionBlock(nn.Module):
 class Network(nn.Module):
     """The whole network of a validated config, from normalised images to logits."""
 
-    def __init__(self, config: Mapping[str, Any], task: Task) -> None:  # Any: a config's values
+    def __init__(self, config: Mapping[str, Any], task: Task, operators: Operators) -> None:  # Any: a config's values
         super().__init__()
-        operators, width = OPERATORS[task.operators], config["W"]
+        width = config["W"]
         activations = {"ReLU": functional.relu, "Hardswish": functional.hardswish, "Mish": operators.mish}
         self.activation = activations[config["Activation"]]
         ops = Cell.from_config(config).ops
@@ -124,6 +124,17 @@ class Network(nn.Module):
         return logits
 
 
-def build_network(config: Mapping[str, Any], task: Task) -> Network:  # Any: a config's values
-    """Build the network of a validated config, in channels-last order, weights drawn from torch's global generator."""
-    return Network(config, task).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # absent from its stubs
+def build_network(config: Mapping[str, Any], task: Task, *, on_gpu: bool = False) -> Network:  # Any: as above
+    """Build the network of a validated config, weights drawn from torch's global generator.
+
+    Args:
+        on_gpu: use torch's own operators and layout, and do not count batches, so that a GPU launches fewer kernels;
+            otherwise the operators of the task, channels last.
+    """
+    network = Network(config, task, OPERATORS[TORCH if on_gpu else task.operators])
+    if on_gpu:
+        for module in network.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.num_batches_tracked = None
+        return network
+    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # absent from its stubs

@@ -116,10 +116,12 @@ def _shares(side: int, device: torch.device, dtype: torch.dtype) -> Tensor:
         return _sum_around(torch.ones(side, side, dtype=dtype)).reciprocal().to(device)
 
 
+TORCH: Final = 1
+
 OPERATORS: Final[Mapping[int, Operators]] = MappingProxyType(
     {
-        1: Operators(mish=functional.mish, average_pool=_torch_pool, convolve=_torch_convolve),
+        TORCH: Operators(mish=functional.mish, average_pool=_torch_pool, convolve=_torch_convolve),
         2: Operators(mish=mish, average_pool=average_pool, convolve=convolve),
     }
 )
-"""Every version: 1 is torch's own, 2 the faster ones; `jahs.tasks.Task.operators` names one."""
+"""Every version: TORCH is torch's own, 2 the faster ones; `jahs.tasks.Task.operators` names one."""

@@ -28,9 +28,11 @@ from pipeline.native.engine import Engine
 from pipeline.network import Network, build_network
 from pipeline.one_core import one_core
 from pipeline.protocol import SGD, protocol_digest
+from pipeline.train.step import RecordedStep, take_step
 from workshop.machine import NATIVE, device_name, processor_model
 
 _AT_ONCE: Final = 256  # images that are augmented or evaluated; one training batch if that is larger
+_AT_ONCE_ON_GPU: Final = 1600  # images that a GPU evaluates
 
 EPOCH_FIELDS: Final = ("train_acc", "valid_acc", "test_acc", "train_loss", "valid_loss", "test_loss", "runtime")
 
@@ -81,7 +83,7 @@ def train(
         seed: seed of weights, order and augmentation.
         epochs: stop after this many; the schedule stays the task's. None: all.
         device: "cpu" for torch on one core, "native" for our own C code on one core (`pipeline.native`), or a CUDA
-            device, where `runtime` is NaN.
+            device, where `runtime` is NaN, and a second training may differ by rounding.
         checkpoint: file to resume from if it exists, saved after every epoch; it must come from the same device,
             processor, torch and C engine, since seconds on others do not add up and bits differ.
         on_epoch: called with the epoch and its measurements, also for epochs that a checkpoint restores.
@@ -127,6 +129,7 @@ class Training:
         n_images: training images of an epoch.
         chance: draws order and augmentation, on the CPU whatever the device.
         engine: the C engine, which updates the network's parameters in place; None: torch trains and evaluates.
+        recorded: the step that a CUDA device replays, from the first one on.
     """
 
     def __init__(self, config: Config, task: Task, images: ImageSet, *, seed: int, device: str = "cpu") -> None:
@@ -151,7 +154,7 @@ class Training:
             raise InvalidArgument(f"device={device!r} cannot be used: {str(err).splitlines()[0]}") from err
         child = np.random.SeedSequence([seed, config_id(config)]).generate_state(2, np.uint64)
         torch.manual_seed(int(child[0] >> np.uint64(1)))
-        self.network = build_network(config, task).to(self.device)
+        self.network = build_network(config, task, on_gpu=self.is_on_gpu).to(self.device)
         rate = config["LearningRate"]
         decay = task.trained_decay(rate, config["WeightDecay"])
         self.optimizer = torch.optim.SGD(
@@ -162,7 +165,13 @@ class Training:
         if device == NATIVE:
             shape = {"side": side, "n_images": self.n_images, "batch": task.batch_size}
             self.engine = Engine(self.network, config["Activation"], **shape)
+        self.recorded: RecordedStep | None = None
         self.chance = torch.Generator().manual_seed(int(child[1] >> np.uint64(1)))
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Whether a CUDA device trains and evaluates."""
+        return self.device.type == "cuda"
 
     def train_epoch(self, epoch: int) -> tuple[float, float]:
         """Train on the images of an epoch in random order; return their accuracy (percent) and loss."""
@@ -196,12 +205,13 @@ class Training:
         if self.engine is not None:
             of = self.optimizer.param_groups[0]
             return self.engine.learn(prepared, labels, rate=of["lr"], momentum=of["momentum"], decay=of["weight_decay"])
-        logits = self.network(prepared)
-        loss = functional.cross_entropy(logits, labels)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it so
-        self.optimizer.step()
-        return loss.detach(), (logits.detach().argmax(1) == labels).sum()
+        if not self.is_on_gpu:
+            return take_step(self.network, self.optimizer, prepared, labels)
+        if self.recorded is None:
+            self.recorded = RecordedStep(self.network, self.optimizer, prepared, labels)
+        if self.recorded.fits(prepared):
+            return self.recorded(prepared, labels, self.optimizer.param_groups[0]["lr"])
+        return take_step(self.network, self.optimizer, prepared, labels)  # the last batch of an epoch is smaller
 
     @torch.inference_mode()
     def evaluate(self, part: Part) -> tuple[float, float]:
@@ -212,7 +222,8 @@ class Training:
         self.network.eval()
         n_right = torch.zeros((), dtype=torch.int64, device=self.device)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
-        split = (torch.split(whole, _AT_ONCE) for whole in (part.images, part.labels))
+        at_once = _AT_ONCE_ON_GPU if self.is_on_gpu else _AT_ONCE
+        split = (torch.split(whole, at_once) for whole in (part.images, part.labels))
         for batch, labels in zip(*split, strict=True):
             logits = self.network(self.prepare(batch))
             total += functional.cross_entropy(logits, labels, reduction="sum")
@@ -227,7 +238,8 @@ class Training:
         mean, std = self.images.mean, self.images.std
         scale = torch.tensor([1 / (255 * s) for s in std], device=batch.device).view(1, -1, 1, 1)
         shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=batch.device).view(1, -1, 1, 1)
-        return torch.addcmul(shift, batch.to(torch.float32, memory_format=torch.channels_last), scale)
+        layout = torch.contiguous_format if self.is_on_gpu else torch.channels_last
+        return torch.addcmul(shift, batch.to(torch.float32, memory_format=layout), scale)
 
     def save(self, path: Path, identity: str, rows: list[list[float]]) -> None:
         """Save a checkpoint of the run called `identity`, whole or not at all; OutOfSpace if the disk is full."""

@@ -134,13 +134,14 @@ def _straight_line(config, state, x, is_training):
     return x @ state["classify.weight"].T + state["classify.bias"]
 
 
+@pytest.mark.parametrize("on_gpu", [True, False])
 @pytest.mark.parametrize("is_training", [True, False])
-def test_the_network_computes_what_a_straight_line_of_sums_computes(is_training):
+def test_the_network_computes_what_a_straight_line_of_sums_computes(is_training, on_gpu):
     for seed, config in enumerate(space(fixed={"N": 1, "W": 4}).sample(24, seed=5)):
         config["N"] = (1, 3)[seed % 2]
         task = TASKS[JAHS_TASKS[seed % 3]]
         torch.manual_seed(seed)
-        network = build_network(config, task).double()
+        network = build_network(config, task, on_gpu=on_gpu).double()
         for tensor in network.state_dict().values():  # also the running statistics and every scale and bias
             if tensor.is_floating_point():
                 tensor.add_(torch.rand_like(tensor) * 0.3)

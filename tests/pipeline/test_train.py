@@ -1,5 +1,6 @@
 import dataclasses
 import errno
+import functools
 import json
 import math
 import pickle
@@ -22,6 +23,7 @@ from pipeline.data import load_images
 from pipeline.sampling import sample_config
 from pipeline.train import EPOCH_FIELDS, Training, learning_rate, train
 from pipeline.train.__main__ import main
+from pipeline.train.step import take_step
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
 from tests.pipeline.unwritable import unwritable
 from workshop.machine import device_name
@@ -205,7 +207,8 @@ def test_divergence_ends_the_run_with_the_epoch_in_which_it_happened(images, who
         return loss * bad if n_calls > 2 * per_epoch else loss
 
     stand_in = type("functional", (), {"cross_entropy": staticmethod(planted)})
-    monkeypatch.setattr(train_module, "functional", stand_in)
+    for module in (train_module, train_module.step):
+        monkeypatch.setattr(module, "functional", stand_in)
     heard = []
     run = train(CONFIG, TINY, images, seed=7, on_epoch=lambda epoch, row: heard.append(epoch))
     assert run.status == "diverged"
@@ -474,3 +477,33 @@ def test_27_configs_on_cuda_agree_with_the_cpu_within_the_noise_of_seeds():
     noise = np.abs(cpu - other_seed)
     assert np.abs(cpu - cuda).mean() <= noise.mean()
     assert abs((cuda - cpu).mean()) <= 3 * noise.std() / math.sqrt(N_GROUPS) + 0.5
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_recorded_step_trains_as_one_that_is_not_recorded(images):
+    def trained(is_recorded: bool) -> tuple[list[float], dict[str, torch.Tensor]]:
+        training = Training(CONFIG, TINY, images, seed=1, device="cuda")
+        training.network.train()
+        training.optimizer.param_groups[0]["lr"] = 0.05
+        losses = []
+        for index in torch.arange(256, device="cuda").split(64):
+            batch = training.augment(index)
+            step = training.learn if is_recorded else functools.partial(take_step, training.network, training.optimizer)
+            losses.append(float(step(*batch)[0]))
+        return losses, training.network.state_dict()
+
+    with train_module.one_core():
+        (losses, weights), (others, expected) = trained(is_recorded=True), trained(is_recorded=False)
+    assert np.allclose(losses, others, atol=1e-4)
+    assert all(torch.allclose(weights[name], expected[name], atol=1e-3) for name in weights)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_run_on_cuda_resumes_from_its_checkpoint(images, tmp_path):
+    checkpoint = tmp_path / "run.pt"
+    first = train(CONFIG, TINY, images, seed=7, epochs=2, device="cuda", checkpoint=checkpoint)
+    again, whole = (train(CONFIG, TINY, images, seed=7, device="cuda", checkpoint=path) for path in (checkpoint, None))
+    assert np.array_equal(again.epochs[:2, :N_MEASURED], first.epochs[:, :N_MEASURED])
+    assert np.allclose(again.epochs[:, :N_MEASURED], whole.epochs[:, :N_MEASURED], atol=10)
