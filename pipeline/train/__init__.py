@@ -205,13 +205,12 @@ class Training:
         if self.engine is not None:
             of = self.optimizer.param_groups[0]
             return self.engine.learn(prepared, labels, rate=of["lr"], momentum=of["momentum"], decay=of["weight_decay"])
-        if not self.is_on_gpu:
-            return take_step(self.network, self.optimizer, prepared, labels)
-        if self.recorded is None:
-            self.recorded = RecordedStep(self.network, self.optimizer, prepared, labels)
-        if self.recorded.fits(prepared):
-            return self.recorded(prepared, labels, self.optimizer.param_groups[0]["lr"])
-        return take_step(self.network, self.optimizer, prepared, labels)  # the last batch of an epoch is smaller
+        if self.is_on_gpu:
+            if self.recorded is None:
+                self.recorded = RecordedStep(self.network, self.optimizer, prepared, labels)
+            if self.recorded.fits(prepared):  # the last batch of an epoch may be smaller
+                return self.recorded(prepared, labels, self.optimizer.param_groups[0]["lr"])
+        return take_step(self.network, self.optimizer, prepared, labels)
 
     @torch.inference_mode()
     def evaluate(self, part: Part) -> tuple[float, float]:
