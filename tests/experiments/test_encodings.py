@@ -39,3 +39,13 @@ def test_local_search_climbs_and_repeats(encoding):
     assert len(one) == 300
     assert HILL[one].max() >= -1
     assert HILL[one[:5]].max() < HILL[one].max()
+
+
+@pytest.mark.parametrize("encoding", ["adjacency", "continuous"])
+@pytest.mark.parametrize(("search", "needs"), [("TPE", "optuna"), ("SMAC", "smac")])
+def test_a_search_that_fits_models_climbs_and_repeats(encoding, search, needs):
+    pytest.importorskip(needs)
+    one, two = (SEARCHES[search](HILL, ENCODINGS[encoding], 30, 0) for _ in range(2))
+    assert one == two
+    assert len(one) == 30
+    assert HILL[one[10:]].mean() > HILL[one[:10]].mean()  # the first ten are random

@@ -17,6 +17,7 @@ def few(monkeypatch):
     for page in (encodings, bootstrap):
         monkeypatch.setattr(page, "N_SEEDS", 3)
         monkeypatch.setattr(page, "N_TRIALS", 12)
+    monkeypatch.setitem(encodings.SEARCHES, "SMAC", encodings.SEARCHES["local search"])  # SMAC takes minutes
     monkeypatch.setattr(optimum, "cells_to_ask", lambda *_: all_ops()[::500])
 
 
