@@ -20,6 +20,7 @@ shard, because compacting was interrupted, is read once. `pipeline.collect` writ
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,7 @@ from jahs.schema import (
 TIMES: Final = ("latency", "step_time_s")
 """The columns of the profile."""
 
+_NATIVE: Final = "native"  # the device of the C engine
 _MOST_COMPACTIONS: Final = 3  # while a folder is read
 _LISTED: Final = ("protocol.json", "configs.parquet", "profile.parquet", "profile_visits.parquet", "proxies.parquet")
 
@@ -237,19 +239,26 @@ def halves_of_visits(visits: Table) -> tuple[Table, Table]:
 def timing_machine(runs: Table, profile: Table) -> str | None:
     """Return the processor whose runtimes count, since seconds on different processors do not compare.
 
-    It is the profile's; if no run used that one, the one with the most measured epochs; None if no run was on a CPU.
+    It is the profile's; if no run used that one, the one with the most measured epochs. If no run was on device "cpu",
+    the software of the device "native" is part of the name, such as "AMD EPYC, 2.13.0+cpu, engine 0123abcd", since
+    every version of the engine takes its own time. None if all runs were on accelerators.
     """
-    machines, counts = np.unique(runs["machine"][runs["device"] == "cpu"], return_counts=True)
-    if not len(machines):
-        return None
-    of_profile = np.intersect1d(machines, profile["machine"])
-    return str(of_profile[0] if len(of_profile) else machines[counts.argmax()])
+    for device in ("cpu", _NATIVE):
+        if (found := runs["device"] == device).any():
+            on_profile = found & np.isin(runs["machine"], profile["machine"])
+            kept = on_profile if on_profile.any() else found
+            names = [runs["machine"][kept].tolist()]
+            if device == _NATIVE:
+                names.append(runs["torch_version"][kept].tolist())
+            return ", ".join(Counter(zip(*names, strict=True)).most_common(1)[0][0])
+    return None
 
 
 def is_timed(runs: Table, machine: str | None) -> NDArray[np.bool_]:
-    """Return which rows have comparable runtimes: those on the CPU of `timing_machine`."""
-    mask: NDArray[np.bool_] = (runs["device"] == "cpu") & (runs["machine"] == machine)
-    return mask
+    """Return which rows have comparable runtimes: those on `timing_machine`."""
+    processor, _, software = (machine or "").partition(", ")
+    mask: NDArray[np.bool_] = (runs["device"] == (_NATIVE if software else "cpu")) & (runs["machine"] == processor)
+    return mask & (runs["torch_version"] == software) if software else mask
 
 
 def first_rows(runs: Table) -> NDArray[np.intp]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from jahs.errors import InvalidArgument, MissingDependency, ProtocolMismatch
-from jahs.files.runs import read_runs, timing_machine
+from jahs.files.runs import is_timed, read_runs, timing_machine
 from jahs.schema import OPS
 from jahs.spaces.cell import EDGES
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, IDENTITY, ZERO
@@ -30,7 +30,7 @@ from pipeline.one_core import one_core
 from pipeline.protocol import trained_task
 from pipeline.sampling import sample_config
 from pipeline.train import EPOCH_FIELDS, train
-from workshop.machine import NATIVE
+from workshop.machine import NATIVE, processor_model
 
 BATCH = 64
 TASK = dataclasses.replace(
@@ -415,4 +415,10 @@ def test_native_runs_are_collected_verified_and_trained_again_to_the_same_bits(t
     runs = read_runs(out)
     assert {*runs["device"].tolist()} == {NATIVE}
     assert {*runs["torch_version"].tolist()} == {software(NATIVE, trained_task(str(task)).batch_size)}
-    assert timing_machine(runs, {"machine": np.array([])}) is None  # seconds of another code are not comparable
+    clock = timing_machine(runs, {"machine": np.array([])})
+    assert clock == f"{processor_model()}, {runs['torch_version'][0]}"
+    assert is_timed(runs, clock).all()
+    with_torch = {**runs, "device": np.where(runs["seed"] == 0, "cpu", runs["device"])}  # seconds of other code
+    clock = timing_machine(with_torch, {"machine": np.array([])})
+    assert clock == processor_model()
+    assert is_timed(with_torch, clock).tolist() == (runs["seed"] == 0).tolist()
