@@ -27,9 +27,9 @@ _RUNTIME: Final = "runtime"
 
 
 @functools.lru_cache(maxsize=24)
-def open_for_study(task: str, release: Path | None, *, refit: int | None = None) -> Benchmark:
+def open_for_study(task: str, release: Path | None, *, refit: int | None = None, model: str | None = None) -> Benchmark:
     """Return the benchmark of a task as studies query it; it is opened once per process."""
-    bench = open_benchmark(task, release, refit=refit)
+    bench = open_benchmark(task, release, refit=refit, model=model)
     return ImportedBenchmark(task, release) if release_of(bench).facts.get("source") == "imported" else bench
 
 

@@ -16,7 +16,7 @@ from experiments.folder import read_folder
 from experiments.packs import COLUMNS, MANIFEST, check_season, full_log, season_of
 from experiments.report.results import check_owner
 from experiments.study import Repetition
-from experiments.worlds import quality_of_worlds
+from experiments.worlds import WORLD_NAMES, quality_of_worlds
 from jahs.comparison.steps import incumbents
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.atomic import change_folder
@@ -130,7 +130,7 @@ def pack(path: Path, out: Path) -> Path:
             for name, table in tables.tables().items():
                 write_table(beside / name, table, COLUMNS[name])
                 files[name] = sha256((beside / name).read_bytes()).hexdigest()
-            has_worlds = any(folder.study.arm(name).world != "release" for name in folder.arms)
+            has_worlds = any(folder.study.arm(name).world in WORLD_NAMES for name in folder.arms)
             worlds = {task: quality_of_worlds(path, task) for task in folder.tasks if has_worlds}
             facts = {"files": files, "season": season, "worlds": worlds}
             recorded = parse_json((path / "study.json").read_bytes())

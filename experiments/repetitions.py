@@ -53,7 +53,7 @@ def _simulate(job: RepetitionJob) -> int:
     study, own = job.study, job.repetition
     arm = study.arm(own.arm)
     world = open_world(worlds_path(job.out, own.task), own.task, arm.world) if arm.world in WORLD_NAMES else None
-    bench = open_for_study(own.task, job.release, refit=own.refit) if world is None else world
+    bench = open_for_study(own.task, job.release, refit=own.refit, model=arm.model) if world is None else world
     view = open_view(cast("Queryable", bench), arm.view, seed=own.seed)  # simulations use `query_many` alone
     settings = dict(arm.settings)
     if isinstance(quality := settings.get("prior"), str):  # the release's own, also on its refits

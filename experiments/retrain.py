@@ -113,7 +113,9 @@ def retrain(
     faults = [f"top={top} must be at least 1"] if top < 1 else []
     faults += [f"task {name!r} is not in this study; it has {', '.join(study.tasks)}" for name in unknown]
     if any(arm.world != "release" for arm in study.study.arms):
-        faults.append(f"{study.study.name} does not query a release, so its incumbents have no prediction to compare")
+        faults.append(
+            f"{study.study.name} does not query a release alone, so its incumbents have no prediction to compare"
+        )
     if faults:
         raise InvalidArgument("\n".join(faults))
     bench = {task: open_benchmark(task, release) for task in study.tasks}

@@ -148,6 +148,8 @@ def _has_worlds(arms: Iterable[Arm]) -> bool:
 
 def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
     bench = open_for_study(task, release)
+    for model in {arm.model for arm in study.arms}:
+        open_for_study(task, release, model=model)  # refuse a family that it lacks here, not in every repetition
     found = release_of(bench)
     if study.noise == "seeded" and not found.has("noise.json"):
         raise MissingData(

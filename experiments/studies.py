@@ -211,6 +211,26 @@ TRUTH: Final = Study(
     ),
 )
 
+FAMILIES: Final = Study(
+    name="families",
+    title="Two families of models",
+    question="Do optimisers have the same curves and final order on another family of models of the same trainings?",
+    protocol=(
+        "NAS-Bench-301 advises to check conclusions on another class of surrogates. The release answers from XGBoost; "
+        "its second family, LightGBM, was fitted to the same trainings, and `Benchmark(model='lightgbm')` answers from "
+        "it. Optimisers, settings, space and budget are those of `baselines`; the models of runtime, latency and "
+        "training noise are the release's own. Only tasks whose release has a second family are compared. Every run "
+        "draws its own training noise, and incumbents are reported by the means of the family that answered."
+    ),
+    tasks=("cifar10_mini",),
+    n_refit_seeds=0,
+    arms=tuple(
+        arm_of(optimizer, *more, chapter=title, world=world)
+        for world, title, more in (("release", "XGBoost", ()), ("lightgbm", "LightGBM", ("lightgbm",)))
+        for optimizer in _OPTIMIZERS_OF_BASELINES
+    ),
+)
+
 LONG: Final = Study(
     name="long",
     title="Ten thousand evaluations",
@@ -253,7 +273,10 @@ WORKERS: Final = Study(
 )
 
 STUDIES: Final[Mapping[str, Study]] = MappingProxyType(
-    {study.name: study for study in (JOINT, FIDELITY, MULTIOBJECTIVE, BASELINES, STRONG, TRUTH, LONG, WORKERS)}
+    {
+        study.name: study
+        for study in (JOINT, FIDELITY, MULTIOBJECTIVE, BASELINES, STRONG, TRUTH, FAMILIES, LONG, WORKERS)
+    }
 )
 """Every study by name."""
 

@@ -24,8 +24,8 @@ class Arm:
         settings: the optimiser's settings that are not defaults, as (name, value).
         family: whether the optimiser fits a model.
         chapter: arms of one chapter are drawn together.
-        world: source of the answers: the "release"; in the study `truth` the "table" or the "left_out" surrogates; in
-            the study `live` trainings ("trained").
+        world: source of the answers: the "release"; in the study `families` its second family of models; in the study
+            `truth` the "table" or the "left_out" surrogates; in the study `live` trainings ("trained").
         workers: simulated workers, which share the budget: w of them have a w-th of its time; None: the study's, each
             with the whole time.
     """
@@ -38,8 +38,18 @@ class Arm:
     family: Literal["model-free", "model-based"] = "model-free"
     objectives: tuple[str, ...] = ("valid_acc",)
     chapter: str = ""
-    world: Literal["release", "table", "left_out", "trained"] = "release"
+    world: Literal["release", "lightgbm", "table", "left_out", "trained"] = "release"
     workers: int | None = None
+
+    @property
+    def is_of_release(self) -> bool:
+        """Whether models of the release answer, which have means."""
+        return self.world in ("release", "lightgbm")
+
+    @property
+    def model(self) -> str | None:
+        """The family of models that answers; None: the release's own."""
+        return "lightgbm" if self.world == "lightgbm" else None
 
     def declared(self) -> dict[str, Any]:  # Any: JSON
         """Return the declaration, without fields that are not declared, as in folders of older versions."""

@@ -29,6 +29,7 @@ _CHAPTERS: Final[Mapping[str, Callable[[Results], Iterator[str | Block]]]] = {
     "baselines": baselines_blocks,
     "strong": baselines_blocks,
     "truth": truth_blocks,
+    "families": truth_blocks,
     "long": long_blocks,
     "workers": worker_blocks,
 }
@@ -129,7 +130,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
             "none: means over trainings"
             if results.study.noise == "mean"
             else "drawn with the seed of each run; pages report the means of the chosen configs"
-            if all(arm.world == "release" for arm in results.arms)
+            if all(arm.is_of_release for arm in results.arms)
             else "of one training in both worlds; the page reports observed errors",
         ),
         ("budget", f"{results.study.n_evaluations} mean full evaluations"),

@@ -137,9 +137,9 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
         calls = [{"folder": folder, "repetition": own, "metrics": metrics} for own in folder.finished()]
         read = in_processes(read_repetition, calls, workers=workers if len(calls) > _FEW else 1)
     _check_settings(read)
-    is_of_release = all(arm.world == "release" for arm in study.arms)  # other worlds have no means
+    is_of_release = all(arm.is_of_release for arm in study.arms)  # other worlds have no means
     if (study.noise == "seeded" and is_of_release) or (metrics and is_pack(path)):
-        read = _by_mean(read, bench)
+        read = _by_mean(read, study, bench)
     by_arm, on_refits = (_by_arm(read, is_refit=is_refit) for is_refit in (False, True))
     return Results(
         folder=folder,
@@ -160,18 +160,20 @@ def _by_arm(read: Sequence[RepetitionResult], *, is_refit: bool) -> dict[tuple[s
     return {key: tuple(results) for key, results in found.items()}
 
 
-def _by_mean(read: Sequence[RepetitionResult], bench: Mapping[str, Benchmark]) -> list[RepetitionResult]:
-    """Return results with the means of their configs in place of draws, from the release or refit that answered."""
-    parts: dict[tuple[str, int | None], list[int]] = {}
+def _by_mean(read: Sequence[RepetitionResult], study: Study, bench: Mapping[str, Benchmark]) -> list[RepetitionResult]:
+    """Return results with the means of their configs in place of draws, from the models that answered."""
+    parts: dict[tuple[str, int | None, str | None], list[int]] = {}
     for number, result in enumerate(read):
-        parts.setdefault((result.repetition.task, result.repetition.refit), []).append(number)
+        own = result.repetition
+        parts.setdefault((own.task, own.refit, study.arm(own.arm).model), []).append(number)
     found = list(read)
-    for (task, refit), numbers in parts.items():
-        own = bench[task] if refit is None else open_benchmark(task, bench[task].release, refit=refit)
+    for (task, refit, model), numbers in parts.items():
+        is_other = refit is not None or model is not None
+        answers = open_benchmark(task, bench[task].release, refit=refit, model=model) if is_other else bench[task]
         results = [read[number] for number in numbers]
-        errors = _means(own, [result.configs for result in results], ["valid_acc"])["valid_acc"]
+        errors = _means(answers, [result.configs for result in results], ["valid_acc"])["valid_acc"]
         names = sorted({name for result in results for name in result.full_metrics})
-        metrics = _means(own, [result.full_configs for result in results], names)
+        metrics = _means(answers, [result.full_configs for result in results], names)
         for i, number in enumerate(numbers):
             steps = Steps(times=results[i].incumbents.times, values=errors[i])
             of_full = {name: metrics[name][i] for name in results[i].full_metrics}

@@ -1,4 +1,4 @@
-"""The page of the study `truth`: agreement of optimisers' curves and order between the two worlds."""
+"""Pages of studies with two worlds, `truth` and `families`: agreement of optimisers' curves and order between them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,14 @@ from jahs.comparison.summaries import digits_for, interval_text, number_text, su
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_curves, interval_curve
 
+_TITLES: Final[Mapping[str, str]] = {
+    "table": "recorded trainings",
+    "left_out": "the surrogate",
+    "release": "XGBoost",
+    "lightgbm": "LightGBM",
+}
+"""Titles of the worlds."""
+
 _N_TIMES: Final = 12
 _STAGES: Final = (10, 20, 50, 100)
 _N_RESAMPLES: Final = 300
@@ -32,9 +40,15 @@ _N_RESAMPLES: Final = 300
 
 def truth_blocks(results: Results) -> Iterator[str | Block]:
     """Yield a section for each task."""
+    one, other = (_TITLES[world] for world in _worlds(results))
     for task in results.tasks:
-        yield f"Recorded trainings and surrogate on {task}"
+        yield f"{one[0].upper()}{one[1:]} and {other} on {task}"
         yield from _blocks(results, task)
+
+
+def _worlds(results: Results) -> tuple[str, ...]:
+    """Return the names of both worlds, in the order of the study."""
+    return tuple(dict.fromkeys(arm.world for arm in results.study.arms))
 
 
 def _blocks(results: Results, task: str) -> Iterator[Block]:
@@ -42,10 +56,11 @@ def _blocks(results: Results, task: str) -> Iterator[Block]:
     if len(pairs) < 2:
         yield Text("Fewer than two optimisers have finished a seed in both worlds.")
         return
-    arms = {"table": [one for one, _ in pairs], "left_out": [other for _, other in pairs]}
-    seeds = results.seeds(task, [*arms["table"], *arms["left_out"]])
+    arms = dict(zip(_worlds(results), map(list, zip(*pairs, strict=True)), strict=True))
+    everybody = [arm for of_world in arms.values() for arm in of_world]
+    seeds = results.seeds(task, everybody)
     if not seeds:
-        yield no_common_seed([*arms["table"], *arms["left_out"]])
+        yield no_common_seed(everybody)
         return
     grid = time_grid(results)
     values = {world: results.errors(task, of_world, seeds, grid) for world, of_world in arms.items()}
@@ -54,8 +69,9 @@ def _blocks(results: Results, task: str) -> Iterator[Block]:
         yield _curves(of_world, values[world], [*values.values()], grid, key=f"{task}-{world}")
     yield _agreement_figure(task, values, grid)
     yield from _stages(arms, results, task, seeds)
-    yield _table(arms["table"], values)
-    yield _quality_table(results, task)
+    yield _table(pairs, values)
+    if not pairs[0][0].is_of_release:
+        yield _quality_table(results, task)
 
 
 def _pairs(results: Results, task: str) -> list[tuple[Arm, Arm]]:
@@ -64,21 +80,23 @@ def _pairs(results: Results, task: str) -> list[tuple[Arm, Arm]]:
     for arm in results.arms:
         if results.of(task, arm):
             by_key.setdefault((arm.optimizer, arm.title), {})[arm.world] = arm
-    return [(worlds["table"], worlds["left_out"]) for worlds in by_key.values() if len(worlds) == 2]
+    one, other = _worlds(results)
+    return [(worlds[one], worlds[other]) for worlds in by_key.values() if len(worlds) == 2]
 
 
 def _answer(values: Mapping[str, Floats]) -> str:
-    table, left_out = (found[:, :, -1] for found in values.values())
-    n_arms, n_seeds = table.shape
-    tau, half = rank_agreement(table, left_out, has_same_seeds=True), n_seeds // 2
+    first, second = (found[:, :, -1] for found in values.values())
+    one, other = (_TITLES[world] for world in values)
+    n_arms, n_seeds = first.shape
+    tau, half = rank_agreement(first, second, has_same_seeds=True), n_seeds // 2
     text = (
-        f"The final orders of {n_arms} optimisers on recorded trainings and on the surrogate agree with Kendall's τ = "
+        f"The final orders of {n_arms} optimisers on {one} and on {other} agree with Kendall's τ = "
         f"{tau.value:.2f} ({tau.low:.2f} to {tau.high:.2f}, 95 % bootstrap interval over {n_seeds} paired seeds)."
     )
     if half >= 2:
-        chance = rank_agreement(table[:, :half], table[:, half:], has_same_seeds=False)
+        chance = rank_agreement(first[:, :half], first[:, half:], has_same_seeds=False)
         text += (
-            f" For comparison, two disjoint sets of {half} and {n_seeds - half} seeds on recorded trainings agree with "
+            f" For comparison, two disjoint sets of {half} and {n_seeds - half} seeds on {one} agree with "
             f"τ = {interval_text(chance)}."
         )
     return text
@@ -104,11 +122,9 @@ def _agreement_figure(task: str, values: Mapping[str, Floats], grid: Floats) -> 
     if not len(at := np.flatnonzero(known)):
         return Text("There is no time at which all seeds of all optimisers have a result in both worlds.")
     at = at[np.unique(np.linspace(0, len(at) - 1, _N_TIMES).round().astype(int))]
+    one, other = values.values()
     found = [
-        rank_agreement(
-            values["table"][:, :, i], values["left_out"][:, :, i], has_same_seeds=True, n_resamples=_N_RESAMPLES
-        )
-        for i in at.tolist()
+        rank_agreement(one[:, :, i], other[:, :, i], has_same_seeds=True, n_resamples=_N_RESAMPLES) for i in at.tolist()
     ]
     curve = interval_curve("Kendall's τ", grid[at], found)
     return Figure(
@@ -120,7 +136,7 @@ def _agreement_figure(task: str, values: Mapping[str, Floats], grid: Floats) -> 
 
 
 def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seeds: Sequence[int]) -> Iterator[Block]:
-    """Yield the agreement at several budgets: with a large one, every optimiser finds the best recorded config."""
+    """Yield the agreement at several budgets: with a large one, optimisers may all find the best config."""
     rows = []
     for budget in (n for n in _STAGES if n <= results.study.n_evaluations):
         at = np.array([float(budget)])
@@ -133,32 +149,34 @@ def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seed
         yield Table(
             caption="Agreement of the orders at several budgets, and the difference of the best and the worst "
             "optimiser's mean error (percentage points)",
-            columns=("mean full evaluations", "Kendall's τ (95 %)", "recorded trainings: best to worst", "surrogate"),
+            columns=("mean full evaluations", "Kendall's τ (95 %)", *(f"{_TITLES[w]}: best to worst" for w in arms)),
             rows=tuple(rows),
         )
 
 
-def _table(arms: Sequence[Arm], values: Mapping[str, Floats]) -> Table:
+def _table(pairs: Sequence[tuple[Arm, Arm]], values: Mapping[str, Floats]) -> Table:
     rows = []
     places = {
         world: stats.rankdata(found[:, :, -1].mean(axis=1), method="min").astype(int).tolist()
         for world, found in values.items()
     }
-    for i, arm in enumerate(arms):
+    for i, (arm, _) in enumerate(pairs):
         cells = []
         for world, found in values.items():
             final = summarize(found[i, :, -1])
             median = number_text(float(final.median), digits_for(float(final.se)))
             cells += [summary_text(final), median, f"{places[world][i]}"]
         with np.errstate(invalid="ignore"):
-            apart = np.abs(values["table"][i].mean(axis=0) - values["left_out"][i].mean(axis=0))
+            one, other = (found[i].mean(axis=0) for found in values.values())
+            apart = np.abs(one - other)
         distance = number_text(float(np.nanmean(apart)) if np.isfinite(apart).any() else np.nan)
         rows.append((arm.title, *cells, distance))
     return Table(
         caption="Final validation error in each world, mean ± standard error over seeds, and the mean absolute "
         "difference between the mean curves",
         columns=(
-            *("optimiser", "recorded trainings: error (%)", "median", "rank", "surrogate: error (%)", "median", "rank"),
+            "optimiser",
+            *(column for world in values for column in (f"{_TITLES[world]}: error (%)", "median", "rank")),
             "difference between curves (percentage points)",
         ),
         rows=tuple(rows),

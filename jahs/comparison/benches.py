@@ -18,10 +18,10 @@ N_RANDOM: Final = 10_000
 
 @functools.lru_cache(maxsize=24)
 def open_benchmark(
-    task: str, release: Path | None, engine: EngineKind = "auto", *, refit: int | None = None
+    task: str, release: Path | None, engine: EngineKind = "auto", *, refit: int | None = None, model: str | None = None
 ) -> Benchmark:
     """Return the benchmark of a task; it is opened once per process."""
-    return Benchmark(task, release=release, engine=engine, refit=refit)
+    return Benchmark(task, release=release, engine=engine, refit=refit, model=model)
 
 
 def release_of(bench: Benchmark) -> Release:

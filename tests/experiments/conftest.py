@@ -29,7 +29,8 @@ def release(tmp_path_factory):
     parts["facts"] = {"protocol": landscape.PROTOCOL}
     bench = jahs.Benchmark(TASK, release=make_release(folder / "plain", **parts), engine="numpy")
     references = build_references(bench, n_configs=300, seed=0, n_rounds=1).to_dict()
-    return make_release(folder / TASK, noise=noise_model(TASK).to_dict(), references=references, **parts)
+    more = {"references": references, "has_lightgbm": True}
+    return make_release(folder / TASK, noise=noise_model(TASK).to_dict(), **more, **parts)
 
 
 @pytest.fixture(scope="session")

@@ -42,6 +42,7 @@ STUDIES = {
     "multiobjective": ["*-latency"],
     "baselines": ["random_search", "regularized_evolution", "regularized_evolution-tournament-size-*"],
     "truth": ["*-random_search", "*-regularized_evolution", "*-hyperband"],
+    "families": ["random_search*", "regularized_evolution*", "hyperband*"],
     "long": ["random_search", "local_search"],
     "workers": ["random_search-*", "asha-*"],
 }
