@@ -27,12 +27,12 @@ DISTILLED ?= 20000
 FAMILIES ?= lightgbm
 RATES ?= 16
 MINUTES ?= 30
-SCIENCE ?= hyperparameters optimum cells repeats encodings bootstrap parameter_free landscape tasks freeze_thaw zoo
+SCIENCE ?= hyperparameters optimum cells repeats encodings bootstrap parameter_free landscape tasks freeze_thaw schedules zoo
 TASKS := fashion_mnist_mini cifar10_mini
 # Neither is in this repository: CIFAR-10 of JAHS-Bench-201, imported by `jahs import`, and NAS-Bench-201's accuracies.
 LANDSCAPE ?=
 CELLS ?=
-STUDIES ?= joint fidelity multiobjective baselines truth long workers
+STUDIES ?= joint fidelity multiobjective baselines truth families long workers
 
 # Results are measured on one core, and two test processes must not fight over two.
 export OMP_NUM_THREADS = 1
@@ -144,6 +144,9 @@ science-zoo: zoo ;
 
 science-freeze_thaw: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.freeze_thaw --docs --out docs/studies/freeze_thaw
+
+science-schedules: $(TEST_READY)
+	@$(TEST)/bin/python -m experiments.schedules --docs --out docs/studies/schedules
 
 science-tasks: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.tasks $(TASKS:%=data/%/runs) $(LANDSCAPE:%=--landscape %) --out docs/studies/tasks
