@@ -1,50 +1,31 @@
-"""Encodings of the cell for an optimiser: the same 15,625 cells, described by other parameters.
-
-adjacency     the operation of each edge
-string        one choice for each target node: its incoming operations, as NAS-Bench-201's string groups them
-path          the operations on each of the four paths; the cell that agrees with most of them
-continuous    a weight for each edge and how many of the heaviest are kept, as S3 of NAS-Bench-101
-"""
+"""Encodings of the cell for an optimiser: regret of three searches with each, and what NAS-Bench-101 found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from joblib import parallel_config
-from numpy.typing import NDArray
 
+from experiments.science.cell_encodings import ENCODINGS, SEARCHES, SMAC_TREES
 from experiments.science.cell_landscape import values_of_cells
 from experiments.science.subjects import MAIN, Subject, beside_paper
-from jahs.adapters.importing import import_tool
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, mean_interval
 from jahs.queries.exhaustive import LARGEST
-from jahs.spaces.cell import EDGES, OPERATIONS, all_ops
-from jahs.spaces.cell.index import STRING_ORDER
-from jahs.spaces.cell.operations import PASSING, ZERO, cell_numbers
-from jahs.spaces.cell.paths import PATH_EDGES
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import Curve, draw_curves
 
 N_SEEDS: Final = 20
 N_TRIALS: Final = 100
-_N_INITIAL: Final = 10
-_SMAC_TREES: Final = 5
-_SMAC_RANDOM: Final = 0.33  # share of random proposals
-_SMAC_CHALLENGERS: Final = 1000  # random candidates of a proposal beside those of local search; its default is 10,000
-_N_OPS: Final = len(OPERATIONS)
 _METHOD: Final = f"""Only the cell is searched, at full size with the hyperparameters of the release's reference config,
     for {N_TRIALS} proposals with {N_SEEDS} seeds, without training noise; each proposal counts, a repeated one too.
     Regret is exact: all cells are known. **adjacency** is the operation of each edge; **string** is one choice for each
     target node (5, 25 and 125), as NAS-Bench-201's string groups them; **path** is the operations on each of the four
     paths, and the cell that agrees with most of them; **continuous** is a weight for each edge, the number of heaviest
     edges that are kept, and their operations. TPE is Optuna's with its defaults. SMAC has a random forest with the
-    settings of NAS-Bench-101: {_SMAC_TREES} trees, a third of the proposals random. Intervals are over seeds; the last
+    settings of NAS-Bench-101: {SMAC_TREES} trees, a third of the proposals random. Intervals are over seeds; the last
     column is the regret of the same cells by the refits, on the refits' mean."""
 
 _CLAIMS: Final = (
@@ -72,87 +53,6 @@ _CLAIMS: Final = (
 )
 """Claims of NAS-Bench-101: what, the better (search, encoding), the worse one, the paper's words, why not here."""
 
-Point = dict[str, Any]  # Any: an int or a float, as the parameter
-"""Values of the parameters of an encoding."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
-    """An encoding.
-
-    Attributes:
-        choices: parameters that are categorical, and the number of their choices.
-        floats: parameters in [0, 1].
-        decode: the number of the cell of a point.
-    """
-
-    choices: Mapping[str, int]
-    floats: tuple[str, ...] = ()
-    decode: Callable[[Point], int]
-
-    def random(self, rng: np.random.Generator) -> Point:
-        """Return a uniformly random point."""
-        drawn: Point = {name: int(rng.integers(n)) for name, n in self.choices.items()}
-        return drawn | {name: float(rng.random()) for name in self.floats}
-
-    def neighbors(self, point: Point, rng: np.random.Generator) -> list[Point]:
-        """Return points with another choice of one parameter, or a random value of one float, in random order."""
-        moves = [(name, value) for name, n in self.choices.items() for value in range(n) if value != point[name]]
-        every: list[tuple[str, float]] = [*moves, *((name, float(rng.random())) for name in self.floats)]
-        return [{**point, every[i][0]: every[i][1]} for i in rng.permutation(len(every)).tolist()]
-
-
-def _number(ops: list[int]) -> int:
-    return int(cell_numbers(np.array([ops]))[0])
-
-
-def _of_string(point: Point) -> int:
-    group = {2: point["node2"], 3: point["node3"], 4: point["node4"]}
-    ops = [0] * len(EDGES)
-    for edge in reversed(STRING_ORDER):
-        target = EDGES[edge][1]
-        group[target], ops[edge] = divmod(group[target], _N_OPS)
-    return _number(ops)
-
-
-def _of_paths(point: Point) -> int:
-    """Return the first cell that agrees with most paths; not every set of four paths is one of a cell."""
-    return int((_paths() == np.array([point[f"path{i}"] for i in range(len(PATH_EDGES))])).sum(axis=1).argmax())
-
-
-@cache
-def _paths() -> NDArray[np.int64]:
-    """Return the number of each cell's operations on each path, (15625, 4): 0 where the path is dead."""
-    columns = []
-    for edges in PATH_EDGES:
-        on_path = np.searchsorted(PASSING, all_ops()[:, edges])
-        is_alive = (all_ops()[:, edges] != ZERO).all(axis=1)
-        columns.append(np.where(is_alive, 1 + on_path @ (len(PASSING) ** np.arange(len(edges))), 0))
-    return np.stack(columns, axis=1)
-
-
-def _of_weights(point: Point) -> int:
-    kept = sorted(range(len(EDGES)), key=lambda edge: -point[f"weight{edge}"])[: point["n_edges"]]
-    return _number([PASSING[point[f"op{edge}"]] if edge in kept else ZERO for edge in range(len(EDGES))])
-
-
-ENCODINGS: Final[Mapping[str, Encoding]] = {
-    "adjacency": Encoding(
-        choices={f"op{edge}": _N_OPS for edge in range(len(EDGES))},
-        decode=lambda point: _number([point[f"op{edge}"] for edge in range(len(EDGES))]),
-    ),
-    "string": Encoding(choices={f"node{k}": _N_OPS ** (k - 1) for k in (2, 3, 4)}, decode=_of_string),
-    "path": Encoding(
-        choices={f"path{i}": len(PASSING) ** len(edges) + 1 for i, edges in enumerate(PATH_EDGES)}, decode=_of_paths
-    ),
-    "continuous": Encoding(
-        choices={"n_edges": len(EDGES) + 1} | {f"op{edge}": len(PASSING) for edge in range(len(EDGES))},
-        floats=tuple(f"weight{edge}" for edge in range(len(EDGES))),
-        decode=_of_weights,
-    ),
-}
-"""The encodings by name."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Regrets:
@@ -179,80 +79,6 @@ def measure_encodings(subject: Subject, *, n_seeds: int, n_trials: int) -> Regre
             others = [values.max() - values[ends] for values in refitted]
             on_refits[search, name] = np.mean(others, axis=0) if others else np.full(n_seeds, np.nan)
     return Regrets(over_time=over_time, on_refits=on_refits)
-
-
-def _local(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
-    """Climb from the best of ten random points to the first better neighbour; restart at a local optimum."""
-    rng, asked = np.random.default_rng(seed), list[int]()
-
-    def ask(point: Point) -> float:
-        asked.append(of.decode(point))
-        return float(values[asked[-1]])
-
-    while len(asked) < n:
-        here, point = max(((ask(p), p) for p in [of.random(rng) for _ in range(_N_INITIAL)]), key=lambda pair: pair[0])
-        is_better = True
-        while is_better and len(asked) < n:
-            is_better = False
-            for near in of.neighbors(point, rng):
-                if (found := ask(near)) > here:
-                    here, point, is_better = found, near, True
-                    break
-                if len(asked) >= n:
-                    break
-    return asked[:n]
-
-
-def _tpe(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
-    tool = import_tool("optuna", needs="optuna")
-    tool.logging.set_verbosity(tool.logging.ERROR)
-    distributions = {name: tool.distributions.CategoricalDistribution(range(n)) for name, n in of.choices.items()}
-    distributions |= {name: tool.distributions.FloatDistribution(0.0, 1.0) for name in of.floats}
-    study = tool.create_study(direction="maximize", sampler=tool.samplers.TPESampler(seed=seed))
-    asked = []
-    for _ in range(n):
-        trial = study.ask(distributions)
-        asked.append(of.decode(trial.params))
-        study.tell(trial, float(values[asked[-1]]))
-    return asked
-
-
-def _smac(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
-    """Run SMAC with a random forest and the settings of NAS-Bench-101 (appendix S3)."""
-    tool, history = (import_tool(name, needs="smac") for name in ("smac", "smac.runhistory"))
-    spaces = import_tool("ConfigSpace", needs="smac")
-    space = spaces.ConfigurationSpace(seed=seed)
-    space.add([spaces.Categorical(name, [*range(n_choices)]) for name, n_choices in of.choices.items()])
-    space.add([spaces.Float(name, (0.0, 1.0)) for name in of.floats])
-    facade = tool.HyperparameterOptimizationFacade
-    with TemporaryDirectory() as folder:
-        scenario = tool.Scenario(space, output_directory=folder, deterministic=True, n_trials=n, seed=seed)
-        smac = facade(
-            scenario,
-            model=facade.get_model(scenario, n_trees=_SMAC_TREES),
-            random_design=facade.get_random_design(scenario, probability=_SMAC_RANDOM),
-            intensifier=facade.get_intensifier(scenario, max_config_calls=1),
-            acquisition_maximizer=facade.get_acquisition_maximizer(scenario, challengers=_SMAC_CHALLENGERS),
-            initial_design=facade.get_initial_design(scenario, n_configs=_N_INITIAL),
-            logging_level=False,
-            overwrite=True,
-        )
-        asked = []
-        for _ in range(n):
-            with parallel_config(backend="sequential"):  # threads make its forest four times as slow
-                trial = smac.ask()
-            point = {name: float(value) if name in of.floats else int(value) for name, value in trial.config.items()}
-            asked.append(of.decode(point))
-            smac.tell(trial, history.TrialValue(cost=100.0 - float(values[asked[-1]])), save=False)
-    return asked
-
-
-SEARCHES: Final[Mapping[str, Callable[[Floats, Encoding, int, int], list[int]]]] = {
-    "local search": _local,
-    "TPE": _tpe,
-    "SMAC": _smac,
-}
-"""Searches by name: each returns the first n cells that it evaluates, with repetitions, given the values of all."""
 
 
 def encodings_page(subjects: Sequence[Subject]) -> Document:
