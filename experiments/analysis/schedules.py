@@ -27,7 +27,7 @@ SEARCHES: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
     "successive halving": ((27, 0),),
     "Hyperband": ((27, 0), (12, 1), (6, 2), (4, 3)),
 }
-"""Brackets of each search: how many configs start, and the rung of their first budget."""
+"""Brackets of each search: how many configs start, and the rung of their first budget, at most the last one."""
 
 _ETA: Final = 3
 _SHARES: Final = (1.0, 0.25, 0.1)
@@ -175,7 +175,7 @@ def cost(brackets: Sequence[tuple[int, int]], budgets: Sequence[int], kind: str)
     epochs = 0
     for n_configs, first in brackets:
         trained, alive = 0, n_configs
-        for budget in budgets[first:]:
+        for budget in budgets[min(first, len(budgets) - 1) :]:
             epochs += alive * (budget - (trained if kind == "continued" else 0))
             trained, alive = budget, max(1, alive // _ETA)
     return epochs / budgets[-1]
