@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -48,6 +49,7 @@ class Smac(Tool[SmacSettings]):
             seed=self.tool_seed(),
             **({"min_budget": 1, "max_budget": self.budgets.most} if has_budgets else {}),
         )
+        logging.getLogger("smac").setLevel(logging.WARNING)  # it tells every new incumbent to whoever logs
         facade = getattr(tool, _FACADES[settings.facade])
         more = {}
         if has_budgets:
