@@ -51,7 +51,7 @@ _ABOUT_SEARCHES: Final = (
     "budget, and returns the config with the best validation accuracy after the whole training. It is judged by this "
     "config's test accuracy. A continued training costs only the epochs that are added; an annealed one starts anew "
     "with each budget. **Random search needs** so many whole trainings to find as good a config on average; the "
-    "speed-up is that number divided by the cost. A whole training counts the same for every config."
+    "speed-up is that number divided by the cost; differences are paired. Every whole training counts the same."
 )
 
 
@@ -61,7 +61,8 @@ def schedules_page(of: Trainings, *, n_resamples: int, facts: tuple[tuple[str, s
     third = of.budgets[-2]
     said = "; ".join(
         f"{name} {interval_text(searched[name, 'annealed'].speed_up)} instead of "
-        f"{interval_text(searched[name, 'continued'].speed_up)}"
+        f"{interval_text(searched[name, 'continued'].speed_up)} "
+        f"(difference {interval_text(searched[name, 'annealed'].gain, sign='+')})"
         for name in SEARCHES
     )
     one, other, gain = (agreed[third, kind]["Spearman"] for kind in (*KINDS, "gain"))
@@ -117,13 +118,14 @@ def _blocks(
     yield Text(_ABOUT_SEARCHES)
     yield Table(
         caption="Cost in whole trainings, test accuracy (%) of the returned config, and speed-up over random search",
-        columns=("search", "budgets", "cost", "test accuracy", "random search needs", "speed-up"),
+        columns=("search", "budgets", "cost", "test accuracy", "random search needs", "speed-up", "difference"),
         rows=tuple(
             (
                 name,
                 kind,
                 f"{found.cost:.2f}",
                 *(interval_text(each) for each in (found.reached, found.needed, found.speed_up)),
+                interval_text(found.gain, sign="+") if kind == "annealed" else "–",
             )
             for (name, kind), found in searched.items()
         ),

@@ -59,17 +59,21 @@ class Trainings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
-    """A search with one kind of budget: its cost in whole trainings, what it reaches (%), and what that is worth."""
+    """A search with one kind of budget.
+
+    Attributes:
+        cost: its cost in whole trainings.
+        reached: mean test accuracy (%) of the config that it returns.
+        needed: whole trainings that random search needs to find as good a config.
+        speed_up: these divided by the cost.
+        gain: the speed-up minus that with continued budgets, paired.
+    """
 
     cost: float
     reached: Interval
     needed: Interval
-
-    @property
-    def speed_up(self) -> Interval:
-        """Whole trainings that random search needs, divided by the cost."""
-        low, high = self.needed.low / self.cost, self.needed.high / self.cost
-        return Interval(value=self.needed.value / self.cost, low=low, high=high)
+    speed_up: Interval
+    gain: Interval
 
 
 def read_trainings(whole: Path, short: Sequence[Path]) -> Trainings:
@@ -150,18 +154,21 @@ def _measures(early: Floats, end: Floats, groups: NDArray[np.int64]) -> Floats:
 def search(of: Trainings, *, n_resamples: int) -> dict[tuple[str, str], Searched]:
     """Return what each search costs and reaches, by search and kind of budget."""
     pairs = [(name, kind) for name in SEARCHES for kind in KINDS]
+    costs = np.array([cost(SEARCHES[name], of.budgets, kind) for name, kind in pairs])
+    continued = [pairs.index((name, KINDS[0])) for name, _ in pairs]
 
-    def both(at: NDArray[np.int64]) -> Floats:
+    def all_of_them(at: NDArray[np.int64]) -> Floats:
         test, whole = of.test[at], of.valid["continued"][at, -1]
-        reached = [_reach(of.valid[kind][at], test, SEARCHES[name]) for name, kind in pairs]
-        return np.concatenate([reached, _trainings_for(np.array(reached), whole, test)])
+        reached = np.array([_reach(of.valid[kind][at], test, SEARCHES[name]) for name, kind in pairs])
+        needed = _trainings_for(reached, whole, test)
+        speed_ups = needed / costs
+        return np.concatenate([reached, needed, speed_ups, speed_ups - speed_ups[continued]])
 
-    found = bootstrap_estimates(both, len(of.test), level=0.95, n_resamples=n_resamples)
+    found = bootstrap_estimates(all_of_them, len(of.test), level=0.95, n_resamples=n_resamples)
+    parts = zip(*(found[i : i + len(pairs)] for i in range(0, len(found), len(pairs))), strict=True)
     return {
-        (name, kind): Searched(
-            cost=cost(SEARCHES[name], of.budgets, kind), reached=found[i], needed=found[len(pairs) + i]
-        )
-        for i, (name, kind) in enumerate(pairs)
+        pair: Searched(cost=float(each), reached=reached, needed=needed, speed_up=speed_up, gain=gain)
+        for pair, each, (reached, needed, speed_up, gain) in zip(pairs, costs, parts, strict=True)
     }
 
 

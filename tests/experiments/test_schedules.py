@@ -79,6 +79,7 @@ def test_rungs_in_the_order_of_the_whole_training_find_the_best_config_that_was_
     halving = searched["successive halving", "annealed"]
     assert halving.needed.value == pytest.approx(27, rel=0.15)
     assert halving.speed_up.value == halving.needed.value / 4
+    assert halving.gain.value == halving.speed_up.value - searched["successive halving", "continued"].speed_up.value
     assert searched["successive halving", "continued"].needed.value < 5  # noise: one random config, trained wholly
     assert searched["Hyperband", "annealed"].needed.value == pytest.approx(27 + 12 + 6 + 4, rel=0.2)
 
