@@ -60,20 +60,20 @@ def schedules_page(of: Trainings, *, n_resamples: int, facts: tuple[tuple[str, s
     agreed, searched = correlations(of, n_resamples=n_resamples), search(of, n_resamples=n_resamples)
     third = of.budgets[-2]
     said = "; ".join(
-        f"{name} {interval_text(searched[name, 'annealed'].speed_up)} instead of "
+        f"{name} {interval_text(searched[name, 'annealed'].speed_up)} and "
         f"{interval_text(searched[name, 'continued'].speed_up)} "
         f"(difference {interval_text(searched[name, 'annealed'].gain, sign='+')})"
         for name in SEARCHES
     )
     one, other, gain = (agreed[third, kind]["Spearman"] for kind in (*KINDS, "gain"))
-    rho = f"{interval_text(other)} instead of {interval_text(one)} (difference {interval_text(gain, sign='+')})"
     return Document(
         title="Annealed budgets and continued trainings",
         caveats=caveats_of([of.task]),
         subtitle=f"On {of.task.title}, trainings that are annealed within {third} epochs order {len(of.test)} configs "
-        f"like whole trainings of {of.budgets[-1]} epochs with a Spearman correlation of {rho}, which the first "
-        f"{third} epochs of the whole training reach. Speed-ups over random search with annealed budgets, each trained "
-        f"from the start, instead of continued ones: {said}.",
+        f"like whole trainings of {of.budgets[-1]} epochs, with a Spearman correlation of {interval_text(other)}; the "
+        f"first {third} epochs of the whole trainings reach {interval_text(one)} (difference "
+        f"{interval_text(gain, sign='+')}). Speed-ups over random search with annealed budgets, which are trained from "
+        f"the start, and with continued ones: {said}.",
         sections=sections_of(_blocks(of, agreed, searched)),
         facts=facts,
     )
