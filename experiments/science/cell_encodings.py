@@ -26,9 +26,9 @@ from jahs.spaces.cell.operations import PASSING, ZERO, cell_numbers
 from jahs.spaces.cell.paths import PATH_EDGES
 
 SMAC_TREES: Final = 5
+SMAC_CANDIDATES: Final = 1000  # random ones of a proposal
 _N_INITIAL: Final = 10
 _SMAC_RANDOM: Final = 0.33  # share of random proposals
-_SMAC_CHALLENGERS: Final = 1000  # random candidates of a proposal beside those of local search; its default is 10,000
 _N_OPS: Final = len(OPERATIONS)
 
 Point = dict[str, Any]  # Any: an int or a float, as the parameter
@@ -150,8 +150,12 @@ def _tpe(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
 
 
 def _smac(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
-    """Run SMAC with a random forest and the settings of NAS-Bench-101 (appendix S3)."""
-    tool, history = (import_tool(name, needs="smac") for name in ("smac", "smac.runhistory"))
+    """Run SMAC with a random forest and the settings of NAS-Bench-101 (appendix S3).
+
+    Its local search goes through sets of configs, whose order differs between processes, so candidates are random.
+    """
+    names = ("smac", "smac.runhistory", "smac.acquisition.maximizer")
+    tool, history, maximizers = (import_tool(name, needs="smac") for name in names)
     spaces = import_tool("ConfigSpace", needs="smac")
     space = spaces.ConfigurationSpace(seed=seed)
     space.add([spaces.Categorical(name, [*range(n_choices)]) for name, n_choices in of.choices.items()])
@@ -164,7 +168,7 @@ def _smac(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
             model=facade.get_model(scenario, n_trees=SMAC_TREES),
             random_design=facade.get_random_design(scenario, probability=_SMAC_RANDOM),
             intensifier=facade.get_intensifier(scenario, max_config_calls=1),
-            acquisition_maximizer=facade.get_acquisition_maximizer(scenario, challengers=_SMAC_CHALLENGERS),
+            acquisition_maximizer=maximizers.RandomSearch(space, challengers=SMAC_CANDIDATES, seed=seed),
             initial_design=facade.get_initial_design(scenario, n_configs=_N_INITIAL),
             logging_level=False,
             overwrite=True,

@@ -9,6 +9,7 @@ from pathlib import Path
 import jahs
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval
 from jahs.release.models import REFITS
 from jahs.spaces.columns import Configs
 from jahs.tasks.definitions import Task
@@ -66,6 +67,11 @@ def open_subject(task: str, release: Path | None, *, seed: int = 0, data: Path |
 def answers(bench: jahs.Benchmark, configs: Configs, metric: str = MAIN) -> Floats:
     """Return a metric of every config at the last epoch."""
     return bench.query_many(configs, metrics=(metric,))[metric]
+
+
+def same_sign(found: Interval) -> str:
+    """Return whether an estimate has the sign of a positive one, by its interval."""
+    return "yes" if found.low > 0 else "no" if found.high < 0 else "not shown"
 
 
 def beside_paper(rows: Sequence[tuple[str, ...]]) -> Table:
