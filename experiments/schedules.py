@@ -1,9 +1,9 @@
-"""What a short training says about the whole one if its learning rate is annealed, and if it is the whole one's start.
+"""What a short training tells about the full one: if its learning rate is annealed, and if it is the full one's start.
 
     python -m experiments.schedules --docs --out docs/studies/schedules
 
 A budget of some epochs has two meanings. In NAS-Bench-101 it is a training of its own, whose schedule ends there:
-annealed. In JAHS-Bench-201, and in the releases of this project, it is the start of the whole training: continued. Here
+annealed. In JAHS-Bench-201, and in the releases of this project, it is the start of the full training: continued. Here
 the same configs were trained both ways. A config counts if all its trainings finished; its first seed counts.
 """
 
@@ -25,9 +25,8 @@ from experiments.analysis.schedules import (
     search,
 )
 from experiments.report.writing import page_parser, run_page
-from experiments.science.subjects import beside_paper
+from experiments.science.subjects import beside_paper, same_sign
 from jahs.comparison.summaries import Interval, interval_text
-from jahs.errors import InvalidArgument
 from jahs.files.runs import read_protocol
 from jahs.tasks.definitions import caveats_of
 from workshop.folders import commit_fact, versions_fact
@@ -39,19 +38,19 @@ _WHOLE: Final = Path("data/cifar10_mini/runs")
 _SHORT: Final = tuple(Path(f"data/candidates/annealed{n}/runs") for n in (1, 3, 9))
 
 _ABOUT: Final = (
-    "**Continued**: validation accuracy after the first epochs of the whole training, whose learning rate is still "
+    "**Continued**: validation accuracy after the first epochs of the full training, whose learning rate is still "
     "high there. **Annealed**: validation accuracy at the end of a training of its own whose cosine schedule ends "
     "after so many epochs; nothing else differs. Both are compared with the validation accuracy at the end of the "
-    "whole training. A continued training is the start of the very training that it is compared with; an annealed one "
+    "full training. A continued training is the start of the very training that it is compared with; an annealed one "
     "has its own chance. Intervals are 95 % bootstrap intervals over configs, those of differences are paired. The "
-    "best quarter and tenth are those of the whole training; a fidelity group has one N, W and Resolution."
+    "best quarter and tenth are those of the full training; a fidelity group has one N, W and Resolution."
 )
 _ABOUT_SEARCHES: Final = (
     "Each search draws configs of this sample with replacement, trains a third of those of a rung with the next "
-    "budget, and returns the config with the best validation accuracy after the whole training. It is judged by this "
+    "budget, and returns the config with the best validation accuracy after the full training. It is judged by this "
     "config's test accuracy. A continued training costs only the epochs that are added; an annealed one starts anew "
-    "with each budget. **Random search needs** so many whole trainings to find as good a config on average; the "
-    "speed-up is that number divided by the cost; differences are paired. Every whole training counts the same."
+    "with each budget. **Random search needs** so many full trainings to find as good a config on average; the "
+    "speed-up is that number divided by the cost; differences are paired. Every full training counts the same."
 )
 
 
@@ -70,8 +69,8 @@ def schedules_page(of: Trainings, *, n_resamples: int, facts: tuple[tuple[str, s
         title="Annealed budgets and continued trainings",
         caveats=caveats_of([of.task]),
         subtitle=f"On {of.task.title}, trainings that are annealed within {third} epochs order {len(of.test)} configs "
-        f"like whole trainings of {of.budgets[-1]} epochs, with a Spearman correlation of {interval_text(other)}; the "
-        f"first {third} epochs of the whole trainings reach {interval_text(one)} (difference "
+        f"like full trainings of {of.budgets[-1]} epochs, with a Spearman correlation of {interval_text(other)}; the "
+        f"first {third} epochs of the full trainings reach {interval_text(one)} (difference "
         f"{interval_text(gain, sign='+')}). Speed-ups over random search with annealed budgets, which are trained from "
         f"the start, and with continued ones: {said}.",
         sections=sections_of(_blocks(of, agreed, searched)),
@@ -84,23 +83,24 @@ def _blocks(
     agreed: Mapping[tuple[int, str], Mapping[str, Interval]],
     searched: Mapping[tuple[str, str], Searched],
 ) -> Iterator[str | Block]:
-    yield "Agreement with the whole training"
+    yield "Rank correlation with full training"
     shown = {kind: [agreed[budget, kind]["Spearman"] for budget in of.budgets[:-1]] for kind in KINDS}
     yield Figure(
         name="spearman",
-        caption="Spearman's correlation of validation accuracy with that of the whole training, with 95 % intervals.",
+        caption="Spearman correlation between validation accuracy after some epochs and after full training, with "
+        "95 % intervals.",
         alt="; ".join(f"{kind}: {', '.join(interval_text(each) for each in found)}" for kind, found in shown.items()),
         drawing=draw_curves(
             [interval_curve(kind, of.budgets[:-1], found, number=i) for i, (kind, found) in enumerate(shown.items())],
             x_label="epochs",
-            y_label="Spearman's correlation",
+            y_label="Spearman correlation",
             x_scale="log",
         ),
     )
     left_out = f" {of.n_left_out} more have a training that diverged." if of.n_left_out else ""
     yield Text(f"{_ABOUT} {len(of.test)} uniform configs of all sizes have every training.{left_out}")
     yield Table(
-        caption="Agreement of validation accuracy after some epochs with that of the whole training",
+        caption="Rank correlation between validation accuracy after some epochs and after full training",
         columns=("epochs", "measure", *KINDS, "annealed - continued"),
         rows=tuple(
             (
@@ -117,7 +117,7 @@ def _blocks(
     yield "Searches with both kinds of budgets"
     yield Text(_ABOUT_SEARCHES)
     yield Table(
-        caption="Cost in whole trainings, test accuracy (%) of the returned config, and speed-up over random search",
+        caption="Cost in full trainings, test accuracy (%) of the returned config, and speed-up over random search",
         columns=("search", "budgets", "cost", "test accuracy", "random search needs", "speed-up", "difference"),
         rows=tuple(
             (
@@ -133,25 +133,31 @@ def _blocks(
     )
     yield "Beside NAS-Bench-101"
     top = agreed[of.budgets[-2], "annealed"]["Spearman, best tenth"]
-    same = "yes" if top.low > 0 else "no" if top.high < 0 else "not shown"
-    what = "Spearman of a third of the epochs with all, annealed, best tenth"
+    what = "Spearman correlation of a third of the epochs with all, annealed, best tenth"
     yield beside_paper(
-        [(what, of.task.title, "0.365 (36 of 108 epochs, supplement, figure 7)", interval_text(top), same, "")]
+        [
+            (
+                what,
+                of.task.title,
+                "0.365 (36 of 108 epochs, supplement, figure 7)",
+                interval_text(top),
+                same_sign(top),
+                "",
+            )
+        ]
     )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    about = "Write the page of schedules: what annealed and continued short trainings say about whole ones."
+    about = "Write the page of schedules: what annealed and continued short trainings tell about full ones."
     parser = page_parser(_COMMAND, about)
-    parser.add_argument("--whole", type=Path, default=_WHOLE, help="folder of whole trainings (default: %(default)s)")
+    parser.add_argument("--whole", type=Path, default=_WHOLE, help="folder of full trainings (default: %(default)s)")
     parser.add_argument("--short", type=Path, nargs="+", default=_SHORT, help="folders of annealed trainings")
     parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default: %(default)s)")
     given = parser.parse_args(argv)
 
     def make() -> Document:
-        if given.resamples < 1:
-            raise InvalidArgument(f"resamples={given.resamples} must be at least 1")
         protocols = ", ".join(read_protocol(folder).digest for folder in (given.whole, *given.short))
         facts = (commit_fact(), ("protocols", protocols), versions_fact())
         return schedules_page(read_trainings(given.whole, given.short), n_resamples=given.resamples, facts=facts)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jahs.comparison.summaries import Interval
+from jahs.errors import InvalidArgument
 
 
 def bootstrap_interval(
@@ -21,7 +22,12 @@ def bootstrap_interval(
         score: returns the score of the rows at some positions; NaN if it is undefined.
         level: share of the resampled scores inside the interval; those that are NaN are left out.
         n_resamples: number of draws of `n` rows with replacement.
+
+    Raises:
+        InvalidArgument: `n_resamples` is below 1.
     """
+    if n_resamples < 1:
+        raise InvalidArgument(f"resamples={n_resamples} must be at least 1")
     rng = np.random.default_rng(seed)
     found = np.array([score(rng.integers(n, size=n)) for _ in range(n_resamples)], dtype=np.float64)
     with warnings.catch_warnings():

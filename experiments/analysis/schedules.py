@@ -1,4 +1,4 @@
-"""Configs trained with annealed and with continued budgets: agreement with the whole training, and searches."""
+"""Configs trained with annealed and with continued budgets: agreement with the full training, and searches."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from jahs.files.tables import Table, rows_of, take
 from jahs.tasks.definitions import PROSE, Task
 from jahs.tasks.own import task_facts
 from pipeline.protocol import recorded_task
+from pipeline.sampling import group_positions
 from workshop.ranks import kendall_tau_within, spearman
 from workshop.resampling import bootstrap_estimates
 
@@ -42,9 +43,9 @@ class Trainings:
     """The same configs, trained with every budget.
 
     Attributes:
-        budgets: epochs of each budget, the whole training last.
+        budgets: epochs of each budget, the full training last.
         valid: validation accuracies (%) by kind, (n_configs, n_budgets); the last column is the same for both.
-        test: test accuracies (%) of the whole trainings.
+        test: test accuracies (%) of the full trainings.
         groups: numbers of the fidelity groups.
         n_left_out: configs in all folders of which a training did not finish.
     """
@@ -62,9 +63,9 @@ class Searched:
     """A search with one kind of budget.
 
     Attributes:
-        cost: its cost in whole trainings.
+        cost: its cost in full trainings.
         reached: mean test accuracy (%) of the config that it returns.
-        needed: whole trainings that random search needs to find as good a config.
+        needed: full trainings that random search needs to find as good a config.
         speed_up: these divided by the cost.
         gain: the speed-up minus that with continued budgets, paired.
     """
@@ -77,7 +78,7 @@ class Searched:
 
 
 def read_trainings(whole: Path, short: Sequence[Path]) -> Trainings:
-    """Read a folder of whole trainings, and folders of annealed ones of the same configs, one for each budget.
+    """Read a folder of full trainings, and folders of annealed ones of the same configs, one for each budget.
 
     Raises:
         ProtocolMismatch: protocols differ in more than name and number of epochs, or two have the same number.
@@ -104,20 +105,18 @@ def read_trainings(whole: Path, short: Sequence[Path]) -> Trainings:
     end = at[task.max_epoch]["valid_acc"].astype(np.float64)
     continued = [at[n]["valid_acc"] for n in budgets[:-1]]
     annealed = [rows_of(last[n], ids)["valid_acc"] for n in budgets[:-1]]
-    configs = rows_of(read_configs(whole), ids)
-    sizes = np.stack([configs[key].astype(np.float64) for key in ("N", "W", "Resolution")], axis=1)
     return Trainings(
         task=task,
         budgets=budgets,
         valid={kind: np.stack([*each, end], axis=1) for kind, each in zip(KINDS, (continued, annealed), strict=True)},
         test=at[task.max_epoch]["test_acc"].astype(np.float64),
-        groups=np.unique(sizes, axis=0, return_inverse=True)[1].ravel(),
+        groups=group_positions(rows_of(read_configs(whole), ids)),
         n_left_out=len(shared) - len(ids),
     )
 
 
 def _budget_of(folder: Path, whole: Task) -> int:
-    """Return the epochs of a folder whose task is that of the whole trainings, but for its name and them."""
+    """Return the number of epochs of annealed trainings; only that and the name of their task may differ."""
     chosen = recorded_task(read_protocol(folder).facts)
     one, other = task_facts(chosen), task_facts(whole)
     if differing := [key for key in one if key not in _FREE and one[key] != other[key]]:
@@ -130,7 +129,7 @@ def _first_seeds(runs: Table) -> Table:
 
 
 def correlations(of: Trainings, *, n_resamples: int) -> dict[tuple[int, str], dict[str, Interval]]:
-    """Return each measure of agreement with the whole training, by budget and kind; `gain` is annealed - continued."""
+    """Return each measure of agreement with the full training, by budget and kind; `gain` is annealed - continued."""
     found: dict[tuple[int, str], dict[str, Interval]] = {}
     for place, budget in enumerate(of.budgets[:-1]):
 
@@ -173,7 +172,7 @@ def search(of: Trainings, *, n_resamples: int) -> dict[tuple[str, str], Searched
 
 
 def cost(brackets: Sequence[tuple[int, int]], budgets: Sequence[int], kind: str) -> float:
-    """Return the cost of a search in whole trainings.
+    """Return the cost of a search in full trainings.
 
     Example:
         >>> cost([(27, 0)], (1, 3, 9, 27), "continued"), cost([(27, 0)], (1, 3, 9, 27), "annealed")
