@@ -102,7 +102,7 @@ def open_or_make(
     made: tuple[Mapping[str, Any], ...] = (now,)  # Any: JSON
     if (path / _FILE).exists():
         old = read_folder(path)
-        _check_same(old, study, tasks)
+        check_same(old, study, tasks, otherwise="cannot be continued; choose a new folder")
         asked = study.repetitions(tasks=tasks, arms=arms, n_seeds=n_seeds)
         is_new = now not in old.made_with and not all(is_finished(path, repetition) for repetition in asked)
         made = (*old.made_with, now) if is_new else old.made_with
@@ -184,7 +184,12 @@ def is_running(pid: int) -> bool:
         return True
 
 
-def _check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts]) -> None:
+def check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts], *, otherwise: str) -> None:
+    """Refuse a folder or pack of another study, or in which these tasks have other releases or budgets.
+
+    Raises:
+        ProtocolMismatch: every fault, and what follows from them.
+    """
     faults = []
     if old.study.name != study.name:
         faults.append(f"it has the study {old.study.name!r}, not {study.name!r}")
@@ -199,4 +204,4 @@ def _check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts]) 
         elif before is not None and before.budget_s != facts.budget_s:
             faults.append(f"{name}: its budget is {before.budget_s} s, not {facts.budget_s} s")
     if faults:
-        raise ProtocolMismatch("\n".join([f"{old.path} cannot be continued; choose a new folder", *faults]))
+        raise ProtocolMismatch("\n".join([f"{old.path} {otherwise}", *faults]))

@@ -12,13 +12,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.folder import read_folder
-from experiments.packs import COLUMNS, MANIFEST, check_season, full_log, season_of
+from experiments.folder import StudyFolder, check_same, read_folder
+from experiments.packs import (
+    COLUMNS,
+    MANIFEST,
+    check_season,
+    full_log,
+    read_manifest,
+    read_packed_table,
+    season_of,
+)
 from experiments.report.results import check_owner
-from experiments.study import Repetition
+from experiments.study import Repetition, TaskFacts
 from experiments.worlds import WORLD_NAMES, quality_of_worlds
 from jahs.comparison.steps import incumbents
-from jahs.errors import CorruptFile, InvalidArgument
+from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
 from jahs.files.atomic import change_folder
 from jahs.files.sealed_json import sealed_text
 from jahs.files.strict_json import parse_json
@@ -26,7 +34,7 @@ from jahs.files.tables import Table, require_pyarrow, write_table
 from jahs.queries.exhaustive import LARGEST
 from jahs.schema import CONFIG_KEYS, TRIAL_KEYS
 from jahs.simulate import read_log
-from jahs.spaces.columns import validate_columns
+from jahs.spaces.columns import rows, validate_columns
 from workshop.command import new_parser, run_command
 from workshop.folders import writing
 from workshop.progress import Progress
@@ -70,6 +78,32 @@ class _Tables:
         facts = (own.task, own.arm, refit, own.seed, len(trials), ending["ended"], ending["clock"], settings, digest)
         self._logs.append(facts)
 
+    def add_packed(self, path: Path, task: str) -> None:
+        """Append the logs of a pack that are of this task."""
+        logs, configs, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
+        own_logs: dict[int, int] = {}  # number of each log, there and here
+        own_rows = [-1] * len(configs["N"])
+        settings = [tuple(config.values()) for config in rows(configs)]
+        first = np.concatenate([[0], np.cumsum(logs["n_trials"], dtype=np.int64)]).tolist()
+        row_of_trial = np.cumsum(trials["config_step"], dtype=np.int64).tolist()
+        asked = list(
+            zip(*(trials[name].tolist() for name in COLUMNS["trials.parquet"] if name != "config_step"), strict=True)
+        )
+        for number, facts in enumerate(zip(*(logs[name].tolist() for name in COLUMNS["logs.parquet"]), strict=True)):
+            if facts[0] != task:
+                continue
+            own_logs[number] = len(self._logs)
+            self._logs.append(facts)
+            for trial in range(first[number], first[number + 1]):
+                there = row_of_trial[trial]
+                if own_rows[there] < 0:
+                    own_rows[there] = self._rows.setdefault(settings[there], len(self._rows))
+                self._steps.append(own_rows[there] - self._before)
+                self._before = own_rows[there]
+                self._asked.append(self._fidelities.setdefault(asked[trial], len(self._fidelities)))
+        found = zip(*(ends[name].tolist() for name in COLUMNS["ends.parquet"]), strict=True)
+        self._ends += [(own_logs[number], *end) for number, *end in found if number in own_logs]
+
     def tables(self) -> dict[str, Table]:
         """Return the tables.
 
@@ -96,32 +130,42 @@ class _Tables:
         }
 
 
-def pack(path: Path, out: Path) -> Path:
+def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
     """Write the pack of a study to `out/<season>/<study>`, completely or not at all, and return its folder.
 
     Args:
         path: folder of a study, finished or not; the pack has its finished repetitions.
+        other: a pack of the same study; the new pack also has the tasks of `other` that `path` lacks. A study need not
+            run again on a task whose release has not changed.
 
     Raises:
         MissingData: the folder is not a study, or has no finished repetition.
-        CorruptFile: a log is damaged, was cut short or belongs to another study.
-        ProtocolMismatch: the season has a study that used another release.
+        CorruptFile: a log or the other pack is damaged, was cut short or belongs to another study.
+        ProtocolMismatch: the season has a study that used another release, or the other pack has other arms or
+            seeds.
         InvalidArgument: `out` cannot be written.
     """
     require_pyarrow()
     folder = read_folder(path)
-    season = season_of(folder.tasks)
-    # Repetitions that share configs lie side by side, which packs well; the release comes before its refits.
-    found = sorted(folder.finished(), key=lambda own: (own.task, own.seed, folder.arms.index(own.arm)))
+    taken = _tasks_to_take(folder, other) if other else {}
+    tasks = {**folder.tasks, **taken}
+    season = season_of(tasks)
     target = out / season / folder.study.name
-    check_season(target.parent, season, {task: facts.release for task, facts in folder.tasks.items()})
+    check_season(target.parent, season, {task: facts.release for task, facts in tasks.items()})
     tables = _Tables(has_several=bool(folder.study.combinations))
-    progress = Progress(len(found), f"pack {folder.study.name}")
-    for number, own in enumerate(found, 1):
-        header, trials, ending, digest = _read(path / own.path)
-        check_owner(header, folder, own)
-        tables.add(own, header, trials, ending, digest)
-        progress.update(number, own.path)
+    finished = folder.finished()
+    progress, n_read = Progress(len(finished), f"pack {folder.study.name}"), 0
+    for task in sorted(tasks):
+        if other and task in taken:
+            tables.add_packed(other, task)
+        # Repetitions that share configs lie side by side, which packs well; the release comes before its refits.
+        own_ones = [own for own in finished if own.task == task]
+        for own in sorted(own_ones, key=lambda own: (own.seed, folder.arms.index(own.arm))):
+            header, trials, ending, digest = _read(path / own.path)
+            check_owner(header, folder, own)
+            tables.add(own, header, trials, ending, digest)
+            n_read += 1
+            progress.update(n_read, own.path)
     progress.close()
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -132,10 +176,31 @@ def pack(path: Path, out: Path) -> Path:
                 files[name] = sha256((beside / name).read_bytes()).hexdigest()
             has_worlds = any(folder.study.arm(name).world in WORLD_NAMES for name in folder.arms)
             worlds = {task: quality_of_worlds(path, task) for task in folder.tasks if has_worlds}
-            facts = {"files": files, "season": season, "worlds": worlds}
             recorded = parse_json((path / "study.json").read_bytes())
+            if other and taken:
+                said = read_manifest(other / MANIFEST)
+                worlds |= {task: quality for task, quality in said["worlds"].items() if task in taken}
+                recorded["tasks"] |= {task: said["study.json"]["tasks"][task] for task in taken}
+                own_commands = recorded["made_with"]
+                recorded["made_with"] = [
+                    *(each for each in said["study.json"]["made_with"] if each not in own_commands),
+                    *own_commands,
+                ]
+            facts = {"files": files, "season": season, "worlds": worlds}
             (beside / MANIFEST).write_text(sealed_text({**facts, "study.json": recorded}), encoding="utf-8")
     return target
+
+
+def _tasks_to_take(folder: StudyFolder, other: Path) -> dict[str, TaskFacts]:
+    """Return the tasks that a pack of the same study has and the folder lacks."""
+    packed = read_folder(other)
+    check_same(packed, folder.study, {}, otherwise=f"cannot be added to {folder.path}")
+    if (packed.arms, packed.n_seeds) != (folder.arms, folder.n_seeds):
+        raise ProtocolMismatch(
+            f"{other} has {packed.n_seeds} seeds of {', '.join(packed.arms)}; {folder.path} has {folder.n_seeds} of "
+            f"{', '.join(folder.arms)}; run the study again on all tasks"
+        )
+    return {task: facts for task, facts in packed.tasks.items() if task not in folder.tasks}
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[Any], dict[str, Any], str]:  # Any: JSON
@@ -165,12 +230,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser("experiments.pack", about, example="out/joint --out data/studies")
     parser.add_argument("folder", type=Path, help="a folder written by python -m experiments.run")
     parser.add_argument("--out", type=Path, required=True, help="folder of seasons, such as data/studies")
+    parser.add_argument("--other", type=Path, help="a pack of the study; its tasks that the folder lacks are added")
     given = parser.parse_args(argv)
 
     def work() -> object:
         if given.folder.resolve() in given.out.resolve().parents:
             raise InvalidArgument(f"--out {given.out} must not be inside {given.folder}")
-        target = pack(given.folder, given.out)
+        target = pack(given.folder, given.out, other=given.other)
         n_bytes = {file.name: file.stat().st_size for file in sorted(target.iterdir())}
         return {"pack": str(target), "bytes": n_bytes, "total": sum(n_bytes.values())}
 

@@ -168,3 +168,47 @@ def test_the_command_says_how_large_a_pack_is(study, tmp_path, capsys):
     assert set(said["bytes"]) == {MANIFEST, *COLUMNS}
     assert main([str(study), "--out", str(study / "packs")]) == 2
     assert main([str(tmp_path), "--out", str(tmp_path)]) == 2
+
+
+def test_tasks_of_another_pack_are_added_as_if_they_had_been_run(study, release, tmp_path):
+    digits = shutil.copytree(study, tmp_path / "digits", ignore=shutil.ignore_patterns("report"))
+    (digits / TASK).rename(digits / "digits")
+    rename_task(digits, "digits")
+    of_digits = json.loads((digits / "study.json").read_text())
+    of_digits["made_with"][0]["commit"] = "0" * 40
+    (digits / "study.json").write_text(json.dumps(of_digits))
+    both = shutil.copytree(digits, tmp_path / "both")
+    shutil.copytree(study / TASK, both / TASK)
+    content = json.loads((study / "study.json").read_text())
+    content["tasks"] |= of_digits["tasks"]
+    content["made_with"] = [*of_digits["made_with"], *content["made_with"]]
+    (both / "study.json").write_text(json.dumps(content))
+    wanted = pack(both, tmp_path / "wanted")
+    added = pack(study, tmp_path / "added", other=pack(digits, tmp_path / "first"))
+    assert added.relative_to(tmp_path / "added") == wanted.relative_to(tmp_path / "wanted")
+    assert {file.name: file.read_bytes() for file in added.iterdir()} == {
+        file.name: file.read_bytes() for file in wanted.iterdir()
+    }
+    again = pack(study, tmp_path / "again", other=added)  # its own logs before those of the pack
+    assert (again / MANIFEST).read_bytes() == (added / MANIFEST).read_bytes()
+    reverse = pack(digits, tmp_path / "reverse", other=pack(study, tmp_path / "second"))
+    assert all((reverse / name).read_bytes() == (added / name).read_bytes() for name in COLUMNS)
+
+
+def rename_task(folder, name):
+    """Say another task in study.json and in every log."""
+    for path in (folder / "study.json", *folder.rglob("*.jsonl")):
+        path.write_text(path.read_text().replace(f'"{TASK}"', f'"{name}"'))
+
+
+def test_a_pack_with_other_seeds_or_of_another_study_is_not_added(study, copy, tmp_path):
+    packed = pack(study, tmp_path / "packs")
+    content = json.loads((copy / "study.json").read_text())
+    (copy / "study.json").write_text(json.dumps({**content, "n_seeds": SEEDS - 1}))
+    with pytest.raises(ProtocolMismatch, match=rf"has {SEEDS} seeds of random_search, .*; run the study again on all"):
+        pack(copy, tmp_path / "out", other=packed)
+    content["study"]["name"] = "other"
+    (copy / "study.json").write_text(json.dumps(content))
+    with pytest.raises(ProtocolMismatch, match=r"cannot be added(.|\n)*the study 'fidelity', not 'other'"):
+        pack(copy, tmp_path / "out", other=packed)
+    assert not (tmp_path / "out").exists()
