@@ -35,7 +35,7 @@ from workshop.ranks import spearman
 from workshop.real_landscape import N_CELLS
 
 _COMMAND: Final = "experiments.proxies"
-_RUNS: Final = (Path("data/fashion_mnist_mini/runs"), Path("data/cifar10_mini/runs"))
+_RUNS: Final = (Path("data/candidates/short/runs"), Path("data/cifar10_mini/runs"))
 _CELLS_FILE: Final = Path("data/nasbench201/agreement.json")
 
 _Summary = Mapping[str, Mapping[str, Mapping[str, float | None]]]

@@ -117,5 +117,5 @@ def test_the_readme_runs() -> None:
 
 
 def test_a_curve_has_all_epochs(bench) -> None:
-    with pytest.raises(jahs.errors.InvalidArgument, match="n_steps=5 must be 1 or the number of epochs, 12"):
+    with pytest.raises(jahs.errors.InvalidArgument, match="n_steps=5 must be 1 or the number of epochs, 27"):
         make_problem(bench, n_steps=5)

@@ -77,11 +77,11 @@ def test_answers_are_those_of_the_benchmark(function) -> None:
 
 def test_a_trial_that_goes_on_is_charged_the_difference(function) -> None:
     config, other = function.configspace.sample_configuration(2)
-    charged = [function.evaluate(TrialInfo(config=config, budget=budget)).virtual_time for budget in (1, 4, 12)]
+    charged = [function.evaluate(TrialInfo(config=config, budget=budget)).virtual_time for budget in (1, 9, 27)]
     whole = JAHSObjectiveFunction("fashion_mnist_mini")
     full = whole.evaluate(TrialInfo(config=config)).virtual_time
     assert sum(charged) == pytest.approx(full)
-    assert function.evaluate(TrialInfo(config=config, budget=12)).virtual_time == pytest.approx(full - sum(charged[:2]))
+    assert function.evaluate(TrialInfo(config=config, budget=27)).virtual_time == pytest.approx(full - sum(charged[:2]))
     assert function.evaluate(TrialInfo(config=other)).virtual_time == pytest.approx(
         whole.evaluate(TrialInfo(config=other)).virtual_time
     )
@@ -90,6 +90,6 @@ def test_a_trial_that_goes_on_is_charged_the_difference(function) -> None:
 def test_a_larger_network_begins_at_its_first_epoch() -> None:
     function = JAHSObjectiveFunction("fashion_mnist_mini", fidelities=["epoch", "N", "W", "Resolution"])
     config = function.configspace.sample_configuration()
-    charged = [function.evaluate(TrialInfo(config=config, budget=budget)).virtual_time for budget in (4, 12)]
-    runtimes = [function.evaluator.evaluate(dict(config), budget=budget).cost for budget in (4, 12)]
+    charged = [function.evaluate(TrialInfo(config=config, budget=budget)).virtual_time for budget in (9, 27)]
+    runtimes = [function.evaluator.evaluate(dict(config), budget=budget).cost for budget in (9, 27)]
     assert charged == runtimes

@@ -66,7 +66,7 @@ def test_the_repository_backend_tunes_in_simulated_time(installed) -> None:
         backend.blackbox.configuration_space,
         metric=jahs_import.METRIC_VALID_ERROR,
         time_attr=jahs_import.TIME_ATTR,
-        max_t=12,
+        max_t=27,
         random_seed=0,
     )
     stop = StoppingCriterion(max_num_trials_finished=10)

@@ -18,7 +18,7 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import check_format, parse_json
 from jahs.spaces.parameters import is_number, show
-from jahs.tasks.definitions import BUILT_IN, KNOWN, PROSE, TASKS, Task, task
+from jahs.tasks.definitions import BUILT_IN, EARLIER, KNOWN, PROSE, TASKS, Task, task
 
 TASK_FORMAT: Final = 1
 """Version of the task file; a reader refuses any other."""
@@ -120,7 +120,8 @@ def recorded_as(chosen: Task) -> str | dict[str, Any]:  # Any: JSON
 def task_recorded_as(content: object) -> Task:
     """Return the task that a file names or describes; raises as `task` and `register`.
 
-    A task that is not built in is registered. A built-in one may be described under an earlier protocol.
+    A task that is not built in is registered. A built-in one may be described under an earlier protocol; its title,
+    citation and caveat are the present ones, since a release is often judged after it was made.
     """
     if not isinstance(content, dict) or "name" not in content:
         return task(content)  # type: ignore[arg-type]  # `task` raises on anything but a name
@@ -128,7 +129,9 @@ def task_recorded_as(content: object) -> Task:
         raise InvalidArgument(f"the name of a task must be a text, got {show(content['name'])}")
     if content["name"] not in BUILT_IN and {*PROSE} <= content.keys():
         return _register(content)
-    return _task_of({**task_facts(task(content["name"])), **OPTIONAL, **content})
+    facts = {key: value for key, value in content.items() if key not in PROSE}
+    found = _task_of({**task_facts(task(content["name"])), **OPTIONAL, **facts})
+    return next((known for known in EARLIER.values() if _decisive(known) == _decisive(found)), found)
 
 
 def task_of_protocol(facts: Mapping[str, Any]) -> Task:  # Any: JSON

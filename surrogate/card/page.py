@@ -145,7 +145,7 @@ def _warnings(quality: Facts) -> Iterator[str]:
             [m for m, s in searches if not s["beats_default"]],
             "Default settings, because the search found no better ones",
         ),
-        ([m for m, s in searches if not s["is_of_this_split"]], "Settings from a search on older data"),
+        ([m for m, s in searches if not s["is_of_this_split"]], "Settings from a search on other data"),
     ):
         if names:
             yield f"{text}: {', '.join(names)}."

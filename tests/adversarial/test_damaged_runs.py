@@ -28,7 +28,7 @@ from surrogate.zoo import read_zoo
 from tests.pipeline.test_runs import FACTS, run_rows
 
 DATA = Path(__file__).parents[2] / "data"
-RECORDED = DATA / "fashion_mnist_mini/runs"
+RECORDED = DATA / "candidates/short/runs"
 READERS = {
     "configs.parquet": read_configs,
     "profile.parquet": read_profile,

@@ -71,6 +71,9 @@ def test_a_release_does_not_call_itself_imported_to_have_no_bounds(forged):
 @pytest.mark.parametrize("task", ["digits", "cifar10", "fashion_mnist"])
 def test_a_release_is_not_opened_as_one_of_another_task(forged, task, tmp_path):
     change(forged, "manifest.json", lambda manifest: manifest.update(task=task))
+    with pytest.raises(CorruptFile, match=f"own_task is 'fashion_mnist_mini', but task is '{task}'"):
+        jahs.Benchmark(task, release=forged)
+    change(forged, "manifest.json", lambda manifest: manifest.pop("own_task"))
     with pytest.raises(CorruptFile, match=rf"noise\.json is of task 'fashion_mnist_mini', but .* '{task}'"):
         jahs.Benchmark(task, release=forged)
     plain = make_release(tmp_path / "plain", task="fashion_mnist_mini")  # without noise, the models say it

@@ -24,6 +24,7 @@ from jahs.tasks.definitions import TASKS
 from tests.building import make_configs, make_runs, make_runs_folder
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
+from workshop.pages.markdown import caveat_text
 
 NAMES = ("digits", "fashion_mnist_mini")
 
@@ -121,7 +122,7 @@ def test_the_same_inputs_give_the_same_page_with_its_data(settings, tmp_path):
         "figures/effects.svg",
     }
     text = page.read_text()
-    assert text.split("\n\n")[1].startswith("**Caveat:** Short training")
+    assert text.split("\n\n")[1].startswith(caveat_text(TASKS["fashion_mnist_mini"].caveat or ""))
     assert "60 configs were trained on both tasks" in text
     assert "Both against the real landscape" in text
     assert "Not yet: Digits" in text

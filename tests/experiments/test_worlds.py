@@ -72,7 +72,7 @@ def test_the_embedded_release_holds_what_worlds_are_made_of():
         table, TASKS[name], noise_model(name), n_folds=2, settings=ForestSettings(n_trees=5, max_depth=3)
     )
     is_kept = (table.runs["status"] == "finished") & is_timed(table.runs, timing_machine(table.runs, table.profile))
-    assert len(found.X) == len(np.unique(table.runs["config_id"][is_kept])) > 500
+    assert len(found.X) == len(np.unique(table.runs["config_id"][is_kept])) > 200
 
 
 def test_every_recorded_config_is_nearest_to_itself(worlds):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
 from jahs.schema import SPLIT_PARTS
-from jahs.tasks.definitions import task
+from jahs.tasks.definitions import EARLIER, task
 from pipeline.data import ImageSet, ImageSplit, Part, draw_split, load_images, resize_batch
 from pipeline.sources import Pool, read_pool
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
@@ -119,11 +119,13 @@ def test_the_splits_of_fashion_mnist_are_the_golden_ones():
     except MissingData as err:
         pytest.skip(str(err))
     starts = [[5, 21, 26, 27], [3, 9, 10, 32], [60001, 60006, 60030, 60036]]
-    assert _golden(pool, _sized("fashion_mnist_mini", 8192, 3072, 2048), starts) == "24c9a820911c7860"
+    [earlier] = [chosen for chosen in EARLIER.values() if chosen.name == "fashion_mnist_mini"]
+    unfrozen = dataclasses.replace(earlier, index_digest=None)
+    assert _golden(pool, unfrozen, starts) == earlier.index_digest == "24c9a820911c7860"
     assert draw_split(pool, _sized("fashion_mnist", 56_000, 7_000, 7_000)).digest == "8b15f2658553c18e"
     images = load_images(task("fashion_mnist_mini"), resolutions=[0.25])[0.25]
     assert images.index_digest == task("fashion_mnist_mini").index_digest
-    assert (images.mean, images.std) == ((0.2862,), (0.3529,))
+    assert (images.mean, images.std) == ((0.2864,), (0.3531,))
 
 
 def test_too_small_a_pool_is_refused():
@@ -214,7 +216,7 @@ def test_fashion_mnist_is_padded_with_black_before_it_is_resized(tmp_path):
 
 def test_fashion_mnist_mini_tests_on_the_data_sets_own_test_images(tmp_path):
     images, _ = write_fashion(tmp_path)
-    small = _sized("fashion_mnist_mini", 20, 10, 10)
+    small = _sized("fashion_mnist_mini", 20, 10, 10, epoch_images=None)
     index = draw_split(read_pool("fashion_mnist", data_dir=tmp_path), small)
     assert index.test.min() >= 40 > max(index.train.max(), index.valid.max())
     sets = load_images(small, data_dir=tmp_path)

@@ -162,7 +162,7 @@ def test_a_search_that_found_nothing_better_is_named(tmp_path: Path) -> None:
 
     text = markdown(tmp_path, changed(change))
     assert "Default settings, because the search found no better ones: valid_acc." in text
-    assert "Settings from a search on older data: valid_acc." in text
+    assert "Settings from a search on other data: valid_acc." in text
 
 
 def test_what_was_due_and_not_reached_stands_out(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from surrogate.judging.noise import coverage, cross_validated_coverage, fit_nois
 from surrogate.judging.predicted import NOISY, Predicted
 from tests.jahs.models.noise_models import noise_model
 
-TASK = TASKS["fashion_mnist_mini"]
+TASK = TASKS["digits"]
 TRUTH = noise_model()
 
 

@@ -13,18 +13,19 @@ from jahs.files.runs import read_configs, read_profile
 from jahs.files.tables import Table, take
 from jahs.models.features import DEFAULT_TIMES, GROUPS, FeatureBuilder, FeatureSet
 from jahs.spaces.encoding import encode
-from jahs.tasks.definitions import TASKS
+from jahs.tasks.definitions import EARLIER
 from surrogate.timing import fit_times, main, times_of
 from tests.surrogate import landscape
 from workshop.ranks import kendall_tau
 
-RECORDED = Path(__file__).parents[2] / "data/fashion_mnist_mini/runs"
+[_SHORT] = EARLIER.values()
+RECORDED = Path(__file__).parents[2] / "data/candidates/short/runs"
 
 
 def times(configs: Table) -> np.ndarray:
     features = FeatureSet(name="times", columns=GROUPS["time"], is_canonical=False)
     X = encode({key: values for key, values in configs.items() if key[0].isupper()}, 1)
-    return FeatureBuilder(features, TASKS["fashion_mnist_mini"]).build(X).astype(np.float64)
+    return FeatureBuilder(features, _SHORT).build(X).astype(np.float64)
 
 
 def test_known_coefficients_are_found_again() -> None:

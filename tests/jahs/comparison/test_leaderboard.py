@@ -449,9 +449,10 @@ def test_a_folder_without_logs_is_refused(tmp_path):
 
 @pytest.mark.parametrize("fidelities", [("epoch",), ("epoch", "W")])
 def test_noise_is_for_the_optimiser_and_the_mean_is_for_the_reader(tmp_path, bench, fidelities):
-    log = write_log(tmp_path / "noisy.jsonl", bench, evaluation_seed=0, n=30, fidelities=fidelities, optimizer="asha")
+    log = write_log(tmp_path / "noisy.jsonl", bench, evaluation_seed=0, n=90, fidelities=fidelities, optimizer="asha")
     claim = claim_of(read_log(log), bench)
-    full = [trial for trial in read_log(log).trials if trial.fidelity["epoch"] == 12 and trial.status == "finished"]
+    ended = [trial for trial in read_log(log).trials if trial.status == "finished"]
+    full = [trial for trial in ended if trial.fidelity["epoch"] == bench.max_epoch]
     full = [trial for trial in full if trial.fidelity.get("W", 16) == 16]
     chosen = max(full, key=lambda trial: trial.metrics["valid_acc"])
     asked = bench.query(chosen.config)

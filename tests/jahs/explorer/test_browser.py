@@ -124,17 +124,18 @@ def test_every_control_and_picture_has_a_name(opened):
     assert [role for role, name in named if not name] == []
 
 
+N_CONFIGS = len(read_subject("fashion_mnist_mini").table.configs["N"])
 STATUS = "document.getElementById('recorded-status').textContent"
 N_FROM = '#recorded-form [data-id="N"][data-side="0"]'
 
 
 def selected(one) -> int:
     """Return how many of the recorded configs pass the filters."""
-    return int(one.ask(STATUS).partition(" of 2,032 recorded configs selected")[0].replace(",", ""))
+    return int(one.ask(STATUS).partition(f" of {N_CONFIGS:,} recorded configs selected")[0].replace(",", ""))
 
 
 def test_a_keyboard_sets_filters(opened):
-    assert selected(opened) == 2032
+    assert selected(opened) == N_CONFIGS
     opened.ask("document.querySelector('summary:has(+ #recorded-form)').focus()")
     opened.press("Enter", 13)
     for _ in range(60):
@@ -162,15 +163,15 @@ def between(start: tuple[float, float], end: tuple[float, float]) -> list[tuple[
 def test_a_drag_along_an_axis_filters_and_a_click_clears(one, pointed):
     n_mish = (read_subject("fashion_mnist_mini").table.configs["Activation"] == "Mish").sum()
     pointed("recorded-linesTop", *between((44, 52), (44, 120)))  # the first axis
-    one.wait_for(f"{STATUS}.startsWith('{n_mish:,} of 2,032')")
+    one.wait_for(f"{STATUS}.startsWith('{n_mish:,} of {N_CONFIGS:,}')")
     pointed("recorded-linesTop", (40, 200))
-    one.wait_for(f"{STATUS}.startsWith('2,032 of 2,032')")
+    one.wait_for(f"{STATUS}.startsWith('{N_CONFIGS:,} of {N_CONFIGS:,}')")
 
 
 def test_a_drag_in_the_scatter_plot_is_a_box_and_a_click_takes_a_config(one, pointed):
     pointed("recorded-scatterTop", *between((110, 30), (170, 32)), *between((170, 32), (240, 150)))
-    one.wait_for(f"!{STATUS}.startsWith('2,032')")
-    assert 0 < selected(one) < 2032
+    one.wait_for(f"!{STATUS}.startsWith('{N_CONFIGS:,} of')")
+    assert 0 < selected(one) < N_CONFIGS
     assert float(one.ask("document.querySelector('#recorded-form [data-id=valid_acc][data-side=\"0\"]').value")) > 0
     one.ask("document.getElementById('recorded-clear').click()")
     one.ask("new Promise(requestAnimationFrame)")
@@ -193,7 +194,7 @@ def test_a_finger_that_scrolls_leaves_the_filters(one, page, element, start, end
     before = one.ask(scrolled)
     one.drag(element, *between(start, end), pointer="touch")
     one.wait_for(f"{scrolled} > {before} + 20")
-    assert selected(one) == 2032
+    assert selected(one) == N_CONFIGS
 
 
 def test_a_race_ends_with_a_result(opened):
@@ -248,7 +249,7 @@ def test_a_browser_without_decompression_shows_what_was_recorded(one, page):
     one.open(page)
     one.send("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
     assert "has no DecompressionStream" in one.ask("document.getElementById('notice').innerText")
-    check_without_models(one, n=2032)
+    check_without_models(one, n=N_CONFIGS)
 
 
 def test_a_browser_that_lacks_what_every_page_needs_is_told(one, page):

@@ -6,6 +6,7 @@ import numpy as np
 
 from jahs.models.noise import NoiseModel
 from jahs.models.noise.spread import LEVELS, RATES, Correlation, Spread, TimeSpread
+from jahs.tasks.definitions import TASKS
 
 ACCURACIES = ("train_acc", "valid_acc", "test_acc")
 
@@ -23,7 +24,9 @@ def spread(factor: float = 1.0, *, max_epoch: int = 12) -> Spread:
     )
 
 
-def noise_model(task: str = "made-up", *, max_epoch: int = 12) -> NoiseModel:
+def noise_model(task: str = "made-up", *, max_epoch: int | None = None) -> NoiseModel:
+    if max_epoch is None:
+        max_epoch = TASKS[task].max_epoch if task in TASKS else 12
     factors = dict(zip(ACCURACIES, (0.6, 1.0, 1.0), strict=True))
     return NoiseModel(
         task=task,

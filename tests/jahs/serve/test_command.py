@@ -110,7 +110,7 @@ def test_a_run_that_was_cut_off_goes_on(way: str, serve, bench, tmp_path: Path) 
     assert (len(state["trials"]), state["running"]) == (1, [1])
     assert ask(second, do="end")["over"] == "optimizer"
     second.communicate(timeout=60)
-    assert [trial.fidelity["epoch"] for trial in read_log(log).trials] == [1, 12]
+    assert [trial.fidelity["epoch"] for trial in read_log(log).trials] == [1, 27]
     assert leaderboard.leaderboard([log], opened=lambda task: bench)[1] == []
 
 

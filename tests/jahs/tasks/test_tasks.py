@@ -55,7 +55,7 @@ def test_a_task_whose_network_runs_out_of_pixels_is_refused():
 
 
 def test_a_rate_is_trained_as_it_is_unless_the_task_says_otherwise():
-    found = TASKS["fashion_mnist_mini"]
+    found = TASKS["digits"]
     assert (found.trained_rate(0.1), found.trained_rate(1.0)) == (0.1, 1.0)
     factored = dataclasses.replace(found, learning_rate_factor=0.25, learning_rate_power=0.5)
     assert factored.trained_rate(0.04) == pytest.approx(0.05)
@@ -108,8 +108,8 @@ def test_each_caveat_is_given_once_and_tasks_without_one_add_nothing():
     assert caveats_of([plain]) == ()
 
 
-def test_the_embedded_task_says_that_it_is_short_training():
-    caveat = TASKS["fashion_mnist_mini"].caveat
+def test_an_embedded_task_says_how_far_it_can_be_trusted():
+    caveat = TASKS["cifar10_mini"].caveat
     assert caveat is not None
-    assert "384 SGD steps" in caveat
+    assert "2,700 SGD steps" in caveat
     assert set(PROSE) <= {field.name for field in dataclasses.fields(TASKS["digits"])}
