@@ -20,6 +20,7 @@ from jahs.adapters.values import shown_parameters
 __all__ = ["JAHSTestFunction", "make_problem", "make_search_space"]
 
 _TYPES = {bool: ParameterType.BOOL, int: ParameterType.INT, float: ParameterType.FLOAT, str: ParameterType.STRING}
+_TICKS = 2**20  # of a second
 _N_BASELINE = 5  # Ax's own baseline is the best of five quasi-random trials
 
 
@@ -37,8 +38,12 @@ class JAHSTestFunction(BenchmarkTestFunction):  # type: ignore[misc]  # the base
         return torch.tensor([[each.objectives[name] for each in found] for name in self.outcome_names])
 
     def step_runtime(self, params: Mapping[str, TParamValue]) -> float:
-        """Return the simulated seconds of a step."""
-        return self.evaluator.evaluate(params).cost / self.n_steps
+        """Return the simulated seconds of a step, to about a microsecond.
+
+        Ax subtracts a trial's start from its end and drops the data if rounding made the difference too short. Sums
+        of multiples of a power of two are exact.
+        """
+        return round(_TICKS * self.evaluator.evaluate(params).cost / self.n_steps) / _TICKS
 
 
 def make_search_space(view: jahs.View | jahs.Benchmark) -> SearchSpace:
