@@ -11,7 +11,7 @@ import pytest
 from jahs.errors import InvalidArgument
 from jahs.files.runs import read_protocol
 from jahs.release import EMBEDDED, read_release
-from jahs.tasks.definitions import PROSE, TASKS
+from jahs.tasks.definitions import EARLIER, PROSE, TASKS
 from pipeline.protocol import NASBENCH201, protocol_digest, protocol_facts, recorded_task
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +31,11 @@ def test_an_embedded_release_and_its_record_have_the_protocol_of_their_task(name
     wanted = protocol_digest(TASKS[name])
     assert read_release(RELEASES / name).facts["protocol"] == wanted
     assert read_protocol(DATA / name / "runs").digest == wanted
+
+
+def test_earlier_protocols_have_their_digests() -> None:
+    assert {digest: protocol_digest(task) for digest, task in EARLIER.items()} == {digest: digest for digest in EARLIER}
+    assert read_protocol(DATA / "candidates/short/runs").digest in EARLIER
 
 
 def test_cells_of_nasbench201_are_scored_under_the_protocol_of_their_record() -> None:

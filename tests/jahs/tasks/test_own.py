@@ -11,7 +11,7 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMisma
 from jahs.release import read_release
 from jahs.release.manifest import to_json
 from jahs.tasks import TASKS, Task, register, task
-from jahs.tasks.definitions import BUILT_IN, KNOWN
+from jahs.tasks.definitions import BUILT_IN, EARLIER, KNOWN
 from jahs.tasks.own import recorded_as, task_facts, task_recorded_as, write_task_file
 
 OWN = dataclasses.replace(
@@ -179,3 +179,14 @@ def test_a_release_of_another_task_with_a_known_name_is_refused(tmp_path):
         jahs.Benchmark("leaves", release=folder)
     with pytest.raises(ProtocolMismatch, match="is a release of fashion_mnist_mini, not of leaves"):
         jahs.Benchmark("leaves", release=jahs.releases()["fashion_mnist_mini"])
+
+
+def test_a_built_in_task_has_its_present_prose_whatever_a_file_says():
+    assert task_recorded_as({**task_facts(TASKS["digits"]), "caveat": "Words of a year ago."}) == TASKS["digits"]
+
+
+def test_an_earlier_protocol_of_a_built_in_task_is_known_with_its_own_caveat():
+    for earlier in EARLIER.values():
+        found = task_recorded_as(task_facts(earlier))
+        assert found is earlier
+        assert found.caveat != TASKS[earlier.name].caveat
