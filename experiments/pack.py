@@ -19,7 +19,7 @@ from experiments.packs import (
     check_season,
     full_log,
     read_manifest,
-    read_packed_table,
+    read_packed_tables,
     season_of,
 )
 from experiments.report.results import check_owner
@@ -61,11 +61,8 @@ class _Tables:
         end, accuracy, places = [], [], []
         for place, trial in enumerate(trials):
             config, fidelity, status = trial["config"], trial["fidelity"], trial["status"]
-            row = self._rows.setdefault(tuple(config.values()), len(self._rows))
-            self._steps.append(row - self._before)
-            self._before = row
             asked = (fidelity["epoch"], *(fidelity.get(name, config[name]) for name in LARGEST), status)
-            self._asked.append(self._fidelities.setdefault(asked, len(self._fidelities)))
+            self._add_trial(tuple(config.values()), asked)
             if status == "finished" and all(fidelity[name] == highest for name, highest in full.items()):
                 end.append(trial["end"])
                 accuracy.append(trial["metrics"].get("valid_acc", np.nan))
@@ -80,9 +77,8 @@ class _Tables:
 
     def add_packed(self, path: Path, task: str) -> None:
         """Append the logs of a pack that are of this task."""
-        logs, configs, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
+        logs, configs, trials, ends = read_packed_tables(path)
         own_logs: dict[int, int] = {}  # number of each log, there and here
-        own_rows = [-1] * len(configs["N"])
         settings = [tuple(config.values()) for config in rows(configs)]
         first = np.concatenate([[0], np.cumsum(logs["n_trials"], dtype=np.int64)]).tolist()
         row_of_trial = np.cumsum(trials["config_step"], dtype=np.int64).tolist()
@@ -95,14 +91,16 @@ class _Tables:
             own_logs[number] = len(self._logs)
             self._logs.append(facts)
             for trial in range(first[number], first[number + 1]):
-                there = row_of_trial[trial]
-                if own_rows[there] < 0:
-                    own_rows[there] = self._rows.setdefault(settings[there], len(self._rows))
-                self._steps.append(own_rows[there] - self._before)
-                self._before = own_rows[there]
-                self._asked.append(self._fidelities.setdefault(asked[trial], len(self._fidelities)))
+                self._add_trial(settings[row_of_trial[trial]], asked[trial])
         found = zip(*(ends[name].tolist() for name in COLUMNS["ends.parquet"]), strict=True)
         self._ends += [(own_logs[number], *end) for number, *end in found if number in own_logs]
+
+    def _add_trial(self, config: tuple[object, ...], asked: tuple[object, ...]) -> None:
+        """Append a trial: its config, and the epoch, sizes and status."""
+        row = self._rows.setdefault(config, len(self._rows))
+        self._steps.append(row - self._before)
+        self._before = row
+        self._asked.append(self._fidelities.setdefault(asked, len(self._fidelities)))
 
     def tables(self) -> dict[str, Table]:
         """Return the tables.

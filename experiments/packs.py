@@ -133,19 +133,32 @@ def read_packed_table(path: Path) -> Table:
     return read_table(path, COLUMNS[path.name], sha256=[listed.get(path.name)])
 
 
+def read_packed_tables(path: Path) -> tuple[Table, Table, Table, Table]:
+    """Return the tables of a pack, in the order of `COLUMNS`.
+
+    Raises:
+        MissingData, CorruptFile, InvalidTable: as `read_packed_table`, or the tables do not belong together.
+    """
+    logs, configs, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
+    first = np.concatenate([[0], np.cumsum(logs["n_trials"], dtype=np.int64)])
+    at = first[ends["log"]] + ends["trial"]
+    n_trials = len(trials["config_step"])
+    if first[-1] != n_trials or np.any(at >= first[ends["log"] + 1]) or np.any(np.diff(ends["log"]) < 0):
+        raise CorruptFile(f"{path}: the tables do not belong together; restore the folder from a copy")
+    return logs, configs, trials, ends
+
+
 def read_pack(path: Path) -> Iterator[LogContent]:
     """Yield every log of a pack.
 
     Raises:
         MissingData, CorruptFile, UnknownFormat: the pack is incomplete, damaged, or has another format.
     """
-    logs, configs, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
+    logs, configs, trials, ends = read_packed_tables(path)
     first = np.concatenate([[0], np.cumsum(logs["n_trials"], dtype=np.int64)])
     row_of_trial = np.cumsum(trials["config_step"], dtype=np.int64)
     own = np.searchsorted(ends["log"], np.arange(len(logs["seed"]) + 1))
     at = first[ends["log"]] + ends["trial"]
-    if first[-1] != len(row_of_trial) or np.any(at >= first[ends["log"] + 1]) or np.any(np.diff(ends["log"]) < 0):
-        raise CorruptFile(f"{path}: the tables do not belong together; restore the folder from a copy")
     asked, place = np.unique(row_of_trial[at], return_inverse=True)
     known = rows(take(configs, asked))
     columns = (logs[name].tolist() for name in ("task", "arm", "refit", "seed", "n_trials", "settings"))

@@ -108,8 +108,9 @@ def test_each_caveat_is_given_once_and_tasks_without_one_add_nothing():
     assert caveats_of([plain]) == ()
 
 
-def test_an_embedded_task_says_how_far_it_can_be_trusted():
-    caveat = TASKS["cifar10_mini"].caveat
+@pytest.mark.parametrize("name", ["fashion_mnist_mini", "cifar10_mini"])
+def test_an_embedded_task_says_that_its_training_is_short(name):
+    caveat = TASKS[name].caveat
     assert caveat is not None
     assert "2,700 SGD steps" in caveat
     assert set(PROSE) <= {field.name for field in dataclasses.fields(TASKS["digits"])}
