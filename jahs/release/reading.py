@@ -15,7 +15,7 @@ from jahs.release.models import FAMILIES, REFITS, Models, Refits
 from jahs.release.table import RecordedTable, parse_table_npz
 from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import show
-from jahs.tasks.definitions import EARLIER, Task
+from jahs.tasks.definitions import Task
 from jahs.tasks.own import task_recorded_as
 
 _Part = TypeVar("_Part")
@@ -33,9 +33,9 @@ class Release:
         self.path = path
         self.manifest: Manifest = read_manifest(path)
         self.facts, self.sha256 = self.manifest.facts, self.manifest.sha256
-        recorded, earlier = self.facts.get("own_task", self.manifest.task), EARLIER.get(str(self.facts.get("protocol")))
+        recorded, protocol = self.facts.get("own_task", self.manifest.task), self.facts.get("protocol")
         try:
-            self.task: Task = earlier if earlier and earlier.name == recorded else task_recorded_as(recorded)
+            self.task: Task = task_recorded_as(recorded, protocol=protocol)
         except InvalidArgument as err:
             raise CorruptFile(f"{path / MANIFEST}: {err}") from err
         if self.task.name != self.manifest.task:

@@ -117,12 +117,15 @@ def recorded_as(chosen: Task) -> str | dict[str, Any]:  # Any: JSON
     return chosen.name if known is None or is_built_in else task_facts(chosen)
 
 
-def task_recorded_as(content: object) -> Task:
+def task_recorded_as(content: object, *, protocol: object = None) -> Task:
     """Return the task that a file names or describes; raises as `task` and `register`.
 
     A task that is not built in is registered. A built-in one may be described under an earlier protocol; its title,
-    citation and caveat are the present ones, since a release is often judged after it was made.
+    citation and caveat are the present ones, since a release is often judged after it was made. Where it is only named,
+    the digest `protocol` says whether it is an earlier one.
     """
+    if (earlier := EARLIER.get(str(protocol))) is not None and content == earlier.name:
+        return earlier
     if not isinstance(content, dict) or "name" not in content:
         return task(content)  # type: ignore[arg-type]  # `task` raises on anything but a name
     if not isinstance(content["name"], str):

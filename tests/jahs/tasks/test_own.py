@@ -190,3 +190,10 @@ def test_an_earlier_protocol_of_a_built_in_task_is_known_with_its_own_caveat():
         found = task_recorded_as(task_facts(earlier))
         assert found is earlier
         assert found.caveat != TASKS[earlier.name].caveat
+
+
+def test_a_named_task_is_an_earlier_one_if_its_protocol_says_so():
+    for digest, earlier in EARLIER.items():
+        assert task_recorded_as(earlier.name, protocol=digest) is earlier
+        assert task_recorded_as(earlier.name, protocol="another") is TASKS[earlier.name]
+        assert task_recorded_as("digits", protocol=digest) is TASKS["digits"]
