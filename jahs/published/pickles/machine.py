@@ -71,8 +71,7 @@ class _Machine:
     def run(self) -> object:
         """Follow the opcodes to the end, and return the one object that is left."""
         source = self.source
-        while (code := source.read(1)[0]) != _STOP:
-            source.spend(1)
+        while (code := source.opcode()) != _STOP:
             if code in _VALUES:
                 self.push(_ARGUMENTS[code](source))
             elif code in _STEPS:
@@ -94,11 +93,16 @@ class _Machine:
         if len(self.marks) > (depth := self.source.limits.depth):
             raise UnsafeFile(f"it nests more than {depth} levels deep")
 
-    def pop(self, n_items: int) -> list[object]:
-        """Take the last items off the stack; never past a mark."""
+    def start_of(self, n_items: int) -> int:
+        """Return where the last items begin on the stack; never before a mark."""
         start = len(self.stack) - n_items
         if start < (self.marks[-1] if self.marks else 0):
             raise CorruptFile("it takes more from the stack than there is")
+        return start
+
+    def pop(self, n_items: int) -> list[object]:
+        """Take the last items off the stack."""
+        start = self.start_of(n_items)
         items = self.stack[start:]
         del self.stack[start:]
         return items
@@ -109,9 +113,7 @@ class _Machine:
         return items
 
     def top(self) -> object:
-        (item,) = self.pop(1)
-        self.stack.append(item)
-        return item
+        return self.stack[self.start_of(1)]
 
     # Numbers, texts and bytes
 

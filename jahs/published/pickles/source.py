@@ -66,6 +66,13 @@ class Source:
         if self._n_steps > self.limits.n_steps:
             raise UnsafeFile(f"it takes more than {self.limits.n_steps} steps, which are allowed")
 
+    def opcode(self) -> int:
+        """Return the next opcode, and count it as a step."""
+        self.spend(1)
+        if not (code := self._reader.read(1)):
+            raise EOFError
+        return code[0]
+
     def copy(self, n_bytes: int) -> None:
         """Count bytes that an opcode is about to copy: two bytes suffice to use a remembered object again."""
         self._n_copied += n_bytes
