@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from jahs.files.runs import last_rows, read_runs, run_shards
+from jahs.files.runs import last_rows, read_configs, read_runs, run_shards
+from jahs.files.tables import take
 from jahs.release import EMBEDDED
+from jahs.schema import FINAL_SOURCE
 from jahs.tasks.definitions import TASKS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -161,13 +163,18 @@ def croissant(task: str) -> dict[str, Any]:
 
 
 def costs(task: str) -> dict[str, Any]:
-    """Return a task's counts and the core-hours of its trainings, by processor."""
-    runs = read_runs(DATA / task / "runs")
+    """Return a task's counts, and the core-hours by processor; the final test set is counted apart."""
+    folder = DATA / task / "runs"
+    runs, configs = read_runs(folder), read_configs(folder)
+    is_final = np.isin(runs["config_id"], configs["config_id"][configs["source"] == FINAL_SOURCE])
+    n_final = len(last_rows(take(runs, is_final))["seed"])
+    runs = take(runs, ~is_final)
     last = last_rows(runs)
     hours = np.nan_to_num(last["runtime"].astype(np.float64)) / 3600
     return {
         "configs": len(np.unique(last["config_id"])),
         "trainings": len(last["seed"]),
+        "trainings of the final test set": n_final,
         "epochs": len(runs["seed"]),
         "diverged trainings": int(np.count_nonzero(last["status"] == "diverged")),
         "core-hours": {str(m): float(hours[last["machine"] == m].sum()) for m in np.unique(last["machine"])},
@@ -181,7 +188,7 @@ def table(watts: float) -> str:
     head = ["| | " + " | ".join(f"`{task}`" for task in found) + " |", "| --- |" + " ---: |" * len(found)]
     rows = [
         f"| {what} | " + " | ".join(f"{each[what]:,}" for each in found.values()) + " |"
-        for what in ("configs", "trainings", "epochs", "diverged trainings")
+        for what in ("configs", "trainings", "trainings of the final test set", "epochs", "diverged trainings")
     ]
     rows.append(
         "| size of all files (MB) | " + " | ".join(f"{each['megabytes']:.1f}" for each in found.values()) + " |"

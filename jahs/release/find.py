@@ -27,7 +27,7 @@ DATA_DIR: Final = "JAHS_DATA_DIR"
 EMBEDDED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "cifar10_mini": "30b6e8808dbdc5571cd24c0be4e16226533900b8cbb247b15f6158a4145557a7",
-        "fashion_mnist_mini": "75691db2c7a7804d5239ac45c478ac78c3803c3b3f7e7756f6ae04a6ed666f48",
+        "fashion_mnist_mini": "a74de3563f11a440d9a07ae22c0fe52d4f07c45d663a65dac37aa016d027df4a",
     }
 )
 """The sha256 of the manifest of each embedded release, which covers every byte of it.

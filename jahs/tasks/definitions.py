@@ -152,12 +152,12 @@ _SHORT_TRAINING = (
 )
 
 _FEW_CONFIGS = (
-    "Fitted to few configs. The models of release 1.0.0 know 241 trained configs, 17 of them at full size, where "
+    "Fitted to few configs. The models of release 1.1.0 know 794 trained configs, 241 of them at full size, where "
     "optimisers end. On 3,000 uniform configs, Spearman's rho of the release with CIFAR-10 of JAHS-Bench-201 after "
-    "200 epochs is 0.86; two real tasks agree by 0.86 to 0.88. Within a fidelity group, Kendall's tau of the "
-    "trainings is 0.37 (0.52 with 20 epochs; 232 uniform configs). On 1,000 cells of NAS-Bench-201, rho is 0.71 with "
+    "200 epochs is 0.87; two real tasks agree by 0.86 to 0.88. Within a fidelity group, Kendall's tau of the "
+    "trainings is 0.38 (0.48 with 20 epochs; 574 uniform configs). On 1,000 cells of NAS-Bench-201, rho is 0.72 with "
     "their accuracy after 200 epochs, but 0.27 in the better half. Training is short, 2,700 SGD steps instead of "
-    "19,600: deep networks are undertrained (N=5 loses 4.7 points against N=1 instead of 3.3), and rates are "
+    "19,600: deep networks are undertrained (N=5 loses 4.5 points against N=1 instead of 3.3), and rates are "
     "compressed (LearningRate=0.1 is trained at 0.025). `python -m surrogate.landscape_check fashion_mnist_mini "
     "--landscape CIFAR10 --cells CSV` prints these figures; those of trainings come from `python -m pipeline.pilot "
     "--runs data/fashion_mnist_mini/runs --landscape CIFAR10`."

@@ -60,7 +60,8 @@ class Measured:
 
     Attributes:
         task, protocol: task and protocol of the trainings.
-        runs: every row, sorted by config, seed and epoch.
+        runs: every row, sorted by config, seed and epoch; not those of the final test set.
+        n_final: runs of the final test set.
         last: the last row of every run.
         machine: the processor that runtimes were measured on; None if no run was on a CPU.
         profile: the quiet profile; no rows if there is none yet.
@@ -76,6 +77,7 @@ class Measured:
     task: Task
     protocol: Protocol
     runs: Table
+    n_final: int
     last: Table
     machine: str | None
     profile: Table
@@ -130,7 +132,9 @@ def read_measured(path: Path) -> Measured:
     runs, configs = read_runs(path), sort_by(read_configs(path), ("config_id",))
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         raise InvalidTable(f"{path}: {len(strange)} configs have runs but are not in configs.parquet")
-    runs = take(runs, ~np.isin(runs["config_id"], configs["config_id"][configs["source"] == FINAL_SOURCE]))
+    is_final = np.isin(runs["config_id"], configs["config_id"][configs["source"] == FINAL_SOURCE])
+    n_final = len(last_rows(take(runs, is_final))["seed"])
+    runs = take(runs, ~is_final)
     last = last_rows(runs)
     finished = take(last, last["status"] == "finished")
     if not len(finished["seed"]):
@@ -149,6 +153,7 @@ def read_measured(path: Path) -> Measured:
         task=chosen,
         protocol=protocol,
         runs=runs,
+        n_final=n_final,
         last=last,
         machine=timing_machine(runs, profile),
         profile=profile,

@@ -142,6 +142,8 @@ def _counts(measured: Measured) -> Iterator[str | Block]:
         ("measured epochs", f"{len(measured.runs['epoch']):,}"),
         ("diverged runs", f"{n_diverged:,}, {100 * n_diverged / n_runs:.1f} % of all"),
     ]
+    if measured.n_final:
+        rows.append(("runs of the final test set", f"{measured.n_final:,}; they are in no other figure of this page"))
     if np.isfinite(seconds).any():
         rows.append(("cost", f"{np.nansum(seconds) / 3600:.1f} core-hours"))
     yield "How much"
