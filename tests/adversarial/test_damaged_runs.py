@@ -19,7 +19,7 @@ from jahs.files.runs import committed_files, read_configs, read_profile, read_pr
 from jahs.files.sealed_json import read_sealed
 from pipeline.inspect_runs import main
 from pipeline.verify import verify
-from splits.final import final_beside
+from splits.final import final_beside, n_reads
 from splits.split import read_split
 from surrogate.card.figures import read_figures
 from surrogate.models.fitting import read_params
@@ -41,6 +41,7 @@ READERS = {
 FOUND = {
     "split.json": read_split,
     "final_test.json": final_beside,
+    "final_test_reads.json": n_reads,
     "params.json": read_params,
     "history.json": read_history,
     "zoo.json": read_zoo,
