@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from jahs.files.runs import last_rows, read_configs, read_runs, run_shards
+from jahs.files.runs import is_final, last_rows, read_configs, read_runs, run_shards
 from jahs.files.tables import take
 from jahs.release import EMBEDDED
-from jahs.schema import FINAL_SOURCE
 from jahs.tasks.definitions import TASKS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -166,9 +165,9 @@ def costs(task: str) -> dict[str, Any]:
     """Return a task's counts, and the core-hours by processor; the final test set is counted apart."""
     folder = DATA / task / "runs"
     runs, configs = read_runs(folder), read_configs(folder)
-    is_final = np.isin(runs["config_id"], configs["config_id"][configs["source"] == FINAL_SOURCE])
-    n_final = len(last_rows(take(runs, is_final))["seed"])
-    runs = take(runs, ~is_final)
+    held_out = is_final(runs, configs)
+    n_final = len(last_rows(take(runs, held_out))["seed"])
+    runs = take(runs, ~held_out)
     last = last_rows(runs)
     hours = np.nan_to_num(last["runtime"].astype(np.float64)) / 3600
     return {

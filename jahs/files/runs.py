@@ -36,6 +36,7 @@ from jahs.files.strict_json import check_format, parse_json
 from jahs.files.tables import Table, concatenate, empty_table, equal_values, read_table, sort_by, take
 from jahs.schema import (
     CONFIG_TABLE_COLUMNS,
+    FINAL_SOURCE,
     PROFILE_COLUMNS,
     PROXIES_FORMAT,
     PROXY_COLUMNS,
@@ -271,6 +272,11 @@ def first_rows(runs: Table) -> NDArray[np.intp]:
 def last_rows(runs: Table) -> Table:
     """Return the last row of every run of a table that is sorted by config, seed and epoch."""
     return take(runs, np.append(first_rows(runs), len(runs["epoch"]))[1:] - 1)
+
+
+def is_final(runs: Table, configs: Table) -> NDArray[np.bool_]:
+    """Return which rows of runs are of the final test set."""
+    return np.isin(runs["config_id"], configs["config_id"][configs["source"] == FINAL_SOURCE])
 
 
 def sorted_runs(runs: Table) -> Table:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidTable
 from jahs.files.runs import (
     Protocol,
+    is_final,
     is_timed,
     last_rows,
     read_configs,
@@ -28,7 +29,7 @@ from jahs.files.runs import (
 )
 from jahs.files.tables import Table, rows_of, sort_by, take
 from jahs.models.cost import n_macs
-from jahs.schema import CONFIG_KEYS, FINAL_SOURCE, OPS
+from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.columns import Columns
 from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import PARAMETERS
@@ -132,9 +133,9 @@ def read_measured(path: Path) -> Measured:
     runs, configs = read_runs(path), sort_by(read_configs(path), ("config_id",))
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         raise InvalidTable(f"{path}: {len(strange)} configs have runs but are not in configs.parquet")
-    is_final = np.isin(runs["config_id"], configs["config_id"][configs["source"] == FINAL_SOURCE])
-    n_final = len(last_rows(take(runs, is_final))["seed"])
-    runs = take(runs, ~is_final)
+    held_out = is_final(runs, configs)
+    n_final = len(last_rows(take(runs, held_out))["seed"])
+    runs = take(runs, ~held_out)
     last = last_rows(runs)
     finished = take(last, last["status"] == "finished")
     if not len(finished["seed"]):
