@@ -32,7 +32,7 @@ TASKS := fashion_mnist_mini cifar10_mini
 # Neither is in this repository: CIFAR-10 of JAHS-Bench-201, imported by `jahs import`, and NAS-Bench-201's accuracies.
 LANDSCAPE ?=
 CELLS ?=
-STUDIES ?= joint fidelity multiobjective baselines truth families long workers
+STUDIES ?= joint fidelity multiobjective baselines strong truth families long workers
 
 # Results are measured on one core, and two test processes must not fight over two.
 export OMP_NUM_THREADS = 1
@@ -40,6 +40,7 @@ export OMP_NUM_THREADS = 1
 CORE_PINS := .ci/constraints-core.txt
 TEST_PINS := .ci/constraints-core.txt .ci/constraints-workshops.txt
 DOCS_PINS := $(TEST_PINS) .ci/constraints-docs.txt
+STUDIES_PINS := .ci/constraints-adapters-optuna.txt .ci/constraints-adapters-smac.txt .ci/constraints-studies.txt
 digest = $(shell { cat pyproject.toml $(1); grep __version__ jahs/__init__.py; pwd; $(PYTHON) -VV; } 2>&1 | cksum | tr ' ' '-')
 
 TEST_EXTRAS := fast,plot,workshops,zoo,dev
@@ -109,7 +110,7 @@ suite: $(TEST_READY)
 # A study's logs are of the embedded releases, so others have a folder of their own; finished runs are not run again.
 # Where the study ran on the real landscape, which has no training noise, its order without noise stands beside it.
 studies: $(TEST_READY)
-	@$(TEST)/bin/python -m pip install -qq --no-deps -r .ci/constraints-adapters-optuna.txt -r .ci/constraints-adapters-smac.txt
+	@$(TEST)/bin/python -m pip install -qq --no-deps $(STUDIES_PINS:%=-r %)
 	@set -e; packed() { $(TEST)/bin/python -m experiments.pack "$$@" | sed -n 's/.*"pack": "\(.*\)".*/\1/p'; }; \
 	for study in $(STUDIES); do \
 	    logs=build/studies/$$(cat jahs/releases/*/manifest.json | cksum | cut -d' ' -f1)/$$study; \

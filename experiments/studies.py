@@ -90,10 +90,11 @@ MULTIOBJECTIVE: Final = Study(
         "Hypervolume and IGD+ of all evaluations at the highest fidelity, with the reference points and fronts that "
         "are frozen in the release. (JAHS-Bench-201 uses the worst values of each method's own runs as the reference "
         "point, so its numbers are not comparable between methods.) N, W and Resolution are searched, because they "
-        "determine most of the cost."
+        "determine most of the cost. Most sizes are cheap: the budget, 25 mean full evaluations, is hundreds of trials."
     ),
+    n_evaluations=25,
     combinations=COMBINATIONS,
-    n_seeds=10,
+    n_seeds=14,
     n_refit_seeds=0,
     arms=tuple(
         arm_of(
@@ -160,13 +161,14 @@ STRONG: Final = Study(
     title="Strong optimisers",
     question="How much better than random search and evolution are optimisers that fit models or believe in priors?",
     protocol=(
-        "As in the study baselines, with 10 seeds, because fitting models takes time, and 2 of them on every refit. "
-        "Settings are the defaults of each tool, and of the paper for BANANAS. PriorBand believes in one config with "
-        "medium confidence. Priors follow a rule: of 1,000 random configs, ranked by the release's means, the good "
-        "prior is the 10th, the medium one the 500th and the bad one the 991st."
+        "As in the study baselines, with 15 seeds and without refits, because fitting models takes time. Settings are "
+        "the defaults of each tool, those of its paper for BANANAS, and for SMAC those of NAS-Bench-101 (5 trees, one "
+        "evaluation a config, a third of the proposals random). PriorBand believes in one config with medium "
+        "confidence. Priors follow a rule: of 1,000 random configs, ranked by the release's means, the good prior is "
+        "the 10th, the medium one the 500th and the bad one the 991st."
     ),
-    n_seeds=10,
-    n_refit_seeds=2,
+    n_seeds=15,
+    n_refit_seeds=0,
     arms=(
         *(arm_of(optimizer, chapter=MAIN) for optimizer in _STRONG_OPTIMIZERS),
         *(
@@ -219,10 +221,9 @@ FAMILIES: Final = Study(
         "NAS-Bench-301 advises to check conclusions on another class of surrogates. The release answers from XGBoost; "
         "its second family, LightGBM, was fitted to the same trainings, and `Benchmark(model='lightgbm')` answers from "
         "it. Optimisers, settings, space and budget are those of `baselines`; the models of runtime, latency and "
-        "training noise are the release's own. Only tasks whose release has a second family are compared. Every run "
-        "draws its own training noise, and incumbents are reported by the means of the family that answered."
+        "training noise are the release's own. Every run draws its own training noise, and incumbents are reported by "
+        "the means of the family that answered."
     ),
-    tasks=("cifar10_mini",),
     n_refit_seeds=0,
     arms=tuple(
         arm_of(optimizer, *more, chapter=title, world=world)
@@ -240,7 +241,7 @@ LONG: Final = Study(
         "Every run draws its own training noise, and incumbents are reported by their means."
     ),
     n_evaluations=10_000,
-    n_seeds=6,
+    n_seeds=10,
     n_refit_seeds=0,
     arms=tuple(
         arm_of(name, chapter=MAIN) for name in ("random_search", "local_search", "regularized_evolution", "evolution")
@@ -257,7 +258,7 @@ WORKERS: Final = Study(
         "other workers. Successive halving waits until a rung is complete; ASHA does not."
     ),
     n_evaluations=400,
-    n_seeds=6,
+    n_seeds=12,
     n_refit_seeds=0,
     arms=tuple(
         arm_of(

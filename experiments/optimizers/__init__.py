@@ -30,7 +30,7 @@ OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
         **OWN,
         "optuna_tpe": _entry_optuna("TPE (Optuna)", "many", "model", sampler="tpe"),
         "optuna_nsga2": _entry_optuna("NSGA-II (Optuna)", "many", sampler="nsga2"),
-        "smac_black_box": _entry_smac("SMAC (black box)", "many", "model", facade="black_box"),
+        "smac_black_box": _entry_smac("SMAC", "many", "model", facade="black_box"),
         "smac_multi_fidelity": _entry_smac("SMAC (multi-fidelity)", "many", "model", facade="multi_fidelity"),
         "bananas": _entry("bananas:Bananas", "BANANAS", "model", needs=("torch==2.13.0",)),
         "dehb": _entry_dehb("DEHB"),

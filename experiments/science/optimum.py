@@ -26,7 +26,9 @@ from workshop.pages.drawing import draw_estimates
 N_FLOATS: Final = 16
 """Values of each rate on the grid on which every cell is asked."""
 
-_STUDY: Final = "baselines"
+_STUDIES: Final = ("strong", "baselines")
+"""An optimiser of both is read from the second, which has more seeds. Their budgets are the same."""
+
 _NEAR: Final = 0.5
 _METHOD: Final = f"""The search asks the released model of every cell, every choice of activation and augmentation, and
     {N_FLOATS} × {N_FLOATS} rates at full size and the last epoch, then the best 300 pairs of cell and choices again on
@@ -79,9 +81,9 @@ def measure_optimum(subject: Subject, *, n_floats: int) -> Optimum:
     )
 
 
-def find_pack(subject: Subject) -> Path | None:
-    """Return the pack of the study of baselines on this release; None if there is none."""
-    packs = () if subject.data is None else sorted((subject.data / "studies").glob(f"*/{_STUDY}/{MANIFEST}"))
+def find_pack(subject: Subject, study: str) -> Path | None:
+    """Return the pack of this study on this release; None if there is none."""
+    packs = () if subject.data is None else sorted((subject.data / "studies").glob(f"*/{study}/{MANIFEST}"))
     for manifest in packs:
         facts = read_folder(manifest.parent).tasks.get(subject.task.name)
         if facts is not None and facts.release in release_of(subject.bench).answers_as:
@@ -154,9 +156,10 @@ def optimum_page(subjects: Sequence[Subject]) -> Document:
 
 
 def _ends(subject: Subject, one: Optimum) -> list[Distance]:
-    """Return the distances of the optimisers of the study of baselines; none without a pack of it."""
-    pack = find_pack(subject)
-    return [] if pack is None else distances(subject, one, ends_of_pack(pack, subject.task.name))
+    """Return the distances of the optimisers of the studies whose packs are there."""
+    packs = [pack for study in _STUDIES if (pack := find_pack(subject, study)) is not None]
+    ends = {title: found for pack in packs for title, found in ends_of_pack(pack, subject.task.name).items()}
+    return distances(subject, one, ends)
 
 
 def _nearest(rows: Sequence[Distance]) -> str:
@@ -205,7 +208,7 @@ def _distances(subject: Subject, rows: Sequence[Distance]) -> Iterator[str | Blo
     first, last = rows[0], rows[-1]
     yield f"Distance of the optimisers on {subject.title}"
     yield answer(
-        f"After the budget of the study of baselines, {first.title} ends {interval_text(first.own)} points from the "
+        f"After the budget of `baselines` and `strong`, {first.title} ends {interval_text(first.own)} points from the "
         f"optimum, and {last.title} {interval_text(last.own)}."
     )
     yield Figure(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from functools import cache
 
 import pytest
@@ -154,6 +157,26 @@ class TestSmac(OptimizerContract):
     @pytest.fixture
     def optimizer(self, name):
         return lambda view, **settings: make(name, view, **settings)
+
+
+def proposals(hash_seed: int) -> str:
+    """Return what SMAC proposes in a process of its own, whose sets have an order of their own."""
+    code = (
+        "from tests.contracts.optimizer import VIEWS\n"
+        "from experiments.optimizers import make\n"
+        "from jahs.simulate.simulation import Simulation\n"
+        "view = VIEWS['nas']\n"
+        "optimizer = make('smac_black_box', view, seed=0, n_trials=16)\n"
+        "print([str(trial.config) for trial in Simulation(view, 16, n_trials=16).run(optimizer)])"
+    )
+    variables = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+    return subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=variables
+    ).stdout
+
+
+def test_proposals_do_not_depend_on_the_order_of_sets() -> None:
+    assert proposals(hash_seed=1) == proposals(hash_seed=2)
 
 
 def test_a_model_is_fitted_after_the_initial_design() -> None:

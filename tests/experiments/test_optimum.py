@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from experiments.science import optimum
 from experiments.science.optimum import Optimum, distances, ends_of_pack, find_pack, measure_optimum
@@ -36,11 +37,12 @@ def test_who_ends_at_the_optimum_is_no_point_away(release_with_refits):
     assert last.own.low >= 0
 
 
-def test_the_shipped_pack_is_found_and_has_every_seed_of_an_optimiser():
+@pytest.mark.parametrize(("study", "n_optimizers", "n_seeds"), [("baselines", 8, 100)])
+def test_the_shipped_pack_is_found_and_has_every_seed_of_an_optimiser(study, n_optimizers, n_seeds):
     data = Path(__file__).resolve().parents[2] / "data"
-    pack = find_pack(open_subject("fashion_mnist_mini", None, data=data))
+    pack = find_pack(open_subject("fashion_mnist_mini", None, data=data), study)
     assert pack is not None
     ends = ends_of_pack(pack, "fashion_mnist_mini")
-    assert len(ends) == 8
-    assert {len(configs) for configs in ends.values()} == {100}
-    assert find_pack(open_subject("fashion_mnist_mini", None, data=data / "none")) is None
+    assert len(ends) == n_optimizers
+    assert {len(configs) for configs in ends.values()} == {n_seeds}
+    assert find_pack(open_subject("fashion_mnist_mini", None, data=data / "none"), study) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -24,6 +25,14 @@ ARMS = [pytest.param(study, arm, id=f"{study.name}-{arm.name}") for study in STU
 def test_the_studies_are_these():
     of_search = ["joint", "fidelity", "multiobjective", "baselines", "strong"]
     assert list(STUDIES) == [*of_search, "truth", "families", "long", "workers"]
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
+def test_seeds_are_enough_for_a_pair_to_differ_after_the_correction(study):
+    sizes = Counter(arm.chapter for arm in study.arms).values()
+    n_pairs = len(study.tasks) * sum(n * (n - 1) // 2 for n in sizes)
+    least = 2 / 2**study.n_seeds  # p-value of the signed-rank test if one arm is better with every seed
+    assert n_pairs * least < 0.05
 
 
 def test_workers_of_an_arm_are_declared_where_they_differ():

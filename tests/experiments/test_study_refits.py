@@ -48,7 +48,7 @@ def test_a_repetition_on_a_refit_is_answered_by_it(study, release):
 
 def test_a_prior_is_that_of_the_release_also_on_its_refits(release, tmp_path, monkeypatch):
     pytest.importorskip("neps")
-    short = dataclasses.replace(experiments.studies.STUDIES["strong"], n_evaluations=1)
+    short = dataclasses.replace(experiments.studies.STUDIES["strong"], n_evaluations=1, n_refit_seeds=1)
     monkeypatch.setattr(experiments.studies, "STUDIES", {"strong": short})
     out = tmp_path / "strong"
     assert run_study("strong", out, release, arms=["*-good"], seeds=1) == 0

@@ -19,6 +19,7 @@ INTEGRATIONS = tuple(sorted(path.parent.name for path in (ROOT / "integrations")
 SHARED = {"optunahub": "constraints-adapters-optuna.txt", "syne_tune": "constraints-adapters-syne_tune.txt"}
 INTEGRATION_FILES = tuple(SHARED.get(name, f"constraints-integrations-{name}.txt") for name in INTEGRATIONS)
 ADAPTER_FILES = tuple(f"constraints-adapters-{tool}.txt" for tool in TOOLS if tool != "neps")
+OTHER_FILES = (*ADAPTER_FILES, *INTEGRATION_FILES, "constraints-studies.txt")
 
 
 PACKAGES = {
@@ -44,7 +45,7 @@ def pinned_names(python: str) -> list[str]:
     return [canonical(pin.name) for pin in found if pin.marker is None or pin.marker.evaluate(where)]
 
 
-@pytest.mark.parametrize("file", sorted({*FILES, *ADAPTER_FILES, *INTEGRATION_FILES}))
+@pytest.mark.parametrize("file", sorted({*FILES, *OTHER_FILES}))
 def test_a_pin_is_one_exact_version_from_nowhere_in_particular(file: str) -> None:
     for pin in pins(file):
         assert pin.url is None
@@ -113,7 +114,7 @@ def test_what_integrations_are_tested_with_is_what_their_page_says() -> None:
         ".ci/run",
         ".ci/test_adapters",
         ".ci/fetch_python",
-        *(f".ci/{file}" for file in sorted({*FILES, *ADAPTER_FILES, *INTEGRATION_FILES})),
+        *(f".ci/{file}" for file in sorted({*FILES, *OTHER_FILES})),
     ],
 )
 def test_no_file_names_a_package_index(file: str) -> None:

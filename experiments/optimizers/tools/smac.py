@@ -1,4 +1,4 @@
-"""SMAC's facades (Lindauer et al., 2022): black box (Gaussian process), and multi-fidelity (Hyperband, forest)."""
+"""SMAC (Lindauer et al., 2022) with a random forest: full evaluations, or Hyperband's budgets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ from jahs.optimizers.baseline import TrialResult
 from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 
-_FACADES = {"black_box": "BlackBoxFacade", "multi_fidelity": "MultiFidelityFacade"}
+_FACADES = {"black_box": "HyperparameterOptimizationFacade", "multi_fidelity": "MultiFidelityFacade"}
+
+_TREES = 5
+_RANDOM = 1 / 3
+"""NAS-Bench-101, appendix S3: trees of the forest, and share of random configs. A config is evaluated once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmacSettings(OptimizerSettings):
-    """Settings of a facade.
+    """Settings of SMAC.
 
     Attributes:
+        facade: full evaluations, with the settings of NAS-Bench-101 (appendix S3), or Hyperband's budgets, with the
+            defaults of SMAC.
         n_trials: number of trials that SMAC plans for; its initial design is at most a quarter of them.
         eta: (multi-fidelity) 1/eta of the configs are promoted, and budgets are a factor of eta apart.
     """
@@ -33,7 +39,7 @@ class SmacSettings(OptimizerSettings):
 
 
 class Smac(Tool[SmacSettings]):
-    """A facade of SMAC. Several objectives are combined by ParEGO's weighted sum."""
+    """SMAC. Several objectives are combined by ParEGO's random weights."""
 
     def _make_tool(self, settings: SmacSettings) -> None:
         self.name = f"smac_{settings.facade}"
@@ -57,7 +63,16 @@ class Smac(Tool[SmacSettings]):
             more["intensifier"] = facade.get_intensifier(
                 scenario, eta=settings.eta, incumbent_selection="highest_budget"
             )
-        self._smac = facade(scenario, overwrite=True, logging_level=False, **more)
+        else:
+            more["intensifier"] = facade.get_intensifier(scenario, max_config_calls=1)
+            more["model"] = facade.get_model(scenario, n_trees=_TREES)
+            more["random_design"] = facade.get_random_design(scenario, probability=_RANDOM)
+        if len(self._objectives) > 1:
+            parego = import_tool("smac.multi_objective.parego", needs="smac").ParEGO
+            more["multi_objective_algorithm"] = parego(scenario)
+        maximizer = facade.get_acquisition_maximizer(scenario)
+        _order_starts(maximizer._local_search)
+        self._smac = facade(scenario, acquisition_maximizer=maximizer, overwrite=True, logging_level=False, **more)
 
     def _ask_tool(self) -> tuple[Config, float | None, Any] | None:
         try:
@@ -74,3 +89,10 @@ class Smac(Tool[SmacSettings]):
         is_known = result.is_known
         value = self._value.TrialValue(cost=told, status=status.SUCCESS if is_known else status.CRASHED)
         self._smac.tell(trial, value, save=False)
+
+
+def _order_starts(local_search: Any) -> None:
+    """Order the starts of SMAC's local search: it takes them from a set, whose order differs between processes."""
+    name = "_get_init_points_from_previous_configs"
+    starts = getattr(local_search, name)
+    setattr(local_search, name, lambda *of: sorted(starts(*of), key=lambda start: start.get_array().tolist()))
