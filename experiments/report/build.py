@@ -12,7 +12,7 @@ from experiments.report.carried import carried_blocks
 from experiments.report.comparison import compared, refits_blocks
 from experiments.report.fidelity import fidelity_blocks
 from experiments.report.incumbents import leaderboard_blocks, retrained_blocks
-from experiments.report.joint import joint_blocks
+from experiments.report.joint import joint_blocks, paper_blocks
 from experiments.report.long import long_blocks, worker_blocks
 from experiments.report.multiobjective import multiobjective_blocks
 from experiments.report.results import Results
@@ -65,6 +65,8 @@ def _blocks(
 ) -> Iterator[str | Block]:
     study = results.study
     yield from _CHAPTERS[study.name](results)
+    if study.name == "joint":
+        yield from paper_blocks(results, real)
     yield from refits_blocks(results)
     # Trade-offs have no single winner, and worlds cannot be queried again from the release.
     is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)

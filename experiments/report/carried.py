@@ -16,7 +16,7 @@ from experiments.report.comparison import comparison_of, groups
 from experiments.report.results import Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import Comparison, compare_groups
+from jahs.comparison.ranks import Pair, compare_groups
 from jahs.comparison.steps import Steps, incumbents, on_grid
 from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
@@ -24,6 +24,7 @@ from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Table, Text, answer
 
 _GUESSED: Final = 100.0  # the error of a run without a result
+_FEWEST_ARMS: Final = 2
 _STAGES: Final = (0.1, 0.2, 0.5, 1.0)  # shares of the budget
 
 
@@ -137,34 +138,45 @@ def _check_same(results: Results, runs: MeanRuns) -> None:
 
 
 def _compare(results: Results, there: MeanRuns, without: MeanRuns | None) -> list[_Compared]:
-    """Compare every group of arms that a task and the real landscape have; Holm's correction is over each landscape."""
+    """Compare the arms of every group that ran on the real landscape; Holm's correction is over each landscape."""
     times = np.array([share * results.study.n_evaluations for share in _STAGES])
     (real_task,) = there.folder.tasks
-    parts: list[tuple[str, bool, str, tuple[Arm, ...], Floats, Floats, Comparison | None]] = []
+    parts: list[tuple[str, bool, str, tuple[Arm, ...], Floats, Floats, tuple[Pair, ...]]] = []
     for task in results.tasks:
-        for title, arms in groups(results, task):
-            on_real = there.errors(real_task, arms, times)
-            tested = comparison_of(results, task, arms)
-            if tested is None or on_real.shape[1] < FEWEST_SEEDS:
+        for title, every in groups(results, task):
+            on_both = [i for i, arm in enumerate(every) if (real_task, arm.name) in there.steps]
+            arms = tuple(every[i] for i in on_both)
+            if len(arms) < _FEWEST_ARMS or (comparison := comparison_of(results, task, every)) is None:
                 continue
+            on_real = there.errors(real_task, arms, times)
+            if on_real.shape[1] < FEWEST_SEEDS:
+                continue
+            tested = _among(comparison.pairs, on_both)
             seeds = results.seeds(task, arms)
             here = np.nan_to_num(results.errors(task, arms, seeds, times), nan=_GUESSED)
             parts.append((task, False, title, arms, here, on_real, tested))
             control = here[:, :0] if without is None else without.errors(task, arms, times)
             if control.shape[1] >= FEWEST_SEEDS:
-                parts.append((task, True, title, arms, control, on_real, None))
-    tests = iter(compare_groups([(here[..., -1], None) for *_, here, _, tested in parts if tested is None]))
+                parts.append((task, True, title, arms, control, on_real, ()))
+    tests = iter(compare_groups([(here[..., -1], None) for *_, here, _, tested in parts if not tested]))
     real = {tuple(arm.name for arm in arms): on_real[..., -1] for *_, arms, _, on_real, _ in parts}
     real_tests = dict(zip(real, compare_groups([(values, None) for values in real.values()]), strict=True))
     found = []
     for task, is_control, title, arms, here, on_real, tested in parts:
-        pairs = (tested or next(tests)).pairs
+        pairs = tested or next(tests).pairs
         pairs_there = real_tests[tuple(arm.name for arm in arms)].pairs
         stages = (carry_over(here[..., i], on_real[..., i], pairs, pairs_there) for i in range(len(times)))
         n_seeds = here.shape[1], on_real.shape[1]
         each = _Compared(task=task, is_control=is_control, group=title, arms=arms, seeds=n_seeds, found=tuple(stages))
         found.append(each)
     return found
+
+
+def _among(pairs: Sequence[Pair], arms: Sequence[int]) -> tuple[Pair, ...]:
+    """Return the pairs of these arms alone, numbered by their places in `arms`."""
+    place = {arm: i for i, arm in enumerate(arms)}
+    kept = (pair for pair in pairs if pair.one in place and pair.other in place)
+    return tuple(replace(pair, one=place[pair.one], other=place[pair.other]) for pair in kept)
 
 
 def _answers(every: Sequence[_Compared]) -> Iterator[Block]:
@@ -253,7 +265,8 @@ def _about(there: MeanRuns, every: Sequence[_Compared]) -> Text:
     return Text(
         f"The real landscape is a release of `{task}` with all its {TASKS[task].max_epoch} epochs: "
         f"{facts.version} ({facts.source}, {facts.release[:16]}). It has no noise model, so its optimisers see means, "
-        "clipped to 0 and 100 %. It is used for orders and differences, never for its optimum."
+        "clipped to 0 and 100 %. It is used for orders and differences, never for its optimum; arms without runs there "
+        "are left out."
         f"{bound * bool(n_bound)} A pair differs there by the same signed-rank test, with Holm's correction over its "
         f"own pairs. {commands}"
     )

@@ -12,16 +12,21 @@ from experiments.report.results import Results
 from experiments.report.single import overview
 from experiments.report.speedups import speedup_of_arms, speedup_text
 from experiments.study import Arm
+from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST
 from jahs.queries.views import View
+from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
 from jahs.spaces.space import space
 from workshop.pages.document import Block, Figure, Table, answer
 from workshop.pages.drawing import Curve, draw_curves
 
 N_CONFIGS: Final = 1000
+N_RANKED: Final = 10_000
+_PERCENTS: Final = (100, 50, 25, 10, 1)
+_FEWEST: Final = 10
 _ALONE: Final = {"N": (1, 3, 5), "W": (4, 8, 16), "Resolution": (0.25, 0.5, 1.0)}
 
 
@@ -68,10 +73,12 @@ def rank_correlations(bench: Benchmark) -> dict[str, tuple[Floats, Floats, Float
 _Answer = tuple[Floats, Floats]
 
 
-def _ask(bench: Benchmark, columns: Columns, sizes: Mapping[str, float], epoch: int) -> _Answer:
+def _ask(
+    bench: Benchmark, columns: Columns, sizes: Mapping[str, float], epoch: int, *, seed: int | None = None
+) -> _Answer:
     n = len(columns["N"])
     changed = {name: np.full(n, value, dtype=columns[name].dtype) for name, value in sizes.items()}
-    found = bench.query_many({**columns, **changed}, at=epoch, metrics=("valid_acc", "runtime"))
+    found = bench.query_many({**columns, **changed}, at=epoch, seed=seed, metrics=("valid_acc", "runtime"))
     return found["valid_acc"], found["runtime"]
 
 
@@ -79,6 +86,81 @@ def _against(top: _Answer, values: Any, answers: Sequence[_Answer]) -> tuple[Flo
     tau = np.array([stats.kendalltau(accuracy, top[0]).statistic for accuracy, _ in answers])
     cost = np.array([runtime.mean() / top[1].mean() for _, runtime in answers])
     return np.asarray(values, dtype=np.float64), tau, cost
+
+
+def top_correlations(bench: Benchmark) -> list[tuple[str, str, int, Floats]]:
+    """Return Spearman's rho of a lower with the highest fidelity among the best configs at the highest one.
+
+    Predicted means, draws of one training, and recorded trainings at full size, of the first seed of each config.
+
+    Returns:
+        The lower fidelity, whose accuracies these are, the number of configs, and rho among the best shares of them.
+    """
+    columns = space(fixed=LARGEST).sample_columns(N_RANKED, seed=0)
+    last = bench.max_epoch
+    epochs = sorted({max(1, last // part) for part in (27, 9, 3)} - {last})
+    sizes = {f"{name}={value:g}": {name: value} for name, values in _ALONE.items() for value in values[:-1]}
+    recorded, trained = trained_at_full_size(bench)
+    found = []
+    worlds: dict[str, int | None] = {"predicted means": None, "predicted, with training noise": 0}
+    top = {of: _ask(bench, columns, {}, last, seed=seed)[0] for of, seed in worlds.items()}
+    for epoch in epochs:
+        for of, seed in worlds.items():
+            low = _ask(bench, columns, {}, epoch, seed=seed)[0]
+            found.append((f"epoch {epoch}", of, N_RANKED, rho_at_top(low, top[of])))
+        if len(trained):
+            drawn = (_ask(bench, recorded, {}, each, seed=0)[0] for each in (epoch, last))
+            found.append(
+                (f"epoch {epoch}", "predicted, with training noise, trained configs", len(trained), rho_at_top(*drawn))
+            )
+            rho = rho_at_top(trained[:, epoch - 1], trained[:, -1])
+            found.append((f"epoch {epoch}", "trained", len(trained), rho))
+    for title, size in sizes.items():
+        for of, seed in worlds.items():
+            low = _ask(bench, columns, size, last, seed=seed)[0]
+            found.append((title, of, N_RANKED, rho_at_top(low, top[of])))
+    return found
+
+
+def trained_at_full_size(bench: Benchmark) -> tuple[Columns, Floats]:
+    """Return the recorded configs of full size and validation accuracies of a training of each, (n, max_epoch)."""
+    release = release_of(bench)
+    if not release.has("table.npz"):
+        return {}, np.empty((0, bench.max_epoch))
+    configs, runs = release.table.configs, release.table.runs
+    is_large = np.logical_and.reduce([configs[name] == value for name, value in LARGEST.items()])
+    found = {}
+    for row in np.flatnonzero(is_large).tolist():
+        own = np.flatnonzero(runs["config_id"] == configs["config_id"][row])
+        first = own[runs["seed"][own] == runs["seed"][own].min(initial=np.iinfo(np.int64).max)]
+        if len(first) == bench.max_epoch:  # it did not diverge
+            found[row] = runs["valid_acc"][first[np.argsort(runs["epoch"][first])]].astype(np.float64)
+    columns = {name: configs[name][[*found]] for name in CONFIG_KEYS}
+    return columns, np.array([*found.values()]).reshape(len(found), bench.max_epoch)
+
+
+def rho_at_top(low: Floats, high: Floats) -> Floats:
+    """Return Spearman's rho among the best shares by `high`; NaN among fewer than ten."""
+    best = np.argsort(-high, kind="stable")
+    counts = [len(high) * percent // 100 for percent in _PERCENTS]
+    return np.array(
+        [stats.spearmanr(low[best[:n]], high[best[:n]]).statistic if n >= _FEWEST else np.nan for n in counts]
+    )
+
+
+def _top_table(bench: Benchmark) -> Table:
+    return Table(
+        caption=f"{bench.task.title}: Spearman's rho between validation accuracies at a lower and at the highest "
+        "fidelity, among the best configs at the highest one. Trained: one training of each recorded config of full "
+        "size; optimisers proposed some of them, so their best shares differ less than those of random configs. "
+        "NAS-Bench-101 (supplement, figure 7) has 0.365 between 36 and 108 epochs in its best 10 %",
+        columns=("lower fidelity", "accuracies", "configs", *(f"best {p} %" if p < 100 else "all" for p in _PERCENTS)),
+        rows=tuple(
+            (low, of, f"{n:,}", *("–" if np.isnan(rho) else f"{rho:.2f}" for rho in rhos.tolist()))
+            for low, of, n, rhos in top_correlations(bench)
+        ),
+        n_labels=2,
+    )
 
 
 def _correlation_blocks(bench: Benchmark) -> Iterator[Block]:
@@ -101,6 +183,7 @@ def _correlation_blocks(bench: Benchmark) -> Iterator[Block]:
             x_scale="log",
         ),
     )
+    yield _top_table(bench)
     yield Table(
         caption="Rank correlations as numbers. On the diagonal, all fidelities rise together (`jahs.View.path`); its "
         "value is the share of the path",

@@ -20,6 +20,7 @@ from jahs.comparison.steps import on_grid, regret_area
 from jahs.comparison.summaries import digits_for, number_text, summarize
 from jahs.errors import MissingData, UnknownName
 from jahs.queries.references import Front
+from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import METRICS
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import Curve, draw_curves
@@ -66,7 +67,7 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
     points = [[r.points(names)[1] for r in results.of(task, arm, seeds)] for arm in arms]
     grid = time_grid(results)
     values = -np.stack([np.nan_to_num(on_grid(of_arm, grid)) for of_arm in share])  # without points, the volume is 0
-    yield answer(_answer(arms, values[:, :, -1]))
+    yield answer(_answer(TASKS[task].title, arms, values[:, :, -1]))
     yield time_figure(
         arms,
         [summarize(of_arm) for of_arm in values],
@@ -86,10 +87,10 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
     yield _table(arms, values[:, :, -1], areas, points, front)
 
 
-def _answer(arms: Sequence[Arm], final: Floats) -> str:
+def _answer(title: str, arms: Sequence[Arm], final: Floats) -> str:
     order = sorted(zip(final.mean(axis=1).tolist(), arms, strict=True), key=lambda pair: -pair[0])
     parts = (f"{arm.title} {volume:.3f}" for volume, arm in order)
-    return f"Final share of the front's hypervolume, from best to worst: {', '.join(parts)}."
+    return f"Final share of the front's hypervolume on {title}, from best to worst: {', '.join(parts)}."
 
 
 def _table(

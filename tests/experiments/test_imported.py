@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -11,11 +13,13 @@ from experiments.folder import read_folder
 from experiments.imported import CLOCK, open_for_study
 from experiments.pack import pack
 from experiments.report.__main__ import main as report
-from experiments.report.carried import read_mean_runs
+from experiments.report.carried import _among, read_mean_runs
+from experiments.report.speedups import speedup, speedup_text
 from jahs.comparison.ranks import compare_groups, rank_agreement
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.simulate import read_log
+from jahs.tasks.definitions import TASKS
 from tests.experiments.conftest import TASK, run_study, short_studies
 from tests.releases import make_release
 
@@ -75,8 +79,8 @@ def test_a_study_runs_on_an_imported_release(imported, tmp_path):
 ARMS = ("random_search", "local_search", "successive_halving")
 
 
-def run_arms(study_folder, release, *more):
-    assert run_study("baselines", study_folder, release, *more, arms=ARMS, seeds=SEEDS) == 0
+def run_arms(study_folder, release, *more, arms=ARMS):
+    assert run_study("baselines", study_folder, release, *more, arms=arms, seeds=SEEDS) == 0
     return study_folder
 
 
@@ -121,6 +125,46 @@ def test_a_control_without_noise_tells_noise_from_landscape(studies, release, tm
     section = section_of(here / "report" / "report.md", "Does it carry over?")
     assert f"| {TASK}, without noise | optimisers |" in section
     assert "Without training noise on the task: optimisers" in section
+
+
+def test_arms_that_did_not_run_on_the_real_landscape_are_left_out(studies, release, imported, tmp_path):
+    here, _ = studies
+    with short_studies():
+        two = pack(run_arms(tmp_path / "two", imported, "--noise", "mean", arms=ARMS[1:]), tmp_path / "packs")
+        one = pack(run_arms(tmp_path / "one", imported, "--noise", "mean", arms=ARMS[:1]), tmp_path / "alone")
+    for packed, said in ((two, f"| {TASK} | optimisers | 2 |"), (one, "Not compared: no chapter has two arms")):
+        assert report([str(here), "--release", str(release), "--workers", "1", "--docs", "--real", str(packed)]) == 0
+        assert said in section_of(here / "report" / "report.md", "Does it carry over?")
+
+
+def test_the_page_of_joint_search_has_the_papers_speed_ups_beside_those_on_both_landscapes(release, imported, tmp_path):
+    arms = ["random_search-jahs", "random_search-hpo_random", "random_search-nas_random"]
+    with short_studies():
+        for name, of, more in (("here", release, ()), ("there", imported, ("--noise", "mean"))):
+            assert run_study("joint", tmp_path / name, of, *more, arms=arms, seeds=2) == 0
+    packed = pack(tmp_path / "there", tmp_path / "packs")
+    here = tmp_path / "here"
+    assert report([str(here), "--release", str(release), "--workers", "1", "--docs", "--real", str(packed)]) == 0
+    rows = re.findall(
+        r"^\| (the paper|here) \| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$",
+        section_of(here / "report" / "report.md", "Beside JAHS-Bench-201"),
+        re.MULTILINE,
+    )
+    assert rows[0] == ("the paper", "random search (Table 9)", "CIFAR-10", "54.7×", "33.7×")
+    assert [row[2] for row in rows if row[0] == "here"] == [TASKS[TASK].title, "the real landscape"]
+    fast, slow = (
+        [found[seed] for seed in (0, 1)] for found in (read_mean_runs(packed).steps[REAL, arm] for arm in arms[:2])
+    )
+    expected = speedup(fast, slow, budget=5.0, guess=TASKS[REAL].chance_error)
+    assert rows[-1][3] == speedup_text([expected])
+    assert not [row for row in rows if "SMAC" in row[1]], "the paper's SMAC is beside TPE, which did not run"
+
+
+def test_pairs_of_some_arms_are_numbered_among_these():
+    values = np.random.default_rng(0).normal(size=(4, 12))
+    [whole], [part] = compare_groups([(values, None)]), compare_groups([(values[[0, 2, 3]], None)])
+    found = _among(whole.pairs, [0, 2, 3])
+    assert [(pair.one, pair.other, pair.p) for pair in found] == [(p.one, p.other, p.p) for p in part.pairs]
 
 
 def test_without_the_real_landscape_the_section_says_why_it_is_empty(studies, release, capsys):

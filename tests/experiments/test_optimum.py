@@ -37,7 +37,7 @@ def test_who_ends_at_the_optimum_is_no_point_away(release_with_refits):
     assert last.own.low >= 0
 
 
-@pytest.mark.parametrize(("study", "n_optimizers", "n_seeds"), [("baselines", 8, 100)])
+@pytest.mark.parametrize(("study", "n_optimizers", "n_seeds"), [("baselines", 8, 100), ("strong", 14, 15)])
 def test_the_shipped_pack_is_found_and_has_every_seed_of_an_optimiser(study, n_optimizers, n_seeds):
     data = Path(__file__).resolve().parents[2] / "data"
     pack = find_pack(open_subject("fashion_mnist_mini", None, data=data), study)

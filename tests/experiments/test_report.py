@@ -13,12 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
+import jahs
 from experiments.pack import pack
 from experiments.packs import COLUMNS, MANIFEST
 from experiments.report.__main__ import main
 from experiments.report.build import build_document
 from experiments.report.comparison import draw_comparison
+from experiments.report.fidelity import rho_at_top, top_correlations, trained_at_full_size
 from experiments.report.results import read_results
 from experiments.report.writing import write_document
 from experiments.worlds import build_worlds
@@ -421,3 +424,28 @@ def test_a_critical_difference_diagram_cuts_no_label_off(title, rank):
     )
     drawing = draw_comparison(found, [title] * 5, numbers=range(5))
     assert texts_outside(svg_text(Figure(name="d", caption="", alt="", drawing=drawing))) == []
+
+
+def test_ranks_at_the_top_are_those_of_the_best_configs_alone():
+    rng = np.random.default_rng(0)
+    high = rng.permutation(1000).astype(float)
+    assert rho_at_top(high, high) == pytest.approx(1.0)
+    low = np.where(high >= 900, -high, high)  # the best tenth is in reverse order
+    found = rho_at_top(low, high)
+    assert found[-2:] == pytest.approx(-1.0)
+    assert found[2] == pytest.approx(spearmanr(low[high >= 750], high[high >= 750]).statistic)
+    assert np.isnan(rho_at_top(high[:90], high[:90])).tolist() == [False, False, False, True, True]
+
+
+def test_trainings_stand_beside_predictions_of_the_same_configs(release):
+    bench = jahs.Benchmark(TASK, release=release)
+    recorded, trained = trained_at_full_size(bench)
+    assert trained.shape == (len(recorded["N"]), bench.max_epoch)
+    assert {*recorded["N"].tolist(), *recorded["W"].tolist()} <= {5, 16}
+    table = jahs.Benchmark(TASK, kind="table", release=release)
+    for row, accuracies in enumerate(trained):
+        config = {name: values[row].item() for name, values in recorded.items()}
+        assert table.query(config, seed=0).valid_acc == accuracies[-1]
+    rows = [(low, of, n) for low, of, n, _ in top_correlations(bench)]
+    assert (("epoch 1", "trained", len(trained)) in rows) == bool(len(trained))
+    assert len(rows) == len(set(rows))
