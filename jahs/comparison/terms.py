@@ -42,7 +42,7 @@ STUDIES: Final[Mapping[str, Rules]] = MappingProxyType(
         "baselines": Rules(),
         "joint": Rules(),
         "fidelity": Rules(view=ViewChoice(fidelities=("epoch", "N", "W", "Resolution"))),
-        "multiobjective": Rules(view=ViewChoice(search="sizes"), objectives=("valid_acc", "latency")),
+        "multiobjective": Rules(view=ViewChoice(search="sizes"), objectives=("valid_acc", "latency"), n_evaluations=25),
     }
 )
 """The studies whose terms an optimiser can be compared under."""
