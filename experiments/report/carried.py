@@ -85,29 +85,29 @@ def read_mean_runs(path: Path) -> MeanRuns:
     return MeanRuns(folder=folder, steps=found)
 
 
-def carried_blocks(results: Results, real: Path | None, control: Path | None = None) -> Iterator[str | Block]:
+def carried_blocks(results: Results, there: MeanRuns | None, without: MeanRuns | None = None) -> Iterator[str | Block]:
     """Yield the findings that carry over from each task to the real landscape, or why this is unknown.
 
     Args:
         results: results of a study with one objective on releases.
-        real: the pack of the same study on an imported release, or None.
-        control: the pack of the same study on its own tasks, without noise, or None.
+        there: the same study on an imported release, or None.
+        without: the same study on its own tasks, without noise, or None.
 
     Raises:
         ProtocolMismatch: a pack belongs to another study, or declares an arm differently.
-        InvalidArgument, MissingData, CorruptFile, UnknownFormat: see `read_mean_runs`; or `real` has several tasks.
+        InvalidArgument: `there` has several tasks.
     """
     yield "Does it carry over?"
-    if real is None:
+    if there is None:
         yield Text(
             "Not compared: no runs on the real landscape were given. `python -m experiments.run "
             f"{results.study.name} --release CIFAR10 --noise mean --out DIR` runs the study on an imported release of "
             "JAHS-Bench-201's CIFAR-10, `experiments.pack` packs it, and `experiments.report --real PACK` adds it here."
         )
         return
-    there, without = read_mean_runs(real), None if control is None else read_mean_runs(control)
     if len(there.folder.tasks) != 1:
-        raise InvalidArgument(f"{real} has {', '.join(there.folder.tasks)}; give the pack of one imported release")
+        tasks = ", ".join(there.folder.tasks)
+        raise InvalidArgument(f"{there.folder.path} has {tasks}; give the pack of one imported release")
     for runs in filter(None, (there, without)):
         _check_same(results, runs)
     every = _compare(results, there, without)

@@ -104,15 +104,14 @@ def top_correlations(bench: Benchmark) -> list[tuple[str, str, int, Floats]]:
     found = []
     worlds: dict[str, int | None] = {"predicted means": None, "predicted, with training noise": 0}
     top = {of: _ask(bench, columns, {}, last, seed=seed)[0] for of, seed in worlds.items()}
+    drawn = _ask(bench, recorded, {}, last, seed=0)[0] if len(trained) else trained
     for epoch in epochs:
         for of, seed in worlds.items():
             low = _ask(bench, columns, {}, epoch, seed=seed)[0]
             found.append((f"epoch {epoch}", of, N_RANKED, rho_at_top(low, top[of])))
         if len(trained):
-            drawn = (_ask(bench, recorded, {}, each, seed=0)[0] for each in (epoch, last))
-            found.append(
-                (f"epoch {epoch}", "predicted, with training noise, trained configs", len(trained), rho_at_top(*drawn))
-            )
+            rho = rho_at_top(_ask(bench, recorded, {}, epoch, seed=0)[0], drawn)
+            found.append((f"epoch {epoch}", "predicted, with training noise, trained configs", len(trained), rho))
             rho = rho_at_top(trained[:, epoch - 1], trained[:, -1])
             found.append((f"epoch {epoch}", "trained", len(trained), rho))
     for title, size in sizes.items():

@@ -82,7 +82,7 @@ def measure_optimum(subject: Subject, *, n_floats: int) -> Optimum:
 
 
 def find_pack(subject: Subject, study: str) -> Path | None:
-    """Return the pack of this study on this release; None if there is none."""
+    """Return the pack of a study on the release of the subject, or None."""
     packs = () if subject.data is None else sorted((subject.data / "studies").glob(f"*/{study}/{MANIFEST}"))
     for manifest in packs:
         facts = read_folder(manifest.parent).tasks.get(subject.task.name)
