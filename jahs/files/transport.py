@@ -40,17 +40,28 @@ class _Patient(http.client.HTTPConnection):
     """Gives up on an answer whose headers do not arrive."""
 
     def getresponse(self) -> http.client.HTTPResponse:
-        timer = threading.Timer(2 * PATIENCE_S, self._hang_up)  # silence ends sooner, with an error of its own
+        given_up = threading.Event()
+
+        def give_up() -> None:
+            given_up.set()
+            with contextlib.suppress(OSError):
+                self.sock.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(2 * PATIENCE_S, give_up)
         timer.daemon = True
         timer.start()
         try:
-            return super().getresponse()
+            response = super().getresponse()
+        except (OSError, http.client.HTTPException):
+            if given_up.is_set():  # the connection was closed here, not by the server
+                raise TimeoutError("timed out") from None
+            raise
         finally:
             timer.cancel()
-
-    def _hang_up(self) -> None:
-        with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_RDWR)
+        if given_up.is_set():  # http.client takes headers that end early for all of them
+            response.close()
+            raise TimeoutError("timed out")
+        return response
 
 
 class _PatientSecurely(_Patient, http.client.HTTPSConnection):
