@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from jahs.files.runs import is_final, last_rows, read_configs, read_runs, run_shards
-from jahs.files.tables import take
+from jahs.files.runs import last_rows, read_configs, read_runs, run_shards, without_final
 from jahs.release import EMBEDDED
 from jahs.tasks.definitions import TASKS
 
@@ -164,10 +163,7 @@ def croissant(task: str) -> dict[str, Any]:
 def costs(task: str) -> dict[str, Any]:
     """Return a task's counts, and the core-hours by processor; the final test set is counted apart."""
     folder = DATA / task / "runs"
-    runs, configs = read_runs(folder), read_configs(folder)
-    held_out = is_final(runs, configs)
-    n_final = len(last_rows(take(runs, held_out))["seed"])
-    runs = take(runs, ~held_out)
+    runs, n_final = without_final(read_runs(folder), read_configs(folder))
     last = last_rows(runs)
     hours = np.nan_to_num(last["runtime"].astype(np.float64)) / 3600
     return {

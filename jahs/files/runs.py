@@ -11,10 +11,9 @@
     FOLDER/proxies.parquet        scores of untrained networks, one row per (config, seed) (`PROXY_COLUMNS`)
     FOLDER/damaged/               shards that could not be read, kept for inspection
 
-Every file is checked when it is read: by the index, and by the digests that a table carries (`jahs.files.tables`).
-
-A run becomes visible by one rename, so it is whole or absent. A run that is both in `new/` and in a compacted
-shard, because compacting was interrupted, is read once. `pipeline.collect` writes such folders.
+`pipeline.collect` writes such folders. Every file is checked when it is read: by the index, and by the digests that a
+table carries (`jahs.files.tables`). A run becomes visible by one rename, so it is whole or absent. A run that is both
+in `new/` and in a compacted shard, because compacting was interrupted, is read once.
 """
 
 from __future__ import annotations
@@ -274,9 +273,10 @@ def last_rows(runs: Table) -> Table:
     return take(runs, np.append(first_rows(runs), len(runs["epoch"]))[1:] - 1)
 
 
-def is_final(runs: Table, configs: Table) -> NDArray[np.bool_]:
-    """Return which rows of runs are of the final test set."""
-    return np.isin(runs["config_id"], configs["config_id"][configs["source"] == FINAL_SOURCE])
+def without_final(runs: Table, configs: Table) -> tuple[Table, int]:
+    """Return the rows of runs outside the final test set, and how many runs are in it."""
+    is_final = np.isin(runs["config_id"], configs["config_id"][configs["source"] == FINAL_SOURCE])
+    return take(runs, ~is_final), len(first_rows(take(runs, is_final)))
 
 
 def sorted_runs(runs: Table) -> Table:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidTable
 from jahs.files.runs import (
     Protocol,
-    is_final,
     is_timed,
     last_rows,
     read_configs,
@@ -26,6 +25,7 @@ from jahs.files.runs import (
     read_protocol,
     read_runs,
     timing_machine,
+    without_final,
 )
 from jahs.files.tables import Table, rows_of, sort_by, take
 from jahs.models.cost import n_macs
@@ -133,9 +133,7 @@ def read_measured(path: Path) -> Measured:
     runs, configs = read_runs(path), sort_by(read_configs(path), ("config_id",))
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         raise InvalidTable(f"{path}: {len(strange)} configs have runs but are not in configs.parquet")
-    held_out = is_final(runs, configs)
-    n_final = len(last_rows(take(runs, held_out))["seed"])
-    runs = take(runs, ~held_out)
+    runs, n_final = without_final(runs, configs)
     last = last_rows(runs)
     finished = take(last, last["status"] == "finished")
     if not len(finished["seed"]):
