@@ -130,7 +130,7 @@ landscape: $(TEST_READY)
 
 # Each study takes one core.
 science: $(TEST_READY)
-	@$(TEST)/bin/python -m pip install -qq --no-deps -r .ci/constraints-adapters-optuna.txt
+	@$(TEST)/bin/python -m pip install -qq --no-deps $(STUDIES_PINS:%=-r %)
 	@$(MAKE) --no-print-directory --jobs $(JOBS) --output-sync $(SCIENCE:%=science-%)
 
 science-parameter_free: $(TEST_READY)

@@ -3,9 +3,9 @@
     python -m experiments.nasbench201 --accuracies accuracies.csv --data-dir DIR
 
 The networks are those of NAS-Bench-201: N=5 cells of W=16 channels per stage, ReLU, CIFAR-10 at 32 pixels. The cells
-are a sample stratified by published accuracy, one per stratum, and the best 1 % of all cells, at most a fifth of the
-sample. Every scored cell is kept, so the command resumes after any interruption. Each time, the cells scored so far
-are compared, and the comparison is saved for the page (`experiments.proxies`).
+are a sample stratified by published accuracy, one per stratum, and the best outside it, as many as 1 % of all cells but
+at most a fifth of the sample. Every scored cell is kept, so the command resumes after any interruption. Each time, the
+cells scored so far are compared, and the comparison is saved for the page (`experiments.proxies`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.proxy_orders import ProxyAgreement, seeds_of, summary, with_references
+from experiments.analysis.proxy_orders import SHARES, ProxyAgreement, p_of_top, seeds_of, summary, with_references
 from jahs.errors import InvalidArgument
 from jahs.files.runs import read_configs, read_proxies
 from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import rows_of
+from jahs.models.cost import n_params
 from jahs.schema import OPS, PROXIES, PROXY_TIMES
 from jahs.spaces.cell.index import nb201_indices
+from jahs.spaces.encoding import encode
 from pipeline.proposals import table_of
 from pipeline.protocol import NASBENCH201, protocol_digest, protocol_facts
 from pipeline.proxies import ProxySettings, proxy_folder
@@ -32,6 +34,7 @@ from pipeline.runs import RunsFolder
 from workshop.command import add_data_dir, add_minutes, add_workers, new_parser, run_command
 from workshop.folders import write_text
 from workshop.jobs import Where
+from workshop.ranks import benchmark_overlap
 from workshop.real_landscape import N_CELLS, cell_configs, read_cell_accuracies
 
 _EPOCH: Final = 200
@@ -41,7 +44,7 @@ _SUMMARY: Final = "agreement.json"
 
 
 def choose_cells(accuracies: Mapping[int, float], n: int) -> tuple[list[int], list[int]]:
-    """Return a sample of cells, one per stratum of accuracy, and the best cells outside it; at most n in all.
+    """Return a sample of cells, one per stratum of accuracy, and the best cells outside it; n in all.
 
     Raises:
         InvalidArgument: n is not in 5..15625, or accuracies of cells are missing.
@@ -54,7 +57,7 @@ def choose_cells(accuracies: Mapping[int, float], n: int) -> tuple[list[int], li
     n_top = min(round(_TOP * N_CELLS), n // _MOST_TOP)
     rng = np.random.default_rng(0)
     drawn = [int(rng.choice(stratum)) for stratum in np.array_split(ranked, n - n_top)]
-    return drawn, [index for index in ranked[:n_top].tolist() if index not in set(drawn)]
+    return drawn, [index for index in ranked.tolist() if index not in set(drawn)][:n_top]
 
 
 def score_cells(
@@ -107,6 +110,24 @@ def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, 
         "sample": sample.found,
         "orders": sample.orders,
         "best": compared(published >= least).found,
+        "parameters": overlaps_of_parameters(accuracies),
+    }
+
+
+def overlaps_of_parameters(accuracies: Mapping[int, float]) -> dict[str, dict[str, float]]:
+    """Return the benchmark's overlap of the number of parameters with accuracy over all cells, by share of the best.
+
+    The largest network first, the smallest first, and a random order.
+    """
+    configs = encode(cell_configs(range(N_CELLS)), NASBENCH201.max_epoch)
+    n = n_params(configs, NASBENCH201).astype(np.float64)
+    truth = np.array([accuracies[index] for index in range(N_CELLS)])
+    orders = {"largest first": n, "smallest first": -n, "random order": np.zeros(N_CELLS)}
+    return {
+        f"{share:g}": {
+            name: benchmark_overlap(order, truth, p=p_of_top(N_CELLS, share)) for name, order in orders.items()
+        }
+        for share in SHARES
     }
 
 

@@ -19,19 +19,27 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing, summary, with_references
+from experiments.analysis.proxy_orders import (
+    PAPER,
+    SHARES,
+    last_where_missing,
+    p_of_top,
+    summary,
+    with_references,
+)
 from experiments.analysis.proxy_uses import N_SCORED, SIZES, ScoredTask, gains_of_features, halvings, read_scored
 from experiments.report.writing import page_parser, run_page
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.errors import InvalidArgument
 from jahs.files.sealed_json import read_sealed
+from jahs.queries.exhaustive import LARGEST
 from jahs.tasks.definitions import caveats_of
 from splits.kinship import fidelity_groups, group_name
 from workshop.folders import commit_fact, versions_fact
-from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import draw_estimates
-from workshop.ranks import spearman
+from workshop.ranks import benchmark_weight, kendall_tau, spearman, webber_weight
 from workshop.real_landscape import N_CELLS
 
 _COMMAND: Final = "experiments.proxies"
@@ -53,8 +61,9 @@ _ABOUT: Final = f"""A missing score ranks last; `ntk` ranks the largest conditio
     and Zobel (2010), truncated and divided by its maximum; **benchmark** is the normalised RBO of the zero-cost
     benchmark (its equation 5), whose weight of depth d is p^(d-1) d instead of p^(d-1). For both, p is chosen so that
     the best {", ".join(f"{100 * s:g} %" for s in SHARES)} have 90 % of Webber's weight (their equation 21, not the
-    benchmark's equation 4). Brackets: 95 % bootstrap interval over configs of the mean over seeds. ±: standard
-    deviation over seeds, which draw weights and batch."""
+    benchmark's equation 4). Webber's truncated form is the one shown times 1 - p^n, and the extrapolated form p^n more.
+    Brackets: 95 % bootstrap interval over configs of the mean over seeds. ±: standard deviation over seeds, which draw
+    weights and batch."""
 
 _ABOUT_ORDERS: Final = f"""An order by an overlap is noisy, too. So the last taus are between two bootstrap
     resamples of the configs: between the orders by the overlap on both, and between the order by rho on one and by the
@@ -64,19 +73,19 @@ _ABOUT_ORDERS: Final = f"""An order by an overlap is noisy, too. So the last tau
 _ABOUT_USES: Final = f"""Accuracy models are forests on the features of the release's models, for the last epoch,
     fitted and scored in ten-fold cross-validation without the configs of the test part. The difference is tau with
     proxies minus tau without, ± its standard error over folds. Sizes:
-    {", ".join(f"{n:,}" for n in SIZES)} training configs."""
+    {", ".join(f"{n:,}" for n in SIZES)} training configs, where there are so many."""
 
 _ABOUT_HALVING: Final = f"""Successive halving (eta 3) over recorded trainings, 500 repetitions. Plain halving starts
-    with {N_SCORED // 3} random configs. With a zeroth rung, a proxy scores {N_SCORED} configs with one seed, and
-    the best of them start; their number shrinks until the total cost, scoring included, is at most that of plain
-    halving. Standard errors are over repetitions, which draw from the same recorded configs. They leave out the choice
-    of these configs, which matters several times as much where few were timed."""
-
+    with {N_SCORED // 3} random configs. With a zeroth rung, a proxy scores {N_SCORED} configs with one seed, and the
+    best third of them start; fewer are scored and started if the total cost, scoring included, would exceed that of
+    plain halving. Standard errors are over repetitions, which draw from the same recorded configs. They leave out the
+    choice of these configs, which matters several times as much where few were timed."""
 
 _ABOUT_NTK: Final = """`ntk` differs because of BatchNorm. On 60 cells of this sample, rho is -0.71 with BatchNorm in
     training mode, as here, and -0.13 in evaluation mode, in which an untrained network does not normalise. Batches of
     16 or 64 images (-0.58 and -0.67), Kaiming's initialisation (-0.67), and networks of N=1 and W=4 (-0.72) do not
-    explain it (`python -m tests.benchmarks.proxy_variants ntk`; cells without a score are left out)."""
+    explain it (`python -m tests.benchmarks.proxy_variants ntk ACCURACIES CIFAR10`; cells without a score are left out).
+    """
 
 _ABOUT_ZEN: Final = """`zen` differs because of BatchNorm, too. Here, as in its paper, it adds the logarithms of the
     batch variances. The authors' code reads the running variances, which after two passes are still near their start
@@ -111,6 +120,7 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
         *_counts(tasks, cells),
         *_orders_section(data_sets),
         *_paper(cells),
+        *_paper_overlaps(cells),
         *([Text(_ABOUT_NTK), Text(_ABOUT_ZEN)] if saved == _CELLS_FILE and cells else []),
         *(block for of in data_sets for block in _agreement(of)),
         *(block for of in known for block in _slices(of, n_resamples)),
@@ -152,8 +162,8 @@ def _findings(data_sets: Sequence[_DataSet], cells: _Cells | None) -> Iterator[s
     if cells is not None and cells["n_sample"] >= _FEWEST:
         inside = [
             name
-            for name, (paper, _) in PAPER.items()
-            if abs(_value(cells["sample"], name, "spearman") - paper) <= _TOLERANCE
+            for name, paper in PAPER.items()
+            if abs(_value(cells["sample"], name, "spearman") - paper.rho) <= _TOLERANCE
         ]
         yield (
             f"On {cells['n_sample']} cells of NAS-Bench-201, the rank correlation with accuracy is within {_TOLERANCE} "
@@ -213,6 +223,26 @@ def _orders_section(data_sets: Sequence[_DataSet]) -> Iterator[str | Block]:
             *("rho, another resample", "share with the former larger", "best by rho", "best by this overlap"),
         )
         yield Table(caption="Orders of the 13 proxies", columns=columns, rows=tuple(rows), n_labels=2)
+        yield Table(
+            caption="The p of each overlap, and the share of the weight that the top has",
+            columns=(
+                "data set",
+                "top",
+                "p",
+                "weight, Webber's equation 21",
+                "weight, the benchmark's equation 4",
+                "p^n",
+            ),
+            rows=tuple(_weights(of, share) for of in data_sets for share in SHARES),
+            n_labels=2,
+            is_folded=True,
+        )
+
+
+def _weights(of: _DataSet, share: float) -> tuple[str, ...]:
+    p, depth = p_of_top(of.n, share), max(2, round(share * of.n))
+    weights = (webber_weight(depth, p), benchmark_weight(depth, p), p**of.n)
+    return of.title, f"{100 * share:g} %", f"{p:.5f}", *(f"{weight:.3f}" for weight in weights)
 
 
 def _paper(cells: _Cells | None) -> Iterator[str | Block]:
@@ -220,10 +250,10 @@ def _paper(cells: _Cells | None) -> Iterator[str | Block]:
         return
     yield "NAS-Bench-201 compared with the zero-cost benchmark"
     rows = []
-    for name, (paper, paper_top) in PAPER.items():
+    for name, paper in PAPER.items():
         overall, top = cells["sample"][name]["spearman"], cells["best"][name]["spearman"]
-        difference = number_text(_value(cells["sample"], name, "spearman") - paper)
-        rows.append((name, _estimate(overall), f"{paper:.2f}", difference, _estimate(top), f"{paper_top:.2f}"))
+        difference = number_text(_value(cells["sample"], name, "spearman") - paper.rho)
+        rows.append((name, _estimate(overall), f"{paper.rho:.2f}", difference, _estimate(top), f"{paper.rho_top:.2f}"))
     yield Table(
         caption="Spearman's rho with CIFAR-10 test accuracy after 200 epochs: over "
         f"{cells['n_sample']} cells stratified by accuracy, and over the {cells['n_top']} scored cells of the true "
@@ -231,6 +261,57 @@ def _paper(cells: _Cells | None) -> Iterator[str | Block]:
         columns=("proxy", "all cells", "paper", "difference", "top 1 %", "paper, top 1 %"),
         rows=tuple(rows),
     )
+
+
+def _paper_overlaps(cells: _Cells | None) -> Iterator[str | Block]:
+    """Show the overlaps of the paper's figure 3 beside ours, and those of the number of parameters over all cells."""
+    if cells is None or cells["n_sample"] < _FEWEST:
+        return
+    yield "The benchmark's overlaps on NAS-Bench-201 compared with its figure 3"
+    measures = [f"benchmark_{share:g}" for share in SHARES]
+    heads = [f"top {100 * share:g} %" for share in SHARES]
+    theirs = [each.overlap for each in PAPER.values()]
+    rho = kendall_tau([each.rho for each in PAPER.values()], theirs)
+    ours = [[_value(cells["sample"], name, measure) for name in PAPER] for measure in measures]
+    taus = ", ".join(f"{kendall_tau(theirs, each):.2f} ({head})" for each, head in zip(ours, heads, strict=True))
+    whole = cells["parameters"]
+    said = {
+        order: ", ".join(f"{100 * whole[f'{share:g}'][order]:.1f}" for share in SHARES)
+        for order in ("largest first", "smallest first", "random order")
+    }
+    yield answer(
+        f"Figure 3 is not reproduced. In it, the order of 12 proxies by RBO has tau {rho:.2f} with their order by rho, "
+        f"and with the order by our overlaps {taus}."
+    )
+    shares = ", ".join(f"{100 * share:g}" for share in SHARES)
+    yield Text(
+        "The paper says that `params` and `synflow` collapse under RBO, and that `ntk` is among the best; here it is "
+        "the other way round. For the number of parameters, the sample is not the reason: over all "
+        f"{N_CELLS:,} cells, its overlap for the top {shares} % is {said['largest first']} %, that of a random order "
+        f"{said['random order']} %, and with the smallest network first {said['smallest first']} %; the paper has "
+        f"{PAPER['parameters'].overlap:.2f}. Its values without the lowest two, {_others()}, hardly differ, however "
+        "large rho is. The paper does not give its p."
+    )
+    rows = [
+        (
+            name,
+            f"{PAPER[name].overlap:.2f}" if name in PAPER else "–",
+            *(number_text(100 * _value(cells["sample"], name, measure), 1) for measure in measures),
+        )
+        for name in [*PAPER, "random order"]
+    ]
+    yield Table(
+        caption=f"Normalised RBO in percent: the paper's figure 3 over all cells, p not given; ours over "
+        f"{cells['n_sample']} cells stratified by accuracy",
+        columns=("proxy", "paper", *heads),
+        rows=tuple(rows),
+    )
+
+
+def _others() -> str:
+    """Return the range of the paper's overlaps without the two lowest."""
+    found = sorted(each.overlap for each in PAPER.values())[2:]
+    return f"{found[0]:.2f} to {found[-1]:.2f}"
 
 
 def _agreement(of: _DataSet) -> Iterator[str | Block]:
@@ -276,7 +357,11 @@ def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
     yield f"Slices: {title}"
     if int(is_cell.sum()) >= _FEWEST:
         of = _data_set(f"{title}, cells only", task, is_cell, n_resamples)
-        heads = {"spearman": "Spearman", f"benchmark_{_BEST:g}": f"benchmark, top {100 * _BEST:g} %"}
+        heads = {
+            "spearman": "Spearman",
+            "kendall": "Kendall's tau",
+            **{f"benchmark_{share:g}": f"benchmark, top {100 * share:g} %" for share in SHARES[1:]},
+        }
         yield _table(of, [*of.found], heads, f"{of.n} cells at full size with default hyperparameters")
     else:
         yield Text(f"Too few cells with default hyperparameters to compare: {int(is_cell.sum())} are scored.")
@@ -311,16 +396,16 @@ def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
 
 def _features(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
     yield "Proxies as features of accuracy models"
+    gains = [(task.task.title, gain) for task in tasks for gain in gains_of_features(task)]
+    helped = [f"{title} with {gain.n:,} configs" for title, gain in gains if _is_beyond(gain.difference, gain.error)]
+    if gains:
+        yield answer(f"Proxies raise tau by more than two standard errors on {_list(helped)}.")
     rows = [
         (
-            task.task.title,
-            f"{gain.n:,}",
-            number_text(gain.without, 3),
-            number_text(gain.with_proxies, 3),
+            *(title, f"{gain.n:,}", number_text(gain.without, 3), number_text(gain.with_proxies, 3)),
             f"{gain.difference:+.3f} ± {gain.error:.3f}",
         )
-        for task in tasks
-        for gain in gains_of_features(task)
+        for title, gain in gains
     ]
     yield Text(_ABOUT_USES)
     columns = ("task", "training configs", "tau without", "tau with proxies", "difference")
@@ -336,6 +421,13 @@ def _halving(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
         if not (found := halvings(task)):
             yield Text(f"{task.task.title}: too few scored configs were timed on one processor yet.")
             continue
+        better = [name for name, each in found.items() if _is_beyond(each.gain, each.gain_error)]
+        worse = [name for name, each in found.items() if _is_beyond(-each.gain, each.gain_error)]
+        yield answer(
+            f"{task.task.title}, {int(np.isfinite(task.runtime_s).all(axis=1).sum())} timed configs: by more than two "
+            f"standard errors, a zeroth rung is better than plain halving with {_list(better)}, and worse with "
+            f"{_list(worse)}."
+        )
         rows = [
             (
                 "plain halving" if name == "plain" else name,
@@ -354,6 +446,14 @@ def _halving(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
         )
 
 
+def _is_beyond(gain: float, error: float) -> bool:
+    return gain > 2 * error > 0
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names) or "none"
+
+
 def _seconds(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str | Block]:
     yield "CPU seconds"
     data_sets: dict[str, Mapping[str, float | None]] = {} if cells is None else {cells["title"]: cells["cpu_s"]}
@@ -370,6 +470,14 @@ def _seconds(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str 
             columns=("proxy", *data_sets),
             rows=tuple((name, *(number_text(of[name], 4) for of in data_sets.values())) for name in names),
         )
+    for task in tasks:
+        is_full = np.logical_and.reduce([task.configs[key] == value for key, value in LARGEST.items()])
+        if is_full.any():
+            most = np.sum([*task.cpu_s.values()], axis=0)[is_full].max()
+            yield Text(
+                f"{task.task.title}, full size: all {len(task.cpu_s)} proxies of a config and seed take at most "
+                f"{most:.1f} CPU seconds if none shares a pass."
+            )
 
 
 def _mean_rho(scores: Floats, truth: Floats) -> float:

@@ -19,6 +19,7 @@ from torch.autograd import Function
 from torch.nn import functional
 
 _SATURATED: Final = 20.0  # tanh(softplus(x)) is 1 in single precision from here on
+_SATURATED_DOUBLE: Final = 350.0  # in double precision already from 20 on, too, but the slope multiplies the rest by x
 _SMALLEST_SUMMED: Final = 8  # side in pixels from which sums of shifted images beat torch's kernel
 _LARGEST_MULTIPLIED: Final = 4  # side in pixels up to which a matrix product beats the 1 x 1 convolution
 
@@ -67,7 +68,7 @@ def _torch_convolve(x: Tensor, weight: Tensor) -> Tensor:
 
 def _mish_rest(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return 1 - tanh(softplus(x)) = 1 / (1 + e + e^2 / 2) and e = exp(x)."""
-    e = x.clamp(max=_SATURATED).exp_()
+    e = x.clamp(max=_SATURATED_DOUBLE if x.dtype == torch.float64 else _SATURATED).exp_()
     return torch.addcmul(e, e, e, value=0.5).add_(1).reciprocal_(), e
 
 

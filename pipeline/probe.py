@@ -11,15 +11,17 @@ import functools
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from jahs.errors import InvalidArgument
 from pipeline.network import ConvBN
 
 _Pass = TypeVar("_Pass")
+_FEWEST: Final = 4  # images: BatchNorm needs two in each half of a batch
 
 
 class Undefined(Exception):
@@ -54,9 +56,17 @@ class Probe:
         images: images as the network reads them, (n, channels, side, side).
         labels: labels of the images, (n,).
         seed: seed of the random draws of proxies.
+
+    Raises:
+        InvalidArgument: fewer than four images, or not a label for each.
     """
 
     def __init__(self, network: nn.Module, images: Tensor, labels: Tensor, *, seed: int = 0) -> None:
+        if images.ndim != 4 or len(images) < _FEWEST or labels.shape != images.shape[:1]:
+            raise InvalidArgument(
+                f"images {tuple(images.shape)} and labels {tuple(labels.shape)} must be (n, channels, side, side) and "
+                f"(n,), with n >= {_FEWEST}"
+            )
         self.network, self.images, self.labels, self.seed = network, images, labels, seed
         self._found: dict[str, Any] = {}  # Any: what each pass returns
         self._seconds: dict[str, float] = {}

@@ -1,5 +1,8 @@
 """Zero-cost proxies: scores of an untrained network on one batch.
-"As in the benchmark" means as Abdelfattah et al. (ICLR 2021) and the zero-cost benchmark after them compute a score.
+
+Over 300 lines: every proxy is here, with its reference, its constants and what to beware of, so that they can be
+compared. "As in the benchmark" means as Abdelfattah et al. (ICLR 2021) and the zero-cost
+benchmark after them compute a score.
 
 >>> sorted(PROXIES)[:3]
 ['fisher', 'grad_norm', 'grasp']
@@ -34,7 +37,10 @@ def parameters(probe: Probe) -> float:
 
 
 def grad_norm(probe: Probe) -> float:
-    """Return the sum over layers of the Euclidean norm of the weight's gradient (Abdelfattah et al., ICLR 2021)."""
+    """Return the sum over layers of the Euclidean norm of the weight's gradient (Abdelfattah et al., ICLR 2021).
+
+    It grows with the number of layers, and depends on the scale of the initial weights.
+    """
     return checked(total([gradient.norm() for _, gradient in probe.gradients.weights]))
 
 
@@ -66,7 +72,10 @@ def jacov(probe: Probe) -> float:
 
 
 def snip(probe: Probe) -> float:
-    """Return the sum over weights of |weight * gradient| (Lee, Ajanthan and Torr, ICLR 2019)."""
+    """Return the sum over weights of |weight * gradient| (Lee, Ajanthan and Torr, ICLR 2019).
+
+    The original divides by this sum, which would be 1 for every network; like `grad_norm`, it grows with depth.
+    """
     return checked(total([(weight.detach() * gradient).abs().sum() for weight, gradient in probe.gradients.weights]))
 
 
@@ -92,7 +101,7 @@ def synflow(probe: Probe) -> float:
 
     It is the sum over weights of |weight * gradient of the summed output|. All parameters are made positive, BatchNorm
     is as it starts (running statistics, an identity but for its epsilon), the image is all ones, and arithmetic is in
-    double precision: scores of deep networks exceed single precision.
+    double precision: signals grow with every layer, and scores of deep networks exceed single precision.
     """
     network = fresh(probe.network, is_training=False).double()
     with torch.no_grad():
@@ -107,9 +116,9 @@ def synflow(probe: Probe) -> float:
 
 
 def ntk(probe: Probe) -> float:
-    """Return the condition number of the neural tangent kernel of at most 32 images; lower is better.
+    """Return the condition number of the neural tangent kernel of at most 32 images (Chen et al., TE-NAS, ICLR 2021).
 
-    (Chen, Gong and Wang, TE-NAS, ICLR 2021.)
+    Lower is better, unlike in all others. BatchNorm is in training mode; evaluation mode makes another order.
     """
     return condition_number(fresh(probe.network), probe.images[:_MOST_IMAGES])
 
@@ -246,8 +255,7 @@ def swap(probe: Probe) -> float:
     A pattern belongs to one unit: the signs of its input over all images of the batch. The score is the number of
     different patterns among all units of all activations. It saturates at the number of units, and at 2^images.
     """
-    if torch.equal(probe.logits, probe.logits[:1].expand_as(probe.logits)):
-        raise Undefined("the output does not depend on the image")
+    _refuse_constant(probe)
     if not probe.signs:
         return 0.0
     packed = np.concatenate([np.packbits(signs.numpy(), axis=0).T for signs in probe.signs])  # (n_units, n_bytes)
@@ -257,7 +265,11 @@ def swap(probe: Probe) -> float:
 
 
 def naswot(probe: Probe) -> float:
-    """Return the log determinant of the kernel of equal signs before all activations (Mellor et al., ICML 2021)."""
+    """Return the log determinant of the kernel of equal signs before all activations (Mellor et al., ICML 2021).
+
+    It grows with the number of units, so a network is only comparable with others on as many images.
+    """
+    _refuse_constant(probe)
     kernel = torch.zeros(len(probe.images), len(probe.images), dtype=torch.float64)
     for signs in probe.signs:
         sign = signs.double()
@@ -266,6 +278,12 @@ def naswot(probe: Probe) -> float:
     if not sign_of_all > 0:
         raise Undefined("two images make the same signs")
     return checked(logarithm.item())
+
+
+def _refuse_constant(probe: Probe) -> None:
+    """Refuse a network whose output is the same for all images: activations that lead nowhere have signs, too."""
+    if torch.equal(probe.logits, probe.logits[:1].expand_as(probe.logits)):
+        raise Undefined("the output does not depend on the image")
 
 
 _SCORES: Final = (

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from jahs.errors import InvalidArgument
+
 _CHUNK: Final = 1 << 22
 _FEW: Final = 400  # up to so many items, comparing all pairs takes less time than scipy
 
@@ -150,10 +152,18 @@ def choose_p(
         weight: between 0 and 1.
         weight_of: `webber_weight` or `benchmark_weight`; both fall with p.
 
+    Raises:
+        InvalidArgument: a number outside its range.
+
     Example:
         >>> round(choose_p(100, top_share=0.1, weight=0.8556), 3)
         0.9
     """
+    if not (n >= 1 and 0 < top_share <= 1 and 0 < weight < 1):
+        raise InvalidArgument(
+            f"n={n!r}, top_share={top_share!r}, weight={weight!r}: n must be at least 1, top_share in (0, 1], and "
+            "weight between 0 and 1"
+        )
     depth = max(1, round(top_share * n))
     low, high = 0.0, 1.0
     while low < (middle := (low + high) / 2) < high:
@@ -170,6 +180,8 @@ def _paired(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np
 
 def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], ...]:
     """Return the expected O_d, d and p^(d-1) for every depth; nothing where a value is NaN."""
+    if not 0 < p < 1:
+        raise InvalidArgument(f"p={p!r} must be between 0 and 1; choose_p finds one")
     x, y = _paired(a, b)
     n = 0 if np.isnan(x).any() or np.isnan(y).any() else len(x)
     spans = [_span(values) for values in (x, y)]

@@ -157,7 +157,7 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
 
     Raises:
         MissingData: there is no such file.
-        CorruptFile: it lacks a column, or a value is not a number.
+        CorruptFile: it lacks a column, or a value is not a number in 0..100.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -170,6 +170,9 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
     except (KeyError, TypeError, ValueError) as err:
         wanted = ", ".join(["index", *_CELL_COLUMNS.values()])
         raise CorruptFile(f"{path} is not a table with the columns {wanted}: {err}") from err
+    for epoch, column in _CELL_COLUMNS.items():
+        if bad := [index for index, value in found[epoch].items() if not 0 <= value <= 100]:
+            raise CorruptFile(f"{path}: {column} must be in 0..100; it is {found[epoch][bad[0]]} at index {bad[0]}")
     if missing := set(range(N_CELLS)) - set(next(iter(found.values()))):
         raise CorruptFile(f"{path} lacks {len(missing):,} of {N_CELLS:,} cells, among them index {min(missing)}")
     return found

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.proxy_orders import last_where_missing, seeds_of
+from experiments.analysis.proxy_orders import last_where_missing, seeds_of, with_references
 from jahs.comparison.logs import Floats
 from jahs.files.runs import (
     is_timed,
@@ -182,10 +182,11 @@ def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> li
 
 
 def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, HalvingResult]:
-    """Return successive halving over epochs from random configs, and from the best of three times as many by a proxy.
+    """Return successive halving over epochs from random configs, and from the best third of a sample by a proxy.
 
-    A search with a zeroth rung has the budget of plain halving: its first rung shrinks until the total cost, scoring
-    included, is not higher. Empty if too few configs were timed on one processor.
+    A search with a zeroth rung has the budget of plain halving: it scores and starts fewer configs until the total
+    cost, scoring included, is not higher, but at least one. Multiply-adds cost nothing, and `ntk` prefers small values.
+    Empty if too few configs were timed on one processor.
     """
     timed = np.flatnonzero(np.isfinite(scored.runtime_s).all(axis=1))
     if len(timed) < 1.25 * N_SCORED:
@@ -193,17 +194,27 @@ def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halvi
     trainings = _Trainings(scored.accuracy[timed], scored.runtime_s[timed])
     rng = np.random.default_rng(0)
     draws = [rng.permutation(len(timed))[:N_SCORED] for _ in range(n_repetitions)]
-    plain = [trainings.halve(drawn[: N_SCORED // _ETA]) for drawn in draws]
-    found = {"plain": _halving(trainings, plain, plain, 0.0)}
-    for name, values in scored.scores.items():
-        scores, cpu_s = last_where_missing(values[0, timed]), scored.cpu_s[name][timed]
+    plain = [_Search(*trainings.halve(drawn[: N_SCORED // _ETA])) for drawn in draws]
+    found = {"plain": _halving(trainings, plain, plain)}
+    free = "multiply-adds"
+    orders = {**with_references(scored.scores), free: scored.baselines[free]}
+    for name in [name for name in orders if name not in {"ntk", "random order"}]:
+        scores = last_where_missing(orders[name][0, timed])
+        cpu_s = np.zeros(len(timed)) if name == free else scored.cpu_s[name.split(",")[0]][timed]
         runs = [
-            trainings.halve_within(drawn[np.argsort(-scores[drawn], kind="stable")], float(cpu_s[drawn].sum()), budget)
-            for drawn, (_, budget) in zip(draws, plain, strict=True)
+            trainings.halve_within(drawn, scores, cpu_s, other.spent_s)
+            for drawn, other in zip(draws, plain, strict=True)
         ]
-        scoring = float(np.mean([cpu_s[drawn].sum() for drawn in draws]))
-        found[name] = _halving(trainings, runs, plain, scoring)
+        found[name] = _halving(trainings, runs, plain)
     return found
+
+
+class _Search(NamedTuple):
+    """The best accuracy at the last epoch that a search finds, its seconds, and those of them spent on scoring."""
+
+    best: float
+    spent_s: float
+    scoring_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,26 +236,31 @@ class _Trainings:
                 before_s = self.runtime_s[configs, epoch - 1]
         return float(self.accuracy[configs, -1].max()), spent_s
 
-    def halve_within(self, ranked: NDArray[np.intp], scoring_s: float, budget_s: float) -> tuple[float, float]:
-        """Return the same for as many of the ranked configs as the budget allows, at least one."""
-        for n in range(N_SCORED // _ETA, 0, -1):
-            best, spent_s = self.halve(ranked[:n])
+    def halve_within(self, drawn: NDArray[np.intp], scores: Floats, cpu_s: Floats, budget_s: float) -> _Search:
+        """Return successive halving from the best third of the drawn configs by a score, within a budget.
+
+        Args:
+            drawn: configs to score; only the first ones if more cost too much, but at least three.
+            scores, cpu_s: score of each recorded config, and its seconds.
+        """
+        for n in range(len(drawn) // _ETA, 0, -1):
+            scored = drawn[: _ETA * n]
+            scoring_s = float(cpu_s[scored].sum())
+            best, spent_s = self.halve(scored[np.argsort(-scores[scored], kind="stable")][:n])
             if spent_s + scoring_s <= budget_s or n == 1:
-                return best, spent_s + scoring_s
-        raise AssertionError("a search has at least one config")
+                return _Search(best, spent_s + scoring_s, scoring_s)
+        raise AssertionError("a search has at least three configs")
 
 
-def _halving(
-    trainings: _Trainings, runs: Sequence[tuple[float, float]], plain: Sequence[tuple[float, float]], scoring_s: float
-) -> HalvingResult:
+def _halving(trainings: _Trainings, runs: Sequence[_Search], plain: Sequence[_Search]) -> HalvingResult:
     full_s = float(trainings.runtime_s[:, -1].mean())
-    best, spent_s = np.array(runs).T
+    best, spent_s, scoring_s = np.array(runs).T
     regrets, gains = float(trainings.accuracy[:, -1].max()) - best, best - np.array(plain)[:, 0]
     return HalvingResult(
         regret=float(regrets.mean()),
         error=_error(regrets),
         cost=float(spent_s.mean()) / full_s,
-        scoring=scoring_s / full_s,
+        scoring=float(scoring_s.mean()) / full_s,
         gain=float(gains.mean()),
         gain_error=_error(gains),
     )

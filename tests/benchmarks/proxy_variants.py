@@ -3,9 +3,9 @@
 The zero-cost benchmark has -0.25 and 0.35; `experiments.nasbench201` differs by more than 0.08. Variants of `ntk` are
 batch size, mode, initialisation and network size; those of `zen` differ in the BatchNorm term of the score. All
 variants score the same cells, the first ones of the stratified sample of data/nasbench201; cells without a score are
-left out. This takes 25 CPU seconds per cell for `ntk`, one for `zen`.
+left out. This takes 25 CPU seconds per cell for `ntk`, one for `zen`; four of them for one variant of `ntk` alone.
 
-Run: OMP_NUM_THREADS=1 python -m tests.benchmarks.proxy_variants zen ACCURACIES.csv CIFAR10_DIR [CELLS]
+Run: OMP_NUM_THREADS=1 python -m tests.benchmarks.proxy_variants zen ACCURACIES.csv CIFAR10_DIR [CELLS [VARIANT]]
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from jahs.comparison.summaries import interval_text
 from jahs.files.runs import read_configs, read_proxies
 from jahs.files.tables import take
 from jahs.schema import CONFIG_KEYS, OPS
@@ -30,6 +31,7 @@ from pipeline.proxies import probe_of
 from pipeline.zero_cost import condition_number, zen_passes
 from workshop.ranks import spearman
 from workshop.real_landscape import read_cell_accuracies
+from workshop.resampling import bootstrap_agreement
 
 RUNS = Path("data/nasbench201/runs")
 SMALL = {"N": 1, "W": 4}
@@ -42,7 +44,7 @@ def kaiming(network):
     return network
 
 
-def zen_variants(config, images):
+def zen_variants(config, images, wanted):
     """Return each variant's Zen-score; ZenNAS's own code reads the running variances."""
     distance, scales, network = zen_passes(probe_of(config, NASBENCH201, images))
     if not distance > 0:
@@ -53,10 +55,14 @@ def zen_variants(config, images):
         "running variances": [norm.running_var.mean().item() for norm in norms],
         "nothing": [],
     }
-    return {name: math.log(distance) + sum(0.5 * math.log(one) for one in each) for name, each in added.items()}
+    return {
+        name: math.log(distance) + sum(0.5 * math.log(one) for one in each)
+        for name, each in added.items()
+        if wanted in {name, ""}
+    }
 
 
-def ntk_variants(config, images):
+def ntk_variants(config, images, wanted):
     """Return each variant's condition number."""
     own, small = (probe_of(each, NASBENCH201, images) for each in (config, {**config, **SMALL}))
     asked = {
@@ -65,7 +71,7 @@ def ntk_variants(config, images):
         "32 images, Kaiming initialisation": (kaiming(fresh(own.network)), own.images[:32]),
         "32 images, N=1 and W=4": (fresh(small.network), small.images[:32]),
     }
-    return {name: condition_or_nan(*each) for name, each in asked.items()}
+    return {name: condition_or_nan(*each) for name, each in asked.items() if wanted in {name, ""}}
 
 
 def condition_or_nan(network, images):
@@ -78,7 +84,7 @@ def condition_or_nan(network, images):
 VARIANTS = {"ntk": ntk_variants, "zen": zen_variants}
 
 
-def main(proxy, accuracies, data_dir, n_cells=60) -> int:
+def main(proxy, accuracies, data_dir, n_cells=60, variant="") -> int:
     torch.manual_seed(0)
     table, scored = read_configs(RUNS), read_proxies(RUNS)
     is_sample = (table["round"] == 0) & np.isin(table["config_id"], scored["config_id"])
@@ -87,11 +93,12 @@ def main(proxy, accuracies, data_dir, n_cells=60) -> int:
     truth = np.array([published[i] for i in nb201_indices(np.stack([chosen[op] for op in OPS], axis=1)).tolist()])
     images = load_images(NASBENCH201, data_dir=Path(data_dir), resolutions=(1.0,))[1.0]
     with one_core():
-        found = [VARIANTS[proxy](config, images) for config in rows({key: chosen[key] for key in CONFIG_KEYS})]
+        found = [VARIANTS[proxy](config, images, variant) for config in rows({key: chosen[key] for key in CONFIG_KEYS})]
     for name in found[0]:
         scores = np.array([each[name] for each in found])
         is_known = np.isfinite(scores)
-        print(f"{name:36} rho {spearman(scores[is_known], truth[is_known]):+.2f} on {is_known.sum()} cells", flush=True)
+        rho = bootstrap_agreement(spearman, scores[is_known], truth[is_known], n_resamples=2000)
+        print(f"{name:36} rho {interval_text(rho)} on {is_known.sum()} cells", flush=True)
     return 0
 
 

@@ -21,18 +21,18 @@ from pipeline.verify import verify
 from pipeline.zero_cost import ProxyScores
 from workshop.real_landscape import N_CELLS
 
-ACCURACIES = {index: float((index * 7919) % N_CELLS) for index in range(N_CELLS)}
+ACCURACIES = {index: (index * 7919) % N_CELLS / N_CELLS * 100 for index in range(N_CELLS)}
 
 
 def test_one_cell_of_each_stratum_and_the_best_are_chosen():
     drawn, added = choose_cells(ACCURACIES, 1000)
     assert len(drawn) == 1000 - 156
-    assert 1000 - 20 <= len({*drawn, *added}) == len(drawn) + len(added) <= 1000
-    strata = sorted(N_CELLS - 1 - ACCURACIES[index] for index in drawn)
+    assert len({*drawn, *added}) == len(drawn) + len(added) == 1000
+    ranked = sorted(ACCURACIES, key=lambda index: -ACCURACIES[index])
+    strata = sorted(map(ranked.index, drawn))
     bounds = np.array_split(np.arange(N_CELLS), len(drawn))
     assert all(stratum[0] <= place <= stratum[-1] for stratum, place in zip(bounds, strata, strict=True))
-    best = sorted(ACCURACIES, key=lambda index: -ACCURACIES[index])[:156]
-    assert set(best) <= {*drawn, *added}
+    assert {*ranked[:156]} <= {*drawn, *added}
     assert choose_cells(ACCURACIES, 1000) == (drawn, added)
 
 
@@ -84,6 +84,7 @@ def test_cells_are_scored_piece_by_piece_and_compared(table, tmp_path, monkeypat
     assert found["sample"]["zen"]["spearman"]["mean"] is None
     assert found["n_missing"]["zen"] == 2 * found["n_scored"]
     assert found["cpu_s"]["grasp"] == 0.5
+    assert all(0 < each["random order"] < 0.2 for each in found["parameters"].values())
     assert main([*command, "--cells", "3"]) == 2
     assert main(["--accuracies", str(tmp_path / "none.csv"), "--out", str(out)]) == 2
 

@@ -1,11 +1,12 @@
 """The page of the proxies: from a folder with a few scores, with none, and with cells of NAS-Bench-201."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 
-from experiments.analysis.proxy_orders import PAPER, summary
+from experiments.analysis.proxy_orders import PAPER, SHARES, summary
 from experiments.analysis.proxy_uses import N_SCORED, _Trainings, gains_of_features, halvings, read_scored
 from experiments.proxies import main
 from jahs.files.atomic import write_beside
@@ -67,19 +68,34 @@ def test_halving_pays_for_each_epoch_once_and_for_the_scoring():
     world = _Trainings(accuracy, np.tile(np.arange(1.0, 10.0), (N_SCORED, 1)))
     best, spent = world.halve(np.arange(27))
     assert (best, spent) == (26.0, 27 * 1 + 9 * 2 + 3 * 6)
-    ranked = np.arange(N_SCORED)[::-1]
-    best, spent_too = world.halve_within(ranked, 30.0, spent)
-    assert best == N_SCORED - 1
-    assert 30 < spent_too <= spent
+    drawn, scores, cpu_s = np.arange(N_SCORED)[::-1], np.arange(float(N_SCORED)), np.full(N_SCORED, 0.5)
+    found = world.halve_within(drawn, scores, cpu_s, spent)
+    assert found.best == N_SCORED - 1
+    assert 30 < found.spent_s <= spent
+    assert found.scoring_s % 1.5 == 0, "three are scored for each that starts"
+    assert world.halve_within(drawn, scores, cpu_s, 0.0) == (N_SCORED - 1, 1.5 + 9, 1.5), "at least one config starts"
+
+
+def test_a_zeroth_rung_prefers_the_smallest_condition_number(folder):
+    found = read_scored(folder)
+    by = {name: np.abs(values) for name, values in found.scores.items()}
+    truth = found.accuracy[None, :, -1]
+    known = dataclasses.replace(found, scores={**by, "ntk": -truth, "snip": truth})
+    searches = halvings(known, n_repetitions=20)
+    assert searches["ntk, least first"] == searches["snip"]
+    assert not {"ntk", "random order"} & {*searches}
+    assert searches["multiply-adds"].scoring == 0
 
 
 def cells(n):
     truth = np.arange(float(n))
-    scores = dict.fromkeys((*PROXIES, "ntk, least first"), truth[None])
+    scores = dict.fromkeys((*PROXIES, "ntk, least first"), truth[None]) | {"random order": np.zeros((1, n))}
     found, orders = summary(scores, truth, n_resamples=5)
     counts = {"n_scored": n, "n_sample": n, "n_top": n, "n_seeds": 3}
     per_proxy = {"cpu_s": dict.fromkeys(PROXIES, 1.0), "n_missing": dict.fromkeys(PROXIES, 0)}
+    whole = dict.fromkeys(("largest first", "smallest first", "random order"), 0.25)
     facts = {"torch": ["2"], "machine": ["m"], "sample": found, "best": found, "orders": orders}
+    facts["parameters"] = {f"{share:g}": whole for share in SHARES}
     return {"title": "Cells", **counts, **per_proxy, **facts}
 
 
@@ -110,6 +126,10 @@ def test_the_page_shows_what_was_scored(folder, tmp_path):
     assert "for 0 of 12 proxies" in page
     assert all(f"| {name} |" in page for name in PAPER)
     assert "| multiply-adds |" in page
+    assert "its overlap for the top 1, 5, 10 % is 25.0, 25.0, 25.0 %" in page
+    assert "| parameters | 0.00 | 100.0 | 100.0 | 100.0 |" in page
+    assert "| Cells | 10 % | 0." in page, "the p of each overlap"
+    assert re.search("better than plain halving with [^.]*snip", page)
     assert "ntk, least first" in page
     assert "## A proxy as the zeroth rung of successive halving" in page
 

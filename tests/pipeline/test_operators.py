@@ -75,6 +75,11 @@ def test_mish_and_its_slope_are_finite_and_right_in_single_precision(value):
     torch.testing.assert_close(x.grad.double(), reference.grad, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("value", [-1e300, -800.0, 19.0, 40.0, 349.0, 351.0, 1e20, 1e100])
+def test_mish_and_its_slope_are_right_in_double_precision_however_large(value):
+    assert_same("mish", torch.full((4,), value, dtype=torch.float64, requires_grad=True))
+
+
 def test_mish_without_gradients_gives_the_same_bits_as_with_them():
     x = images(8).float()
     with torch.no_grad():

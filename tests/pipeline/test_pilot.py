@@ -100,11 +100,11 @@ def test_few_configs_and_another_landscape_are_refused():
 
 def test_cells_are_compared_with_the_published_accuracies_of_their_indices(tmp_path):
     path = tmp_path / "cells.csv"
-    lines = [f"{i},x,{i / 10},1,{90 - i},1,1" for i in range(15_625)]
+    lines = [f"{i},x,{i / 200},1,{90 - i / 200},1,1" for i in range(15_625)]
     header = "index,arch,cifar10_valid_12_epochs,cifar10_seconds_12_epochs,cifar10_test_200_epochs,a,b"
     path.write_text("\n".join([header, *lines]))
     published = read_cell_accuracies(path)
-    assert (published[200][7], published[12][7]) == (83.0, 0.7)
+    assert (published[200][7], published[12][7]) == (89.965, 0.035)
     ops = np.stack([COLUMNS[f"Op{i}"] for i in range(1, 7)], axis=1)[:40]
     from jahs.spaces.cell.index import nb201_indices
 
@@ -123,6 +123,9 @@ def test_a_table_of_cells_that_is_none_is_named(tmp_path):
     (tmp_path / "few.csv").write_text(
         "index,cifar10_valid_12_epochs,cifar10_test_200_epochs\n0,50,60\n2,50,60\n", encoding="utf-8"
     )
+    (tmp_path / "wild.csv").write_text("index,cifar10_valid_12_epochs,cifar10_test_200_epochs\n0,50,60\n1,nan,60\n")
+    with pytest.raises(CorruptFile, match=r"wild.csv: cifar10_valid_12_epochs must be in 0..100; it is nan at index 1"):
+        read_cell_accuracies(tmp_path / "wild.csv")
     with pytest.raises(CorruptFile, match=r"few.csv lacks 15,623 of 15,625 cells, among them index 1"):
         read_cell_accuracies(tmp_path / "few.csv")
 

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from jahs.errors import InvalidArgument
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline.network import ConvBN, build_network
@@ -118,14 +120,23 @@ def test_every_proxy_of_a_real_network_is_a_number(task, resolution):
     assert score_all(Probe(network, x, LABELS)).reasons == {}
 
 
-def test_grasp_of_the_fast_operators_is_that_of_torchs():
-    config = {**space().default(), **{f"Op{i}": 2 + i % 3 for i in range(1, 7)}, "N": 1, "W": 4, "Activation": "Mish"}
+@pytest.mark.parametrize(("proxy", "n_cells"), [("grasp", 1), ("synflow", 1), ("synflow", 5)])
+def test_scores_of_the_fast_operators_are_those_of_torchs(proxy, n_cells):
+    """Signals of `synflow` grow beyond 1e20 in the deepest networks."""
+    ops = {f"Op{i}": 2 + i % 3 for i in range(1, 7)}
+    config = {**space().default(), **ops, "N": n_cells, "W": 4, "Activation": "Mish"}
     scores = []
-    for name in ("fashion_mnist_mini", "digits"):  # torch's operators, and ours; the networks are the same
+    for version in OPERATORS:
         torch.manual_seed(0)
-        network = build_network(config, TASKS[name]).double()
-        scores.append(score("grasp", network, torch.randn(8, 1, 8, 8, dtype=torch.float64)))
+        network = build_network(config, replace(TASKS["digits"], operators=version)).double()
+        scores.append(score(proxy, network, torch.randn(8, 1, 8, 8, dtype=torch.float64)))
     assert scores[1] == pytest.approx(scores[0], rel=1e-6)
+
+
+@pytest.mark.parametrize(("n_images", "n_labels"), [(0, 0), (2, 2), (8, 7)])
+def test_a_batch_that_cannot_be_scored_is_refused(linear, n_images, n_labels):
+    with pytest.raises(InvalidArgument, match=r"with n >= 4"):
+        Probe(linear[0], linear[1][:n_images], LABELS[:n_labels])
 
 
 def test_parameters_are_counted(linear):
@@ -220,7 +231,7 @@ def test_naswot_is_the_log_determinant_of_equal_signs(linear):
     kernel = signs @ signs.T + (1 - signs) @ (1 - signs).T
     assert score("naswot", network, x) == pytest.approx(np.linalg.slogdet(kernel)[1])
     with pytest.raises(Undefined, match="the same signs"):
-        score("naswot", network, torch.cat([x, x]))
+        score("naswot", network, torch.cat([x, x]), torch.cat([LABELS, LABELS]))
 
 
 def test_zico_compares_the_gradients_of_two_halves(linear):

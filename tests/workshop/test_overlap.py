@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jahs.errors import InvalidArgument
 from workshop.ranks import (
     benchmark_overlap,
     benchmark_weight,
@@ -82,6 +83,19 @@ def test_overlap_is_one_for_equal_orders_and_not_a_number_without_order(form) ->
     assert form(order, order, p=0.99) == pytest.approx(1)
     assert math.isnan(form([], [], p=0.5))
     assert math.isnan(form([1, math.nan], [1, 2], p=0.5))
+
+
+@pytest.mark.parametrize("p", [-1.0, 0.0, 1.0, 1.5, math.nan])
+def test_a_p_that_is_no_share_is_refused(p) -> None:
+    for form, _ in FORMS:
+        with pytest.raises(InvalidArgument, match=f"p={p} must be between 0 and 1"):
+            form([2, 1], [1, 2], p=p)
+
+
+@pytest.mark.parametrize("bad", [{"n": 0}, {"top_share": 0}, {"top_share": 2}, {"weight": 0}, {"weight": 1.5}])
+def test_a_weight_that_no_p_gives_is_refused(bad) -> None:
+    with pytest.raises(InvalidArgument, match="top_share in"):
+        choose_p(**{"n": 10, "top_share": 0.1, "weight": 0.9, **bad})
 
 
 def test_webbers_form_looks_at_the_top_and_the_benchmarks_form_further_down() -> None:
