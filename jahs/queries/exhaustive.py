@@ -2,7 +2,7 @@
 
 The exhaustive search goes over all cells and choices and a grid of the floats, at fixed sizes. A model that reads
 canonical features answers all cells of a class alike, so one cell of each class is enough: 5,189 instead of 15,625. The
-floats of the best (cell, choices) pairs are searched again on a grid four times as fine.
+floats of the best (cell, choices) pairs are searched again on finer grids.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ LARGEST: Final = {key: PARAMETERS[key].choices[-1] for key in SIZE_KEYS}
 """The sizes of the largest networks."""
 
 _ROWS_AT_ONCE: Final = 400_000
-_N_REFINED: Final = 300
-_FINER: Final = 4
+_GRIDS: Final = ((1, 300), (4, 10), (40, 0))
+"""How many times as fine each grid is as the first, and the number of best pairs that the next grid has."""
 
 # Settings of a search that is not exhaustive.
 _MOST_ENUMERATED: Final = 50_000
@@ -48,7 +48,7 @@ class Exhaustive(NamedTuple):
     config: Config  # all 14 keys
     value: float  # value of the metric, in its unit, at the last epoch
     on_grid: float  # best value on the first grid, which has every cell and choice
-    n_asked: int  # number of configs queried, on both grids
+    n_asked: int  # number of configs queried, on all grids
 
 
 def cells_to_ask(release: Release, metric: str) -> NDArray[np.int64]:
@@ -96,20 +96,22 @@ def exhaustive_best(
     fixed = {name: np.array([value], COLUMN_DTYPES[name]) for name, value in space.fixed.items() if name not in OPS}
     choices = crossed(fixed, grid(space, [name for name in searched if name not in floats], n_floats=n_floats))
     pairs = crossed(cell_columns(all_ops() if cells is None else cells), choices)
-    coarse = grid(space, floats, n_floats=n_floats)
-    values, places = _best_floats(asked, metric, pairs, coarse)
-    best = np.argsort(-values, kind="stable")[:_N_REFINED]
-    fine = grid(space, floats, n_floats=_FINER * (n_floats - 1) + 1)  # has the points of the first grid
-    finer, there = _best_floats(asked, metric, take(pairs, best), fine)
-    top = int(np.argmax(finer))
-    is_finer = finer[top] > values[best[0]]
-    floats_of = take(fine, there[[top]]) if is_finer else take(coarse, places[best[:1]])
-    (config,) = rows(take(pairs, best[[top if is_finer else 0]]) | floats_of)
+    found: list[tuple[float, Columns]] = []
+    n_asked = 0
+    for finer, n_kept in _GRIDS:
+        values_of_floats = grid(space, floats, n_floats=finer * (n_floats - 1) + 1)
+        values, places = _best_floats(asked, metric, pairs, values_of_floats)
+        order = np.argsort(-values, kind="stable")
+        top = order[:1]
+        found.append((float(values[top[0]]), take(pairs, top) | take(values_of_floats, places[top])))
+        n_asked += len(values) * len(values_of_floats[floats[0]])
+        pairs = take(pairs, order[:n_kept])
+    (config,) = rows(max(found, key=lambda each: each[0])[1])
     return Exhaustive(
         config=config,
         value=asked.query(config, metrics=(metric,)).values[metric],
-        on_grid=float(abs(values[best[0]])),
-        n_asked=len(values) * len(coarse[floats[0]]) + len(best) * len(fine[floats[0]]),
+        on_grid=abs(found[0][0]),
+        n_asked=n_asked,
     )
 
 
