@@ -656,7 +656,7 @@ def test_a_server_whose_bytes_drip_is_given_up_on(path, monkeypatch, begun, mess
         def do_GET(self):
             with contextlib.suppress(ConnectionError):
                 self.wfile.write(begun)
-                for _ in range(100):
+                for _ in range(1000):
                     self.wfile.write(b"x")
                     time.sleep(0.02)
 
@@ -670,7 +670,7 @@ def test_a_server_whose_bytes_drip_is_given_up_on(path, monkeypatch, begun, mess
         start = time.monotonic()
         with pytest.raises(DownloadFailed, match=message):
             fetch(server.url, path, n_attempts=1)
-        assert time.monotonic() - start < 1.5
+        assert time.monotonic() - start < 10
     finally:
         server.close()
 
