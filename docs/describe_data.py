@@ -57,7 +57,7 @@ CONTEXT = {
 RESPONSIBLE = {
     "rai:dataCollection": "Configs are drawn from a numbered stream of uniform random configs, with equal shares of "
     "27 fidelity groups (N, W, Resolution), or proposed by a model (column `source`). Each is trained on one CPU core "
-    "under a frozen protocol, some with several seeds, and measured after every epoch.",
+    "or on a GPU (column `device`) under a frozen protocol, some with several seeds, and measured after every epoch.",
     "rai:dataBiases": "Times are of few processors and of training on CPUs. The split of the images is one draw. "
     "Configs whose source is not `uniform` were chosen because a model expected them to be good or informative: "
     "leave them out of statistics of the space, or weight them.",
@@ -161,7 +161,7 @@ def croissant(task: str) -> dict[str, Any]:
 
 
 def costs(task: str) -> dict[str, Any]:
-    """Return a task's counts, and the core-hours by processor; the final test set is counted apart."""
+    """Return a task's counts, and the core-hours of CPUs by processor; the final test set is counted apart."""
     folder = DATA / task / "runs"
     runs, n_final = without_final(read_runs(folder), read_configs(folder))
     last = last_rows(runs)
@@ -170,6 +170,7 @@ def costs(task: str) -> dict[str, Any]:
         "configs": len(np.unique(last["config_id"])),
         "trainings": len(last["seed"]),
         "trainings of the final test set": n_final,
+        "trainings on a GPU": int(np.count_nonzero(~np.isin(last["device"], ("cpu", "native")))),
         "epochs": len(runs["seed"]),
         "diverged trainings": int(np.count_nonzero(last["status"] == "diverged")),
         "core-hours": {str(m): float(hours[last["machine"] == m].sum()) for m in np.unique(last["machine"])},
@@ -183,7 +184,10 @@ def table(watts: float) -> str:
     head = ["| | " + " | ".join(f"`{task}`" for task in found) + " |", "| --- |" + " ---: |" * len(found)]
     rows = [
         f"| {what} | " + " | ".join(f"{each[what]:,}" for each in found.values()) + " |"
-        for what in ("configs", "trainings", "trainings of the final test set", "epochs", "diverged trainings")
+        for what in (
+            *("configs", "trainings", "trainings of the final test set", "trainings on a GPU", "epochs"),
+            "diverged trainings",
+        )
     ]
     rows.append(
         "| size of all files (MB) | " + " | ".join(f"{each['megabytes']:.1f}" for each in found.values()) + " |"

@@ -21,7 +21,7 @@ from scipy import stats
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument, InvalidTable
-from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs
+from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs, without_final
 from jahs.files.tables import Table, sort_by, take
 from jahs.queries.exhaustive import LARGEST
 from jahs.schema import CONFIG_KEYS
@@ -129,16 +129,16 @@ class WarmStart(NamedTuple):
 
 
 def read_recorded(path: Path) -> Recorded:
-    """Read a folder of runs.
+    """Read a folder of runs without the final test set.
 
     Raises:
         InvalidTable: no run has finished, or a config with runs is not in the config table.
     """
     protocol = read_protocol(path)
     task = task_of_protocol(protocol.facts)
-    last = last_rows(read_runs(path))
-    last = take(last, last["status"] == "finished")
     configs = sort_by(read_configs(path), ("config_id",))
+    last = last_rows(without_final(read_runs(path), configs)[0])
+    last = take(last, last["status"] == "finished")
     if strange := set(last["config_id"].tolist()) - set(configs["config_id"].tolist()):
         raise InvalidTable(f"{path}: {len(strange)} configs have runs but are not in configs.parquet")
     if not len(last["seed"]):

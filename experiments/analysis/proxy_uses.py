@@ -24,6 +24,7 @@ from jahs.files.runs import (
     read_proxies,
     read_runs,
     timing_machine,
+    without_final,
 )
 from jahs.files.tables import Table, take
 from jahs.models.cost import n_macs
@@ -52,7 +53,7 @@ _N_TREES: Final = 150
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoredTask:
-    """The n configs of a folder that have scores and a finished run, sorted by id.
+    """The n configs of a folder that have scores and a finished run, without the final test set, sorted by id.
 
     Attributes:
         n_recorded: number of configs with a finished run.
@@ -88,9 +89,10 @@ class ScoredTask:
 
 
 def read_scored(folder: Path) -> ScoredTask:
-    """Read a folder of runs, and the split beside it if there is one."""
+    """Read a folder of runs without the final test set, and the split beside it if there is one."""
     of_task = task_of_protocol(read_protocol(folder).facts)
-    runs, configs, scored = read_runs(folder), read_configs(folder), read_proxies(folder)
+    configs, scored = read_configs(folder), read_proxies(folder)
+    runs, _ = without_final(read_runs(folder), configs)
     runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(folder))), runs["runtime"], np.nan)
     runs = take(runs, runs["status"] == "finished")
     recorded, first = np.unique(runs["config_id"], return_index=True)

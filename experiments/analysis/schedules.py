@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument, ProtocolMismatch
-from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs
+from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs, without_final
 from jahs.files.tables import Table, rows_of, take
 from jahs.tasks.definitions import PROSE, Task
 from jahs.tasks.own import task_facts
@@ -91,7 +91,8 @@ def read_trainings(whole: Path, short: Sequence[Path]) -> Trainings:
             f"{', '.join(map(str, short))} must have different budgets below {task.max_epoch} epochs"
         )
     budgets = (*sorted(folders), task.max_epoch)
-    runs = _first_seeds(read_runs(whole))
+    configs = read_configs(whole)
+    runs = _first_seeds(without_final(read_runs(whole), configs)[0])
     last = {task.max_epoch: last_rows(runs), **{n: last_rows(_first_seeds(read_runs(folders[n]))) for n in folders}}
     shared = np.array(sorted(set.intersection(*(set(rows["config_id"].tolist()) for rows in last.values()))))
     is_whole = [
@@ -110,7 +111,7 @@ def read_trainings(whole: Path, short: Sequence[Path]) -> Trainings:
         budgets=budgets,
         valid={kind: np.stack([*each, end], axis=1) for kind, each in zip(KINDS, (continued, annealed), strict=True)},
         test=at[task.max_epoch]["test_acc"].astype(np.float64),
-        groups=group_positions(rows_of(read_configs(whole), ids)),
+        groups=group_positions(rows_of(configs, ids)),
         n_left_out=len(shared) - len(ids),
     )
 
