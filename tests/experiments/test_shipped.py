@@ -143,6 +143,7 @@ def test_results_of_another_release_do_not_count_and_a_damaged_file_is_refused(s
 
 def test_what_is_shipped_with_the_package_is_of_the_embedded_releases():
     files = sorted(SEASONS.glob("*.json"))
+    assert files
     for path in files:
         study, _, task = path.stem.partition("-")
         assert study in STUDIES

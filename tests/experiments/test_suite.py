@@ -83,7 +83,9 @@ def test_a_suite_keeps_its_problems(tmp_path):
 @pytest.mark.parametrize("path", sorted(SUITES.glob("*.json")), ids=lambda path: path.stem)
 def test_frozen_problems_are_candidates(path):
     known = {each.id: each for each in EVERY}
-    for problem in read_sealed(path)["problems"]:
+    problems = read_sealed(path)["problems"]
+    assert problems
+    for problem in problems:
         rules = known[problem["id"]].rules
         assert (problem["task"], tuple(problem["objectives"]), problem["n_evaluations"]) == (
             known[problem["id"]].task,

@@ -157,7 +157,7 @@ def test_the_network_computes_what_a_straight_line_of_sums_computes(is_training,
 
 
 def _block_like(plain: PlainCell) -> CellBlock:
-    block = CellBlock(plain.ops, N_CHANNELS, functional.mish, OPERATORS[1]).double()
+    block = CellBlock(plain.ops, N_CHANNELS, functional.mish, OPERATORS[2]).double()
     for edge, conv in plain.convs.items():
         block.convs[f"Op{int(edge) + 1}"].load_state_dict(conv.state_dict())
     return block.train(plain.training)
@@ -193,7 +193,7 @@ def test_cells_of_one_key_give_one_output_and_the_block_is_the_plain_cell():
 
 def test_an_edge_that_leads_nowhere_is_computed_and_moves_its_statistics():
     cell = Cell((CONV3X3, 0, 0, 1, 1, 0))  # node 2 reaches nothing
-    block = CellBlock(cell.ops, 4, functional.relu, OPERATORS[1]).train()
+    block = CellBlock(cell.ops, 4, functional.relu, OPERATORS[2]).train()
     block(torch.randn(2, 4, 8, 8) + 1)
     assert block.convs["Op1"].norm.num_batches_tracked == 1
 
@@ -218,7 +218,7 @@ def test_a_cell_computes_and_goes_back_through_what_its_features_count(monkeypat
     expected = cell_features(canonical=False)
     for number in np.random.default_rng(0).choice(len(all_ops()), 400, replace=False).tolist():
         found.update(n_activated=0, n_trained_activated=0, n_pooled=0, n_trained_pooled=0)
-        block = CellBlock(tuple(all_ops()[number].tolist()), 4, activate, OPERATORS[1]).train()
+        block = CellBlock(tuple(all_ops()[number].tolist()), 4, activate, OPERATORS[2]).train()
         output = block(torch.randn(2, 4, 4, 4, requires_grad=True))
         if output.requires_grad:
             output.sum().backward()
@@ -246,3 +246,6 @@ def test_weights_are_drawn_from_the_global_generator_alone():
     torch.manual_seed(3)
     again = build_network(config, TASKS["digits"]).state_dict()
     assert all(torch.equal(first[name], again[name]) for name in first)
+    torch.manual_seed(4)
+    other = build_network(config, TASKS["digits"]).state_dict()
+    assert not any(torch.equal(first[name], other[name]) for name in first if name.endswith("conv.weight"))

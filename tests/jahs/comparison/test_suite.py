@@ -85,6 +85,8 @@ def test_a_damaged_suite_is_refused(tmp_path, monkeypatch):
 
 
 def test_every_suite_is_of_the_embedded_releases():
-    for path in SUITES.glob("*.json"):
+    paths = [*SUITES.glob("*.json")]
+    assert paths
+    for path in paths:
         releases = {task: sha for task, (_, sha) in read_sealed(path)["releases"].items()}
         assert releases == dict(EMBEDDED), f"{path.name} is of another season: python -m experiments.suite"
