@@ -65,10 +65,10 @@ _ABOUT: Final = f"""A missing score ranks last; `ntk` ranks the largest conditio
     Brackets: 95 % bootstrap interval over configs of the mean over seeds. ±: standard deviation over seeds, which draw
     weights and batch."""
 
-_ABOUT_ORDERS: Final = f"""An order by an overlap is noisy, too. So the last taus are between two bootstrap
-    resamples of the configs: between the orders by the overlap on both, and between the order by rho on one and by the
-    overlap on the other. The orders by rho and by an overlap differ beyond noise if the former tau is larger for at
-    least {100 * _CERTAIN:g} % of the pairs of resamples."""
+_ABOUT_ORDERS: Final = f"""Whether rho and an overlap order the proxies differently beyond the noise of the configs
+    drawn is tested with pairs of bootstrap resamples. Within-overlap tau: between the orders by the overlap on both
+    resamples. Cross-measure tau: between the order by rho on one and by the overlap on the other. The orders differ
+    beyond noise if the within-overlap tau is larger for at least {100 * _CERTAIN:g} % of the pairs."""
 
 _ABOUT_USES: Final = f"""Accuracy models are forests on the features of the release's models, for the last epoch,
     fitted and scored in ten-fold cross-validation without the configs of the test part. The difference is tau with
@@ -220,8 +220,8 @@ def _orders_section(data_sets: Sequence[_DataSet]) -> Iterator[str | Block]:
         yield Text(_ABOUT)
         yield Text(_ABOUT_ORDERS)
         columns = (
-            *("data set", "overlap", "tau with the order by rho", "overlap, another resample"),
-            *("rho, another resample", "share with the former larger", "best by rho", "best by this overlap"),
+            *("data set", "overlap", "tau with the order by rho", "within-overlap tau", "cross-measure tau"),
+            *("P(within-overlap > cross-measure)", "best by rho", "best by this overlap"),
         )
         yield Table(caption="Orders of the 13 proxies", columns=columns, rows=tuple(rows), n_labels=2)
         yield Table(

@@ -120,14 +120,14 @@ class Space(Sampler):
         """
         chosen = _keys(keys)
         if unsearched := [key for key in chosen if key in self.fixed]:
-            raise InvalidArgument(f"keys: {', '.join(unsearched)} cannot be searched, for this space fixes them")
+            raise InvalidArgument(f"keys: {', '.join(unsearched)} cannot be searched: this space fixes them")
         if at is not None and not isinstance(at, Mapping):
             raise InvalidArgument(f"at={show(at)} is not a mapping of keys to values")
         if both := [key for key in chosen if key in (at or {})]:
             raise InvalidArgument(f"at: {', '.join(both)} cannot be both searched and fixed")
         given = Space().fix(at or {}).fixed
         if moved := [f"{key}={value!r}" for key, value in given.items() if self.fixed.get(key, value) != value]:
-            raise InvalidArgument(f"at: {', '.join(moved)} cannot be, for this space fixes other values; see fix()")
+            raise InvalidArgument(f"at: {', '.join(moved)} must not be set: this space already fixes other values")
         defaults = {name: parameter.default for name, parameter in PARAMETERS.items() if name not in chosen}
         return Space().fix({**defaults, **self.fixed, **given})
 

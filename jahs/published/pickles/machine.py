@@ -176,7 +176,7 @@ class _Machine:
     def put(self, key: int) -> None:
         item = self.top()
         if key in self.memo and self.memo[key] is not item:
-            raise CorruptFile("it remembers two things under one number")
+            raise CorruptFile(f"memo key {key} is assigned twice")
         self.memo[key] = item
         if type(item) is NewArray or (type(item) is Record and item.name == _WRAPPER):
             self.memo_keys.setdefault(id(item), []).append(key)

@@ -221,7 +221,7 @@ def test_what_to_search_is_checked():
 
 def test_what_a_space_fixes_is_not_moved_by_what_is_searched():
     large = SPACE.fix({"N": 5, "W": 16})
-    with pytest.raises(InvalidArgument, match="at: N=3, W=4 cannot be, for this space fixes other values"):
+    with pytest.raises(InvalidArgument, match="at: N=3, W=4 must not be set: this space already fixes other values"):
         large.only("architecture", at={"N": 3, "W": 4, "Resolution": 0.5})
     assert large.only("architecture", at={"N": np.int64(5)}).fixed["N"] == 5
     assert large.only("architecture", at={"Resolution": 0.5}) == large.fix({"Resolution": 0.5}).only("architecture")

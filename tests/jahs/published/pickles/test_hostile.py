@@ -270,7 +270,7 @@ def test_a_small_file_that_decompresses_to_a_large_one_is_refused():
         (b"N(a.", "takes more from the stack than there is"),
         (b"h\x05.", "asks for number 5, which it has not remembered"),
         (b"g7\n.", "asks for number 7"),
-        (b"Nq\x00K\x01q\x00.", "remembers two things under one number"),
+        (b"Nq\x00K\x01q\x00.", "memo key 0 is assigned twice"),
         (b"]NNs.", "items are set in a list"),
         (b"}Na.", "items are appended to a dict"),
         (b"N}b.", "a state for a NoneType"),
