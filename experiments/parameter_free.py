@@ -24,11 +24,13 @@ from numpy.typing import NDArray
 
 import jahs
 from experiments.report.writing import page_parser, run_page
+from experiments.science.papers import beside_paper, compared
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import InvalidArgument
 from jahs.files.tables import rows_of, take
+from jahs.queries.exhaustive import ops_of
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.cell.operations import IDENTITY, POOL, ZERO
 from jahs.spaces.cell.paths import live_paths
@@ -36,7 +38,7 @@ from jahs.spaces.columns import Columns
 from jahs.tasks.definitions import caveats_of
 from splits.split import Split, read_split
 from workshop.command import add_release
-from workshop.folders import versions_fact
+from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curve
 from workshop.resampling import bootstrap_estimates, bootstrap_interval
@@ -90,7 +92,7 @@ def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -
 
     The edges are drawn `N_REPEATS` times and predictions averaged; more edges are always those of fewer and one more.
     """
-    ops = _ops(configs)
+    ops = ops_of(configs)
     orders = np.random.default_rng(seed).permuted(np.tile(np.arange(_N_OPS), (N_REPEATS, len(ops), 1)), axis=2)
 
     def mean(model: jahs.Benchmark, operation: int, n: int) -> Floats:
@@ -125,13 +127,13 @@ def study_of(bench: jahs.Benchmark, split: Split, *, seed: int) -> Study:
     tests: Columns = {key: every[key][is_test] for key in CONFIG_KEYS}
     refits = [jahs.Benchmark(bench.task.name, release=release.path, refit=k) for k in range(release.refits.n_refits)]
     found = replaced([bench, *refits], tests, seed=seed)
-    all_ops = np.column_stack([every[op] for op in OPS])
+    all_ops = ops_of(every)
     return Study(
         bench=bench,
         changes={name: _changes(values) for name, values in found.items()},
         measured=means[is_test],
-        predicted=_predict(bench, tests, _ops(tests)),
-        ops=_ops(tests),
+        predicted=_predict(bench, tests, ops_of(tests)),
+        ops=ops_of(tests),
         cells={name: values[0, -1] for name, values in found.items()},
         recorded={name: means[(all_ops == code).all(axis=1)] for name, code in FREE.items()},
     )
@@ -148,10 +150,6 @@ def _changes(values: Floats) -> list[Interval]:
     return [Interval(value=value, low=least, high=most) for value, least, most in ends]
 
 
-def _ops(configs: Columns) -> NDArray[np.int64]:
-    return np.column_stack([configs[op] for op in OPS]).astype(np.int64)
-
-
 def _predict(model: jahs.Benchmark, configs: Columns, ops: NDArray[np.int64]) -> Floats:
     columns = {**configs, **{op: ops[:, i].astype(configs[op].dtype) for i, op in enumerate(OPS)}}
     return np.asarray(model.query_many(columns, metrics=[METRIC])[METRIC], dtype=np.float64)
@@ -166,7 +164,7 @@ def _document(studies: Sequence[Study]) -> Document:
         caveats=caveats_of([study.bench.task for study in studies]),
         subtitle=" ".join(map(_finding, studies)),
         sections=sections_of([*beside, *(block for study in studies for block in _blocks(study))]),
-        facts=(*made_of, versions_fact()),
+        facts=(commit_fact(), *made_of, versions_fact()),
     )
 
 
@@ -184,27 +182,27 @@ def _finding(study: Study) -> str:
 
 
 def _beside(studies: Sequence[Study]) -> Table:
-    """Return what NAS-Bench-301 found, and whether the predictions have the same sign."""
-
-    def cells(study: Study, name: str, n: int, sign: int) -> tuple[str, str]:
-        found = study.changes[name][n]
-        is_sure = found.low * found.high > 0 and found.low <= found.value <= found.high
-        return _interval(found), ("yes" if found.value * sign > 0 else "no") if is_sure else "not certain"
-
-    claims: list[tuple[str, str, int, int]] = [
-        ("many identities lower the accuracy", "identity", _N_OPS, -1),
-        ("many poolings lower the accuracy", "pooling", _N_OPS, -1),
-        ("two identities raise the accuracy", "identity", 2, 1),
-    ]
-    return Table(
-        caption="Change of the predicted accuracy, points, with 90 % intervals. NAS-Bench-301 shows figures and gives "
-        "no numbers; its cells have no zeros. “Not certain”: the interval covers 0, or the release's value lies "
-        "outside the interval from its refits.",
-        columns=("NAS-Bench-301", *(head for one in studies for head in (one.bench.task.title, "same sign"))),
-        rows=tuple(
-            (claim, *(cell for one in studies for cell in cells(one, name, n, sign))) for claim, name, n, sign in claims
-        ),
+    """Return what NAS-Bench-301 found beside the predictions."""
+    claims = (
+        ("many identities", "falls", "identity", _N_OPS, -1),
+        ("many poolings", "falls", "pooling", _N_OPS, -1),
+        ("two identities", "rises", "identity", 2, 1),
     )
+    rows = [
+        compared(
+            f"change of the predicted accuracy by {what} ({n} of {_N_OPS} operations, points)",
+            *(study.bench.task.title, paper, study.changes[name][n]),
+            sign=sign,
+            show=_interval,
+        )
+        for what, paper, name, n, sign in claims
+        for study in studies
+    ]
+    more = (
+        " over configs and refits. NAS-Bench-301 shows figures and gives no numbers; its cells have no zeros. “Not "
+        "shown”: the interval covers 0, or the release's value is on the other side of 0."
+    )
+    return beside_paper("NAS-Bench-301", rows, level=90, more=more)
 
 
 _interval: Final = partial(interval_text, digits=1, sign="+")

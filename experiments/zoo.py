@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.report.writing import page_parser, run_page
+from experiments.science.papers import beside_paper, same_sign
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.errors import InvalidArgument
@@ -28,8 +29,7 @@ from surrogate.models.zoo import FAMILIES, METRIC
 from surrogate.zoo import N_FOLDS, read_zoo
 from workshop.folders import commit_fact, versions_text
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
-from workshop.pages.drawing import new_drawing
-from workshop.pages.style import LIGHT, marker, series
+from workshop.pages.drawing import draw_estimates
 from workshop.ranks import spearman
 from workshop.resampling import bootstrap_estimates
 
@@ -252,32 +252,23 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
 
 
 def _beside(known: Sequence[tuple[_Result, Scored]]) -> Table:
-    """Return the differences to XGBoost, the paper's and ours, whether they have the same sign, and why."""
+    """Return the differences to XGBoost, the paper's and ours."""
     rows = []
     for name in PAPER:
         for shown, k, score in (("R²", 0, 0), ("sparse τ", 1, _SPARSE)) if name != _BASE else ():
-            paper = PAPER[name][k] - PAPER[_BASE][k]
-            cells, reasons = [], {}
+            own, base = PAPER[name][k], PAPER[_BASE][k]
             for result, scored in known:
-                if name not in result.single:
-                    cells += ["–", "–"]
-                    continue
-                ours = scored.differences[name][score]
-                is_zero = ours.low <= 0 <= ours.high or abs(paper) < 0.005
-                same = "–" if is_zero else "yes" if (ours.value > 0) == (paper > 0) else "no"
-                cells += [interval_text(ours, 3, sign="+"), same]
-                reasons[result.task.title] = _why(name, paper, ours)
-            alike = len(set(reasons.values())) < 2
-            why = "; ".join(dict.fromkeys(of if alike else f"{title}: {of}" for title, of in reasons.items()))
-            rows.append((_title(name), shown, f"{PAPER[name][k]:.3f}", f"{paper:+.3f}", *cells, why))
-    heads = [head for result, _ in known for head in (f"{result.task.title} (90 % interval)", "same sign")]
-    return Table(
-        caption=f"Test score minus that of XGBoost. The paper's XGBoost has R² {PAPER[_BASE][0]} and sparse τ "
-        f"{PAPER[_BASE][1]}. A dash: the interval covers 0, or the paper sees no difference.",
-        columns=("family", "score", "paper", "paper, to XGBoost", *heads, "why"),
-        rows=tuple(rows),
-        n_labels=2,
-    )
+                if name in result.single:
+                    ours, paper = scored.differences[name][score], round(own - base, 3)
+                    cells = (
+                        result.task.title,
+                        f"{own:.3f} - {base:.3f} = {paper:+.3f}",
+                        interval_text(ours, 3, sign="+"),
+                    )
+                    sign = same_sign(ours, round(paper, 2))  # differences below 0.005 have none
+                    rows.append((f"{shown} of {_title(name)} minus XGBoost's", *cells, sign, _why(name, paper, ours)))
+    more = " over configs; test scores. A dash: the paper sees no difference."
+    return beside_paper("NAS-Bench-301", rows, level=90, more=more)
 
 
 def _why(name: str, paper: float, ours: Interval) -> str:
@@ -346,35 +337,24 @@ def _settings_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
 
 
 def _figure(known: Sequence[tuple[_Result, Scored]]) -> Figure:
-    """Return the sparse tau of every family: ours with intervals, and the paper's."""
-    drawing, axes = new_drawing(1.2 + 0.5 * len(PAPER))
-    places = {name: i for i, name in enumerate(PAPER)}
-    axes.scatter(
-        [PAPER[name][1] for name in PAPER], list(places.values()), color=LIGHT["ink"], marker="D", s=26, zorder=3,
-        label="NAS-Bench-301",
-    )  # fmt: skip
-    for k, (result, scored) in enumerate(known, start=1):
-        shown = {name: scored.sparse[name] for name in PAPER if name in scored.scores}
-        y = [places[name] + 0.18 * k for name in shown]
-        for place, each in zip(y, shown.values(), strict=True):
-            axes.plot([each.low, each.high], [place, place], color=series(k), linewidth=1.6)
-        values = [each.value for each in shown.values()]
-        axes.scatter(values, y, color=series(k), marker=marker(k), s=26, zorder=3, label=result.task.title)
-    axes.set_yticks(list(places.values()), [_title(name) for name in PAPER])
-    axes.set_ylim(len(PAPER) - 0.3, -0.5)
-    axes.grid(visible=False, axis="y")
-    axes.set_xlabel("sparse τ on the test part")
-    drawing.legend(loc="outside lower center", ncols=2)
+    """Return the sparse tau of every family: the paper's, and ours with intervals."""
+    estimates: dict[str, Interval] = {}
+    numbers: list[int] = []
+    for name, (_, theirs) in PAPER.items():
+        ours = {result.task.title: scored.sparse[name] for result, scored in known if name in scored.sparse}
+        each = {"NAS-Bench-301": Interval(value=theirs, low=theirs, high=theirs), **ours}
+        estimates |= {f"{_title(name)}, {where}": found for where, found in each.items()}
+        numbers += range(len(each))
     best = ", ".join(
         f"{result.task.title} {max(scored.sparse[name].value for name in result.single):.2f}"
         for result, scored in known
     )
     return Figure(
         name="families",
-        caption="Sparse τ on the test part, with 90 % intervals over configs; diamonds: NAS-Bench-301, table 3. The "
-        "levels of different data do not compare, the orders do.",
+        caption="Sparse τ on the test part, with 90 % intervals over configs; NAS-Bench-301: table 3. The levels of "
+        "different data do not compare, the orders do.",
         alt=f"Sparse τ of {len(PAPER)} families on each task; the highest are {best}",
-        drawing=drawing,
+        drawing=draw_estimates(estimates, numbers=numbers, x_label="sparse τ on the test part"),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.folder import read_folder
 from experiments.packs import MANIFEST, read_pack
-from experiments.science.subjects import MAIN, Subject, answers
+from experiments.science.subjects import MAIN, Subject, answers, spread_of
 from experiments.studies import MAIN as CHAPTER
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
@@ -141,17 +141,11 @@ def optimum_page(subjects: Sequence[Subject]) -> Document:
         for title, one in found.items()
     )
     by_task = (each for of in subjects if ends[of.title] for each in _distances(of, ends[of.title]))
-    older = [of.title for of in subjects if "--rates" not in str(release_of(of.bench).facts.get("command"))]
-    kept = (
-        f"The release of {' and that of '.join(older)} was made without this search. Recorded hypervolumes refer to "
-        "its front and reference point, so its best known config stays."
-    )
-    known: list[str | Block] = ["The best known config of a release", Text(_KNOWN), *([Text(kept)] if older else [])]
     return Document(
         title="The exhaustive optimum of the released models",
         subtitle=f"The best validation accuracy that the released models predict at full size on a grid of the rates: "
         f"{said}. NAS-Bench-101 knows its optimum because it is a table; here a regret is exact up to this grid.",
-        sections=sections_of([*_optima(found), *by_task, *known]),
+        sections=sections_of([*_optima(found), *by_task, "The best known config of a release", Text(_KNOWN)]),
     )
 
 
@@ -172,10 +166,7 @@ def _by_refits(one: Optimum) -> str:
 
 def _of_refits(values: Floats) -> str:
     """Return the mean over refits, with 1.96 of their standard deviations."""
-    if not len(values):
-        return "–"
-    mean, error = float(values.mean()), 1.96 * float(values.std(ddof=1)) if len(values) > 1 else np.nan
-    return interval_text(Interval(value=mean, low=mean - error, high=mean + error))
+    return interval_text(spread_of([values.mean(), *values]).at()) if len(values) else "–"
 
 
 def _optima(found: Mapping[str, Optimum]) -> Iterator[str | Block]:

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from experiments.science.costs import costs_blocks
+from experiments.science.papers import beside_paper, same_sign
 from experiments.science.subjects import Subject
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
@@ -117,7 +118,7 @@ def repeats_page(subjects: Sequence[Subject], tables: Sequence[Path] = ()) -> Do
         subtitle=f"Kendall's tau of validation accuracy between two seeds: {said}. JAHS-Bench-201 reports {cifar} on "
         f"CIFAR-10 and {colorectal} on Colorectal-Histology, from 20 configs at full size.",
         sections=sections_of(
-            ["Seven metrics", _figure(found), _table(found), Text(_METHOD), *costs_blocks(list(found), tables)]
+            ["Seven metrics", _figure(found), _beside(found), Text(_METHOD), *costs_blocks(list(found), tables)]
         ),
     )
 
@@ -144,31 +145,28 @@ def _figure(found: _Found) -> Figure:
     )
 
 
-def _compared(name: str, tau: Interval) -> tuple[str, str]:
-    """Return whether the interval holds a figure of the paper, and if not, why."""
-    least, most = min(_PAPER[name]), max(_PAPER[name])
+def _reason(name: str, tau: Interval | None) -> str:
+    """Return how our tau compares with the figures of the paper, and where it differs, why."""
+    if tau is None:
+        return "too few configs"
+    least, most = sorted(_PAPER[name])
     if any(tau.low <= paper <= tau.high for paper in _PAPER[name]):
-        return "yes", "–"
+        return "the interval holds a figure of the paper"
     if tau.low > most:
-        return "no", "higher: " + _REASONS.get(name, "configs of all sizes differ by more than those of one")
-    return "no", "between the paper's tasks" if tau.low > least else "lower: training is shorter"
+        return "higher: " + _REASONS.get(name, "configs of all sizes differ by more than those of one")
+    return "between the paper's tasks" if tau.low > least else "lower: training is shorter"
 
 
-def _table(found: _Found) -> Table:
+def _beside(found: _Found) -> Table:
     rows = []
-    for name, paper in _PAPER.items():
+    for name, papers in _PAPER.items():
         for title, by_size in found.items():
             for where, of in by_size.items():
-                tau = of.tau.get(name)
-                ours = "–" if tau is None else interval_text(tau, 3)
-                compared = ("–", "too few configs") if tau is None else _compared(name, tau)
-                what = f"{name}, {where} (n={of.n.get(name, 0)})"
-                rows.append((what, title, f"{paper[0]} / {paper[1]}", ours, *compared))
-    rows += [(name, "both", "1 / 1", "1", "yes", "computed from the config") for name in ("n_macs", "n_params")]
-    return Table(
-        caption="Kendall's tau between two measurements: the paper's, on CIFAR-10 and Colorectal-Histology, and ours, "
-        "with 95 % intervals over configs",
-        columns=("metric", "task", "paper", "ours", "a figure of the paper in the interval", "reason"),
-        rows=tuple(rows),
-        n_labels=6,
-    )
+                tau, paper = of.tau.get(name), " / ".join(map(str, papers))
+                ours = ("–", "not shown") if tau is None else (interval_text(tau, 3), same_sign(tau))
+                rows.append((f"τ of {name}, {where} (n={of.n.get(name, 0)})", title, paper, *ours, _reason(name, tau)))
+    rows += [
+        (f"τ of {name}", "both", "1 / 1", "1", "yes", "computed from the config") for name in ("n_macs", "n_params")
+    ]
+    more = " over configs; Kendall's τ between two measurements, the paper's on CIFAR-10 and Colorectal-Histology"
+    return beside_paper("JAHS-Bench-201", rows, more=more)

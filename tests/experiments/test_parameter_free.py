@@ -72,6 +72,6 @@ def test_the_page_says_what_is_predicted_and_what_was_trained_and_is_the_same_ag
     one, again = ((tmp_path / name / "report.md").read_text(encoding="utf-8") for name in "ab")
     assert one == again
     assert "No such config was trained for this figure" in one
-    assert "two identities raise the accuracy" in one
-    assert "or the release's value lies outside the interval from its refits" in one
+    assert "change of the predicted accuracy by two identities (2 of 6 operations, points)" in one
+    assert "or the release's value is on the other side of 0." in one
     assert "not recorded" in one

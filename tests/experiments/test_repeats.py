@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.science.repeats import _compared, measure_repeats, pairs_of_seeds
+from experiments.science.repeats import _reason, measure_repeats, pairs_of_seeds
 from experiments.science.subjects import open_subject
 from jahs.comparison.summaries import Interval
 from tests.building import make_configs, make_profile, make_runs
@@ -47,7 +47,8 @@ def test_too_few_configs_have_no_tau(tmp_path):
 
 
 def test_a_figure_of_the_paper_is_in_the_interval_or_the_page_says_why_not():
-    assert _compared("valid_acc", Interval(value=0.8, low=0.7, high=0.9)) == ("yes", "–")
-    assert _compared("valid_acc", Interval(value=0.8, low=0.75, high=0.85)) == ("no", "between the paper's tasks")
-    assert _compared("latency", Interval(value=0.9, low=0.8, high=1.0))[1].startswith("higher: the least of several")
-    assert _compared("test_acc", Interval(value=0.1, low=-0.2, high=0.3))[1].startswith("lower")
+    assert _reason("valid_acc", Interval(value=0.8, low=0.7, high=0.9)) == "the interval holds a figure of the paper"
+    assert _reason("valid_acc", Interval(value=0.8, low=0.75, high=0.85)) == "between the paper's tasks"
+    assert _reason("latency", Interval(value=0.9, low=0.8, high=1.0)).startswith("higher: the least of several")
+    assert _reason("test_acc", Interval(value=0.1, low=-0.2, high=0.3)).startswith("lower")
+    assert _reason("runtime", None) == "too few configs"
