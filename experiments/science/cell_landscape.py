@@ -28,8 +28,8 @@ from workshop.ranks import spearman
 N_BEST: Final = 12
 """Functions that count as the best: the best one and 11 others, as in NAS-Bench-101."""
 
-N_STEPS: Final = 36
-"""Moves of a random walk, which reaches a mean distance of about their square root."""
+STEPS: Final = range(1, 37)
+"""Numbers of moves of a random walk, which reaches a mean distance of about their square root."""
 
 MEASURES: Final = (
     *("correlation of neighbours", "fitness-distance correlation", "the same, canonical"),
@@ -41,10 +41,10 @@ CUTS: Final = ("all cells", "cells of at least median accuracy", "the other cell
 """Which cells a replacement is averaged over, by their accuracy before it."""
 
 GAINS: Final = (
-    *((0, "depth", deep, 3) for deep in (1, 2)),
-    *((1, "width", wide, wide + 1) for wide in (1, 2, 3)),
+    *(f"depth 3 minus depth {less}" for less in (1, 2)),
+    *(f"width {less + 1} minus width {less}" for less in (1, 2, 3)),
 )
-"""Compared shapes of live cells: the column of the shapes, its name, and the two values of it."""
+"""Compared shapes of live cells, the columns of `gains_of_shape`."""
 
 GONE: Final = 0.05
 """A correlation below it does not count."""
@@ -65,7 +65,7 @@ class CellLandscape:
         accuracy: (3, 5, 5), mean change in points when the row's operation is replaced by the column's, over `CUTS`.
         time: (5, 5), mean relative change of the runtime in percent, without errors; None without runtimes.
         shapes: (depth, width) of live cells; their number of cells, mean and best accuracy are in `by_shape`.
-        gains: of mean accuracy, by `GAINS`.
+        gains: of mean accuracy, as `GAINS`.
         by_size: (n_sizes, n_measures + 1), `MEASURES` and Spearman's rho with full size.
     """
 
@@ -86,7 +86,6 @@ def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) ->
     every = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
     walks = [autocorrelation_of_cells(values) for values in every]
     kinds, of = np.unique(np.stack(live_shape(), axis=1), axis=0, return_inverse=True)
-    by_shape = [_by_group(values.ravel(), of.ravel(), len(kinds)) for values in every]
     return CellLandscape(
         n_best=int(_best(every[0]).sum()),
         walk=spread_of(walks),
@@ -95,13 +94,13 @@ def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) ->
         accuracy=spread_of([replacements(values) for values in every]),
         time=_time_changes(subject.bench),
         shapes=tuple((int(depth), int(width)) for depth, width in kinds),
-        by_shape=spread_of(by_shape),
-        gains=spread_of([_gains(kinds, groups) for groups in by_shape]),
+        by_shape=spread_of([_by_group(values.ravel(), of.ravel(), len(kinds)) for values in every]),
+        gains=spread_of([gains_of_shape(values) for values in every]),
         by_size=spread_of([_at_sizes(model, own, sizes) for model, own in zip(subject.models, every, strict=True)]),
     )
 
 
-def autocorrelation_of_cells(values: Floats, n_steps: int = N_STEPS) -> Floats:
+def autocorrelation_of_cells(values: Floats, n_steps: int = len(STEPS)) -> Floats:
     """Return the correlation of the ranks of cells 1, 2, ... random moves apart, over all walks: exact.
 
     Each step moves to one of the 24 neighbours with equal probability, so the expected rank after a step is a mean.
@@ -168,15 +167,10 @@ def live_shape() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return (alive * np.array(_LENGTHS)).max(axis=1), alive.sum(axis=1)
 
 
-def _gains(shapes: NDArray[np.int64], groups: Floats) -> Floats:
-    """Return the gains of mean accuracy of `GAINS`, from the shape of each group, and its cells, mean and best."""
-    n_cells, means, _ = groups.T
-
-    def mean(column: int, value: int) -> float:
-        is_in = shapes[:, column] == value
-        return float(np.average(means[is_in], weights=n_cells[is_in]))
-
-    return np.array([mean(column, more) - mean(column, less) for column, _, less, more in GAINS])
+def gains_of_shape(values: Floats) -> Floats:
+    """Return the differences of mean accuracy of `GAINS`."""
+    depth, width = (np.bincount(of, values.ravel()) / np.bincount(of) for of in live_shape())
+    return np.array([depth[3] - depth[1], depth[3] - depth[2], *np.diff(width)[1:]])
 
 
 def _best(values: Floats) -> NDArray[np.bool_]:

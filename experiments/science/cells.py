@@ -8,24 +8,15 @@ from typing import Final
 
 import numpy as np
 
-from experiments.science.cell_landscape import (
-    CUTS,
-    GAINS,
-    GONE,
-    MEASURES,
-    N_BEST,
-    N_STEPS,
-    CellLandscape,
-    measure_cells,
-)
+from experiments.science.cell_landscape import CUTS, GAINS, GONE, MEASURES, N_BEST, STEPS, CellLandscape, measure_cells
 from experiments.science.papers import NO_SIGN, beside_paper, compared, same_sign
 from experiments.science.subjects import Spread, Subject
-from jahs.comparison.summaries import Interval, interval_text, number_text
+from jahs.comparison.summaries import interval_text, number_text
 from jahs.spaces.cell import OPERATIONS
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, POOL
 from surrogate.data.rows import GROUP_VALUES
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
-from workshop.pages.drawing import Curve, draw_curves
+from workshop.pages.drawing import draw_curves, interval_curve
 
 _PAPER: Final[Mapping[int, tuple[str, float, float]]] = {
     CONV1X1: ("replacing a 3x3 by a 1x1 convolution", -1.16, -14.11),
@@ -65,16 +56,15 @@ def cells_page(subjects: Sequence[Subject]) -> Document:
 
 def _distances(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     yield "Distance from the best cells"
-    distance = np.sqrt(np.arange(1, N_STEPS + 1))
     curves = [
-        Curve(title=title, x=distance, y=v, low=v - e, high=v + e, number=i, is_step=False)
-        for i, (title, (v, e)) in enumerate((title, of.walk) for title, of in found.items())
+        interval_curve(title, np.sqrt(STEPS), [of.walk.at(n - 1) for n in STEPS], number=i, has_markers=False)
+        for i, (title, of) in enumerate(found.items())
     ]
     yield Figure(
         name="walk",
         caption="Exact autocorrelation of ranks over random walks, by the square root of the number of moves, as in "
         "Figure 6 of NAS-Bench-101, which correlates accuracies; bands: 1.96 standard deviations between refits.",
-        alt="; ".join(f"{title}: {of.walk[0][0]:.2f} after one move" for title, of in found.items()),
+        alt="; ".join(f"{title}: {of.walk.at(0).value:.2f} after one move" for title, of in found.items()),
         drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
     )
     yield beside_paper("NAS-Bench-101", [row for title, of in found.items() for row in _beside(title, of)])
@@ -107,12 +97,9 @@ def _beside(title: str, of: CellLandscape) -> Iterator[tuple[str, ...]]:
             slower, reason = of.time.at(CONV3X3, other).value, "no interval: refits cover accuracies only"
             same = "yes" if slower < 0 else "no"
             yield f"{what}, training time", title, f"{percent} %", f"{slower:+.1f} %", same, reason
-    for i, (_, name, less, more) in enumerate(GAINS):
-        paper = (
-            "a depth of 3 is best of 1 to 6 (figure 5)" if name == "depth" else "rises up to a width of 5 (figure 5)"
-        )
-        quantity = f"mean accuracy of cells of {name} {more} minus {name} {less} (points)"
-        yield compared(quantity, title, paper, of.gains.at(i), show=_signed)
+    for i, what in enumerate(GAINS):
+        paper = "a depth of 3 is best (figure 5)" if "depth" in what else "rises up to a width of 5 (figure 5)"
+        yield compared(f"mean accuracy of cells of {what} (points)", title, paper, of.gains.at(i), show=_signed)
 
 
 _signed: Final = partial(interval_text, sign="+")
@@ -122,14 +109,12 @@ def _replacing(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     columns = ("from \\ to", *OPERATIONS)
     for title, of in found.items():
         yield f"Replacing an operation: {title}"
-        tables = {
-            f"Mean change of validation accuracy in points, in {cut}": _matrix(of.accuracy, k)
-            for k, cut in enumerate(CUTS[:2])
-        }
+        for k, cut in enumerate(CUTS[:2]):
+            caption = f"Mean change of validation accuracy in points, in {cut}"
+            yield Table(caption=caption, columns=columns, rows=_matrix(of.accuracy, k))
         if of.time is not None:
-            tables["Geometric mean change of the training time in percent"] = _matrix(of.time)
-        for caption, rows in tables.items():
-            yield Table(caption=caption, columns=columns, rows=rows)
+            caption = "Geometric mean change of the training time in percent"
+            yield Table(caption=caption, columns=columns, rows=_matrix(of.time))
 
 
 def _matrix(spread: Spread, *place: int) -> tuple[tuple[str, ...], ...]:
@@ -175,6 +160,5 @@ def _text(spread: Spread, *place: int, sign: str = "") -> str:
 
 
 def _percent(of: CellLandscape, measure: str) -> str:
-    share = of.measures.at(MEASURES.index(measure))
-    low, high = (min(max(end, 0.0), 1.0) for end in (share.low, share.high))
-    return f"{interval_text(Interval(value=100 * share.value, low=100 * low, high=100 * high), 1)} %"
+    share = of.measures.at(MEASURES.index(measure), scale=100).within(0.0, 100.0)
+    return f"{interval_text(share, 1)} %"

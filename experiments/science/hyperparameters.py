@@ -19,7 +19,7 @@ from experiments.analysis.landscape_measures import with_errors_of_fit
 from experiments.science.papers import beside_paper, same_sign
 from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text
+from jahs.comparison.summaries import Interval, interval_text, value_text
 from jahs.queries.exhaustive import LARGEST, cell_columns, crossed, grid
 from jahs.schema import OPS
 from jahs.spaces.cell import all_ops
@@ -115,24 +115,19 @@ def answers_of_cells(
 
 
 def measure_shared(
-    subject: Subject, sizes: Mapping[str, object], *, seed: int, n_cells: int, n_floats: int
+    subject: Subject, sizes: Mapping[str, object], *, n_cells: int, n_floats: int
 ) -> tuple[SharedSetting, Mapping[str, object]]:
     """Return the comparison at these sizes, its intervals widened by the spread of the refits, and H-dagger."""
     found: list[SharedSetting] = []
     for bench in subject.models:
-        values, settings = answers_of_cells(bench, sizes, n_cells=n_cells, n_floats=n_floats, seed=seed)
+        values, settings = answers_of_cells(bench, sizes, n_cells=n_cells, n_floats=n_floats, seed=subject.seed)
         n_resamples = 1 if found else _N_RESAMPLES  # the spread of refits needs no intervals of theirs
         found.append(shared_setting(values, n_tuned=min(N_TUNED, n_cells // 2), n_resamples=n_resamples))
     own, *refitted = found
     setting = {name: column[own.setting].item() for name, column in settings.items()}
     wide = with_errors_of_fit(own.measures, [other.measures for other in refitted])
-    measures = {name: _clipped(found, -1.0, 1.0) if "rho" in name else _clipped(found) for name, found in wide.items()}
+    measures = {name: found.within(-1.0, 1.0) if "rho" in name else found.within(0.0) for name, found in wide.items()}
     return SharedSetting(best=own.best, shared=own.shared, setting=own.setting, measures=measures), setting
-
-
-def _clipped(found: Interval, least: float = 0.0, most: float = np.inf) -> Interval:
-    """Return an interval without values that the measure cannot have."""
-    return Interval(value=found.value, low=max(found.low, least), high=min(found.high, most))
 
 
 _Found = tuple[SharedSetting, Mapping[str, object]]
@@ -141,9 +136,7 @@ _Found = tuple[SharedSetting, Mapping[str, object]]
 def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
     """Return the page: full size first, then every fidelity group."""
     found = {
-        of.title: [
-            measure_shared(of, sizes, seed=of.seed, n_cells=N_CELLS, n_floats=N_FLOATS) for sizes in GROUP_VALUES
-        ]
+        of.title: [measure_shared(of, sizes, n_cells=N_CELLS, n_floats=N_FLOATS) for sizes in GROUP_VALUES]
         for of in subjects
     }
     full = {title: of[GROUP_VALUES.index(LARGEST)] for title, of in found.items()}
@@ -174,7 +167,7 @@ def _at_full_size(full: Mapping[str, _Found]) -> Iterator[str | Block]:
     yield Table(
         caption="The shared setting H†",
         columns=("task", *setting),
-        rows=tuple((title, *map(_shown, own.values())) for title, (_, own) in full.items()),
+        rows=tuple((title, *map(value_text, own.values())) for title, (_, own) in full.items()),
         n_labels=1 + len(setting),
     )
     yield Text(_METHOD)
@@ -198,10 +191,6 @@ def _beside(title: str, found: SharedSetting) -> tuple[str, ...]:
         reason = "our rates span three decades, and cells need different ones"
     what = "Spearman's rho of f* and f(., H†)"
     return what, title, f"{_PAPER}", interval_text(rho, 3), same_sign(rho), reason
-
-
-def _shown(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _scatter(full: Mapping[str, _Found]) -> Figure:

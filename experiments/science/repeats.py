@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -50,43 +49,39 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Repeats:
-    """Kendall's tau between two measurements of the same configs.
+class Repeats(NamedTuple):
+    """Kendall's tau between two measurements of `n` configs; None for fewer than ten."""
 
-    Attributes:
-        tau: by metric; only those with at least ten configs.
-        n: configs, by metric.
-    """
-
-    tau: Mapping[str, Interval]
-    n: Mapping[str, int]
+    n: int
+    tau: Interval | None
 
 
-_Found = Mapping[str, Mapping[str, Repeats]]
-"""By title of the task, and by size."""
+_Found = Mapping[str, Mapping[str, Mapping[str, Repeats]]]
+"""By title of the task, size, and metric."""
 
 
-def measure_repeats(subject: Subject, *, is_full_size: bool) -> Repeats:
-    """Return the agreement of the recorded configs with two seeds, at full size or at all sizes.
+def measure_repeats(subject: Subject, *, is_full_size: bool) -> dict[str, Repeats]:
+    """Return the agreement by metric of the recorded configs with two seeds, at full size or at all sizes.
 
     Repeated measurements of latency are in the folder of the task's runs, if there is one.
     """
     table = release_of(subject.bench).table
-    is_in = np.ones(len(table.configs["N"]), np.bool_)
-    for key, value in LARGEST.items() if is_full_size else ():
-        is_in &= table.configs[key] == value
-    ids = table.configs["config_id"][is_in]
-    pairs = pairs_of_seeds(take(table.runs, np.isin(table.runs["config_id"], ids)), table.profile)
-    runs = None if subject.data is None else subject.data / subject.task.name / "runs"
+    ids = table.configs["config_id"]
+    if is_full_size:
+        ids = ids[np.all([table.configs[key] == value for key, value in LARGEST.items()], axis=0)]
+    pairs = {"latency": (np.array([]), np.array([]))}
+    pairs |= pairs_of_seeds(take(table.runs, np.isin(table.runs["config_id"], ids)), table.profile)
+    runs = None if subject.data is None else subject.data / subject.bench.task.name / "runs"
     if runs is not None and runs.is_dir():
         one, other = (take(of, np.isin(of["config_id"], ids)) for of in halves_of_visits(read_profile_visits(runs)[1]))
         pairs["latency"] = (one["latency"].astype(np.float64), other["latency"].astype(np.float64))
-    known = {name: found for name, found in pairs.items() if len(found[0]) >= _FEWEST}
-    return Repeats(
-        tau={name: bootstrap_agreement(kendall_tau, *found, n_resamples=_N_RESAMPLES) for name, found in known.items()},
-        n={name: len(of[0]) for name, of in pairs.items()},
-    )
+    return {name: _agreement(*of) for name, of in pairs.items()}
+
+
+def _agreement(one: Floats, other: Floats) -> Repeats:
+    if len(one) < _FEWEST:
+        return Repeats(len(one), None)
+    return Repeats(len(one), bootstrap_agreement(kendall_tau, one, other, n_resamples=_N_RESAMPLES))
 
 
 def pairs_of_seeds(runs: Rows, profile: Rows) -> dict[str, tuple[Floats, Floats]]:
@@ -123,19 +118,19 @@ def repeats_page(subjects: Sequence[Subject], tables: Sequence[Path] = ()) -> Do
     )
 
 
-def _said(of: Repeats, where: str) -> str:
-    n = of.n.get("valid_acc", 0)
-    if "valid_acc" not in of.tau:
+def _said(of: Mapping[str, Repeats], where: str) -> str:
+    n, tau = of["valid_acc"]
+    if tau is None:
         return f"not measured {where} ({n} configs with two seeds)"
-    return f"{interval_text(of.tau['valid_acc'])} {where} (n={n})"
+    return f"{interval_text(tau)} {where} (n={n})"
 
 
 def _figure(found: _Found) -> Figure:
     estimates, numbers = {}, []
     for name in _PAPER:
         for number, (title, by_size) in enumerate(found.items()):
-            if name in by_size["all sizes"].tau:
-                estimates[f"{name}, {title}"] = by_size["all sizes"].tau[name]
+            if (tau := by_size["all sizes"][name].tau) is not None:
+                estimates[f"{name}, {title}"] = tau
                 numbers.append(number)
     return Figure(
         name="tau",
@@ -145,28 +140,29 @@ def _figure(found: _Found) -> Figure:
     )
 
 
-def _reason(name: str, tau: Interval | None) -> str:
-    """Return how our tau compares with the figures of the paper, and where it differs, why."""
-    if tau is None:
-        return "too few configs"
-    least, most = sorted(_PAPER[name])
-    if any(tau.low <= paper <= tau.high for paper in _PAPER[name]):
-        return "the interval holds a figure of the paper"
-    if tau.low > most:
-        return "higher: " + _REASONS.get(name, "configs of all sizes differ by more than those of one")
-    return "between the paper's tasks" if tau.low > least else "lower: training is shorter"
-
-
 def _beside(found: _Found) -> Table:
-    rows = []
-    for name, papers in _PAPER.items():
-        for title, by_size in found.items():
-            for where, of in by_size.items():
-                tau, paper = of.tau.get(name), " / ".join(map(str, papers))
-                ours = ("–", "not shown") if tau is None else (interval_text(tau, 3), same_sign(tau))
-                rows.append((f"τ of {name}, {where} (n={of.n.get(name, 0)})", title, paper, *ours, _reason(name, tau)))
+    rows = [
+        _row(f"τ of {name}, {where} (n={of[name].n})", title, name, of[name].tau)
+        for name in _PAPER
+        for title, by_size in found.items()
+        for where, of in by_size.items()
+    ]
     rows += [
         (f"τ of {name}", "both", "1 / 1", "1", "yes", "computed from the config") for name in ("n_macs", "n_params")
     ]
     more = " over configs; Kendall's τ between two measurements, the paper's on CIFAR-10 and Colorectal-Histology"
     return beside_paper("JAHS-Bench-201", rows, more=more)
+
+
+def _row(quantity: str, title: str, name: str, tau: Interval | None) -> tuple[str, ...]:
+    """Return a row that says whether the interval holds a figure of the paper, and if not, why."""
+    paper = " / ".join(map(str, _PAPER[name]))
+    if tau is None:
+        return quantity, title, paper, "–", "not shown", "too few configs"
+    least, most = sorted(_PAPER[name])
+    reason = "between the paper's tasks" if tau.low > least else "lower: training is shorter"
+    if any(tau.low <= each <= tau.high for each in _PAPER[name]):
+        reason = "the interval holds a figure of the paper"
+    elif tau.low > most:
+        reason = "higher: " + _REASONS.get(name, "configs of all sizes differ by more than those of one")
+    return quantity, title, paper, interval_text(tau, 3), same_sign(tau), reason

@@ -10,12 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 import jahs
-from jahs.comparison.benches import open_benchmark, release_of
+from jahs.comparison.benches import open_benchmark, refits_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
-from jahs.release.models import REFITS
 from jahs.spaces.columns import Configs
-from jahs.tasks.definitions import Task
 
 MAIN = "valid_acc"
 """The metric of every study."""
@@ -35,11 +33,6 @@ class Subject:
     refits: tuple[jahs.Benchmark, ...]
     seed: int
     data: Path | None
-
-    @property
-    def task(self) -> Task:
-        """The task."""
-        return self.bench.task
 
     @property
     def title(self) -> str:
@@ -63,9 +56,9 @@ class Spread(NamedTuple):
     values: Floats
     errors: Floats
 
-    def at(self, *place: int) -> Interval:
-        """Return the value at a place with its interval."""
-        value, error = float(self.values[place]), float(self.errors[place])
+    def at(self, *place: int, scale: float = 1.0) -> Interval:
+        """Return the value at a place with its interval, both times `scale`."""
+        value, error = (scale * float(of[place]) for of in self)
         return Interval(value=value, low=value - error, high=value + error)
 
 
@@ -78,10 +71,7 @@ def spread_of(found: Sequence[Floats]) -> Spread:
 def open_subject(task: str, release: Path | None, *, seed: int = 0, data: Path | None = None) -> Subject:
     """Return a task with its release and the refits."""
     bench = open_benchmark(task, release)
-    found = release_of(bench)
-    n_refits = found.refits.n_refits if found.has(REFITS) and MAIN in found.refits.metrics else 0
-    refits = tuple(open_benchmark(task, release, refit=k) for k in range(n_refits))
-    return Subject(bench=bench, refits=refits, seed=seed, data=data)
+    return Subject(bench=bench, refits=refits_of(bench, MAIN), seed=seed, data=data)
 
 
 def answers(bench: jahs.Benchmark, configs: Configs, metric: str = MAIN) -> Floats:
