@@ -59,11 +59,13 @@ ARMS: Final[Mapping[str, _Make]] = {
 TUNED: Final = tuple(name for name in ARMS if name.startswith("RE"))
 
 _ON_REFITS: Final = ", on the refits"
-_ORDER: Final = ("RS", "NRE", "RE")
-_SPELLED: Final = (
-    "random search (RS) ends below evolution that removes the worst (NRE), which ends below evolution that removes the "
-    "oldest (RE)"
-)
+_ORDER: Final = {
+    "RS": "random search",
+    "NRE": "evolution that removes the worst",
+    "RE": "evolution that removes the oldest",
+}
+"""The arms in the paper's order, the worst first."""
+
 _REASON: Final = (
     "removing the oldest helps when a lucky noisy result would survive; here evaluations have no noise; not tested"
 )
@@ -156,7 +158,7 @@ def bootstrap_page(subjects: Sequence[Subject]) -> Document:
         title="Do tuned settings generalise?",
         subtitle=f"In {n_best} of {len(moves)} transfers, the setting of regularized evolution tuned on one problem is "
         f"the best one on the other, too; no 95 % interval of the points lost goes beyond {most:.2f}. In NAS-Bench-101 "
-        f"settings keep their order, and {_SPELLED}, on the part and on the whole; here: {gained}.",
+        f"settings keep their order, and {' < '.join(_ORDER.values())}, on the part and on the whole; here: {gained}.",
         sections=sections_of([*blocks, *(each for of in subjects for each in _of_task(of, found[of.title]))]),
     )
 
@@ -175,9 +177,9 @@ def _orders(found: Mapping[str, Ends]) -> list[tuple[str, ...]]:
     places = {name: list(ARMS).index(name) for name in _ORDER}
     return [
         compared(
-            f"{name} - {before} on the {space} (points)",
+            f"{_ORDER[name]} minus {_ORDER[before]}, on the {space} (points)",
             title,
-            f"{before} < {name}",
+            "better",
             mean_interval(of[space][places[name]] - of[space][places[before]]),
             why=_REASON,
         )

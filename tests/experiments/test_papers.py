@@ -49,7 +49,10 @@ def pages(tmp_path):
     """A folder of pages; the rows of the first are of one paper, those of the others of another."""
     for i, (name, paper) in enumerate(zip(PAGES, ["NAS-Bench-301", *["NAS-Bench-101"] * len(PAGES)], strict=False)):
         ours = Interval(value=0.2, low=0.1, high=0.3)
-        rows = [compared(f"gain | loss {i}", "task", "0.5", ours, sign=1 - i), ("share", "task", "1", "2", "–", "none")]
+        rows = [
+            compared(f"gain | loss {i}", "task", "0.5", ours, sign=1.5 - i),
+            ("share", "task", "1", "2", "–", "none"),
+        ]
         shown = sections_of(["Beside", beside_paper(paper, rows, more=" over configs")])
         document = Document(title=name, subtitle="Words.", sections=shown, caveats=("Few configs.", f"Only {i % 2}."))
         (tmp_path / "pages" / name).mkdir(parents=True)
@@ -63,8 +66,9 @@ def test_all_rows_are_on_one_page_by_paper_with_links_and_counts(pages, tmp_path
     page, again = ((tmp_path / name / "report.md").read_text(encoding="utf-8") for name in "ab")
     assert page == again
     n = len(PAGES)
-    assert f"{2 * n} in all, 1 with the same sign, {n - 2} with the other one, 0 not shown, {n + 1} without" in page
-    assert "NAS-Bench-301: 2 in all, 1 with the same sign" in page
+    every = f"Of {2 * n} figures of papers, 2 have the same sign here, {n - 2} the other one, 0 are not shown, and {n}"
+    assert f"{every} have no sign to compare. Of" in page
+    assert "Of 2 figures of NAS-Bench-301, 1 have the same sign here, 0 the other one" in page
     ours = "0.20 (0.10 to 0.30)"
     link = f"[{PAGES[0]}](../{PAGES[0]}/report.md)"
     row = f"| NAS-Bench-301 | gain \\| loss 0 | task | 0.5 | {ours} | yes | as in the paper | {link} |"
