@@ -101,9 +101,9 @@ def number_text(value: float | None, digits: int = 2, *, sign: str = "") -> str:
     return "–" if value is None or not math.isfinite(value) else f"{value:{sign}.{digits}f}"
 
 
-def value_text(value: object) -> str:
-    """Return the value of a setting for a table, a float with four digits."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def value_text(value: object, digits: int = 4) -> str:
+    """Return the value of a setting, a float with so many significant digits."""
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def p_text(value: float) -> str:
