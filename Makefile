@@ -128,13 +128,11 @@ studies: $(TEST_READY)
 landscape: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.landscape --task $(TASK) --docs --out docs/studies/landscape/$(TASK)
 
-# Each study takes one core.
+# Each study takes one core; the page of papers' figures reads the others.
 science: $(TEST_READY)
 	@$(TEST)/bin/python -m pip install -qq --no-deps $(STUDIES_PINS:%=-r %)
 	@$(MAKE) --no-print-directory --jobs $(JOBS) --output-sync $(SCIENCE:%=science-%)
-
-science-parameter_free: $(TEST_READY)
-	@$(TEST)/bin/python -m experiments.parameter_free --data data --docs --out docs/studies/parameter_free
+	@$(TEST)/bin/python -m experiments.science papers --docs --out docs/studies/papers
 
 science-landscape: $(TASKS:%=science-landscape-%) ;
 

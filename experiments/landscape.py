@@ -25,7 +25,7 @@ from experiments.analysis.landscape_measures import (
 )
 from experiments.analysis.variance import TIMES
 from experiments.report.writing import page_parser, run_page
-from jahs.comparison.benches import open_benchmark, release_of
+from jahs.comparison.benches import open_benchmark, refits_of, release_of
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import MissingData
 from jahs.tasks.definitions import DEFAULT_TASK, caveats_of
@@ -59,16 +59,10 @@ def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Docum
 
 def _refitted(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Iterator[Landscape]:
     """Yield the landscape of each refit of the release; none for a metric without refits."""
-    release = release_of(bench)
-    try:
-        refits = release.refits
-    except MissingData as err:
-        _log.info("intervals do not include the error of the fit: %s", err)
-        return
-    for k in range(refits.n_refits if metric in refits.metrics else 0):
-        model = jahs.Benchmark(bench.task.name, release=release.path, refit=k)
-        yield measure_landscape(model, metric, n=n, seed=seed)
-        _log.info("%d/%d refits", k + 1, refits.n_refits)
+    refits = refits_of(bench, metric)
+    for k, refit in enumerate(refits, start=1):
+        yield measure_landscape(refit, metric, n=n, seed=seed)
+        _log.info("%d/%d refits", k, len(refits))
 
 
 def _quality(bench: jahs.Benchmark, metric: str) -> Iterator[str]:
@@ -265,8 +259,8 @@ def _figure_by_steps(
 
 
 def _percent(share: Interval) -> str:
-    low, high = (min(max(end, 0.0), 1.0) for end in (share.low, share.high))
-    return f"{100 * share.value:.0f} % [{100 * low:.0f} to {100 * high:.0f}]"
+    share = share.within(0.0, 1.0)
+    return f"{100 * share.value:.0f} % [{100 * share.low:.0f} to {100 * share.high:.0f}]"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.report.writing import page_parser, run_page
+from experiments.science.papers import beside_paper, same_sign
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text, number_text
+from jahs.comparison.summaries import Interval, interval_text, number_text, value_text
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import Task, caveats_of, task
 from surrogate.judging.agreement import agreement
@@ -28,8 +29,7 @@ from surrogate.models.zoo import FAMILIES, METRIC
 from surrogate.zoo import N_FOLDS, read_zoo
 from workshop.folders import commit_fact, versions_text
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
-from workshop.pages.drawing import new_drawing
-from workshop.pages.style import LIGHT, marker, series
+from workshop.pages.drawing import draw_estimates
 from workshop.ranks import spearman
 from workshop.resampling import bootstrap_estimates
 
@@ -101,8 +101,6 @@ def score_zoo(
     Raises:
         InvalidArgument: `n_resamples` is below 1.
     """
-    if n_resamples < 1:
-        raise InvalidArgument(f"resamples={n_resamples} must be at least 1")
     y = np.array(part["measured"])
     chosen = {
         "all": np.ones(len(y), np.bool_),
@@ -121,12 +119,8 @@ def score_zoo(
 
     found = bootstrap_estimates(with_differences, n, level=_LEVEL, n_resamples=n_resamples)
     each = [found[i : i + len(_SCORES)] for i in range(0, len(found), len(_SCORES))]
-    scores, differences = each[: len(answers)], each[len(answers) :]
-    return Scored(
-        n=n,
-        scores=dict(zip(answers, scores, strict=True)),
-        differences=dict(zip(answers, differences, strict=True)),
-    )
+    scores, differences = (dict(zip(answers, own, strict=True)) for own in (each[: len(answers)], each[len(answers) :]))
+    return Scored(n=n, scores=scores, differences=differences)
 
 
 class _Result(NamedTuple):
@@ -159,10 +153,7 @@ def _document(paths: Sequence[Path], *, n_resamples: int) -> Document:
         caveats=caveats_of([each.task for each in results]),
         subtitle=" ".join([*map(_finding, results), _PAPER_FINDS]),
         sections=sections_of(_blocks(results)),
-        facts=(
-            commit_fact(),
-            *((path, _origin(of)) for path, of in found.items()),
-        ),
+        facts=(commit_fact(), *((path, _origin(of)) for path, of in found.items())),
     )
 
 
@@ -172,12 +163,11 @@ def _origin(of: Mapping[str, Any]) -> str:  # Any: JSON
 
 def _answers(of: Mapping[str, Any], part: str) -> dict[str, Sequence[float]]:  # Any: JSON
     """Return the answers of every family for a part and, as "<family> x 10", of ensembles that have any."""
-    models = {**of["families"], **{_ensemble(name): one for name, one in of["ensembles"].items()}}
-    return {name: one["predicted"][part] for name, one in models.items() if part in one["predicted"]}
+    return {name: one["predicted"][part] for name, one in _models(of).items() if part in one["predicted"]}
 
 
-def _ensemble(name: str) -> str:
-    return f"{name} x {N_FOLDS}"
+def _models(of: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:  # Any: JSON
+    return {**of["families"], **{f"{name} x {N_FOLDS}": one for name, one in of["ensembles"].items()}}
 
 
 def _title(name: str) -> str:
@@ -252,32 +242,24 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
 
 
 def _beside(known: Sequence[tuple[_Result, Scored]]) -> Table:
-    """Return the differences to XGBoost, the paper's and ours, whether they have the same sign, and why."""
-    rows = []
-    for name in PAPER:
-        for shown, k, score in (("R²", 0, 0), ("sparse τ", 1, _SPARSE)) if name != _BASE else ():
-            paper = PAPER[name][k] - PAPER[_BASE][k]
-            cells, reasons = [], {}
-            for result, scored in known:
-                if name not in result.single:
-                    cells += ["–", "–"]
-                    continue
-                ours = scored.differences[name][score]
-                is_zero = ours.low <= 0 <= ours.high or abs(paper) < 0.005
-                same = "–" if is_zero else "yes" if (ours.value > 0) == (paper > 0) else "no"
-                cells += [interval_text(ours, 3, sign="+"), same]
-                reasons[result.task.title] = _why(name, paper, ours)
-            alike = len(set(reasons.values())) < 2
-            why = "; ".join(dict.fromkeys(of if alike else f"{title}: {of}" for title, of in reasons.items()))
-            rows.append((_title(name), shown, f"{PAPER[name][k]:.3f}", f"{paper:+.3f}", *cells, why))
-    heads = [head for result, _ in known for head in (f"{result.task.title} (90 % interval)", "same sign")]
-    return Table(
-        caption=f"Test score minus that of XGBoost. The paper's XGBoost has R² {PAPER[_BASE][0]} and sparse τ "
-        f"{PAPER[_BASE][1]}. A dash: the interval covers 0, or the paper sees no difference.",
-        columns=("family", "score", "paper", "paper, to XGBoost", *heads, "why"),
-        rows=tuple(rows),
-        n_labels=2,
-    )
+    """Return the differences to XGBoost, the paper's and ours."""
+    rows = [
+        _difference(name, k, result.task.title, scored.differences[name][score])
+        for name in PAPER
+        for k, score in enumerate((0, _SPARSE))
+        for result, scored in known
+        if name in result.single and name != _BASE
+    ]
+    more = " over configs; test scores. A dash: the paper sees no difference."
+    return beside_paper("NAS-Bench-301", rows, level=90, more=more)
+
+
+def _difference(name: str, k: int, title: str, ours: Interval) -> tuple[str, ...]:
+    own, base = PAPER[name][k], PAPER[_BASE][k]
+    what = f"{('R²', 'sparse τ')[k]} of {_title(name)} minus XGBoost's"
+    same = same_sign(ours, round(own - base, 2))  # differences below 0.005 have no sign
+    paper, found = f"{own:.3f} - {base:.3f} = {own - base:+.3f}", interval_text(ours, 3, sign="+")
+    return what, title, paper, found, same, _why(name, own - base, ours)
 
 
 def _why(name: str, paper: float, ours: Interval) -> str:
@@ -312,21 +294,17 @@ def _scores_table(scored: Scored, valid: Scored | None, cut: str) -> Table:
 
 
 def _times_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
-    timed = {**of["families"], **{_ensemble(name): one for name, one in of["ensembles"].items()}}
     return Table(
         caption="CPU times on one core, features included",
         columns=("family", "fit (s)", "one config (ms)", "each of 1,000 configs (µs)"),
         rows=tuple(
             (_title(name), f"{one['fit_s']:.1f}", f"{one['one_ms']:.2f}", f"{one['each_us']:.1f}")
-            for name, one in timed.items()
+            for name, one in _models(of).items()
         ),
     )
 
 
 def _settings_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
-    def shown(value: object) -> str:
-        return f"{value:.4g}" if isinstance(value, float) else str(value)
-
     return Table(
         caption="The settings chosen by τ over all trainings of the validation part (the tables above have one "
         "training of each config)",
@@ -334,7 +312,7 @@ def _settings_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
         rows=tuple(
             (
                 _title(name),
-                ", ".join(f"{key}={shown(value)}" for key, value in one["point"].items()),
+                ", ".join(f"{key}={value_text(value)}" for key, value in one["point"].items()),
                 number_text(one["tau"], 3),
                 number_text(one["evaluations"][0]["tau"], 3),
             )
@@ -346,35 +324,20 @@ def _settings_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
 
 
 def _figure(known: Sequence[tuple[_Result, Scored]]) -> Figure:
-    """Return the sparse tau of every family: ours with intervals, and the paper's."""
-    drawing, axes = new_drawing(1.2 + 0.5 * len(PAPER))
-    places = {name: i for i, name in enumerate(PAPER)}
-    axes.scatter(
-        [PAPER[name][1] for name in PAPER], list(places.values()), color=LIGHT["ink"], marker="D", s=26, zorder=3,
-        label="NAS-Bench-301",
-    )  # fmt: skip
-    for k, (result, scored) in enumerate(known, start=1):
-        shown = {name: scored.sparse[name] for name in PAPER if name in scored.scores}
-        y = [places[name] + 0.18 * k for name in shown]
-        for place, each in zip(y, shown.values(), strict=True):
-            axes.plot([each.low, each.high], [place, place], color=series(k), linewidth=1.6)
-        values = [each.value for each in shown.values()]
-        axes.scatter(values, y, color=series(k), marker=marker(k), s=26, zorder=3, label=result.task.title)
-    axes.set_yticks(list(places.values()), [_title(name) for name in PAPER])
-    axes.set_ylim(len(PAPER) - 0.3, -0.5)
-    axes.grid(visible=False, axis="y")
-    axes.set_xlabel("sparse τ on the test part")
-    drawing.legend(loc="outside lower center", ncols=2)
-    best = ", ".join(
-        f"{result.task.title} {max(scored.sparse[name].value for name in result.single):.2f}"
-        for result, scored in known
-    )
+    """Return the sparse tau of every family: the paper's, and ours with intervals."""
+    estimates: dict[str, Interval] = {}
+    numbers: list[int] = []
+    for name, (_, theirs) in PAPER.items():
+        ours = {result.task.title: scored.sparse[name] for result, scored in known if name in scored.sparse}
+        each = {"NAS-Bench-301": Interval(value=theirs, low=theirs, high=theirs), **ours}
+        estimates |= {f"{_title(name)}, {where}": found for where, found in each.items()}
+        numbers += range(len(each))
     return Figure(
         name="families",
-        caption="Sparse τ on the test part, with 90 % intervals over configs; diamonds: NAS-Bench-301, table 3. The "
-        "levels of different data do not compare, the orders do.",
-        alt=f"Sparse τ of {len(PAPER)} families on each task; the highest are {best}",
-        drawing=drawing,
+        caption="Sparse τ on the test part, with 90 % intervals over configs; NAS-Bench-301: table 3. The levels of "
+        "different data do not compare, the orders do.",
+        alt="; ".join(f"{title}: {found.value:.2f}" for title, found in estimates.items()),
+        drawing=draw_estimates(estimates, numbers=numbers, x_label="sparse τ on the test part"),
     )
 
 

@@ -2,7 +2,8 @@
 
     python -m experiments.science hyperparameters --out out/hyperparameters
 
-Each study asks the releases of all chosen tasks, and their refits, whose spread widens the intervals.
+Each study asks the releases of all chosen tasks, and their refits, whose spread widens the intervals. `papers` reads
+the pages of all studies instead, and shows the figures of papers beside ours on one page.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from experiments.science.cells import cells_page
 from experiments.science.encodings import encodings_page
 from experiments.science.hyperparameters import hyperparameters_page
 from experiments.science.optimum import optimum_page
+from experiments.science.papers import papers_page
+from experiments.science.parameter_free import parameter_free_page
 from experiments.science.repeats import repeats_page
 from experiments.science.subjects import Subject, open_subject
 from jahs.comparison.benches import release_of
@@ -31,6 +34,7 @@ from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Document
 
 _COMMAND: Final = "experiments.science"
+_PAPERS: Final = "papers"
 _TASKS: Final = ("fashion_mnist_mini", "cifar10_mini")
 
 STUDIES: Final[Mapping[str, Callable[[Sequence[Subject]], Document]]] = MappingProxyType(
@@ -41,6 +45,7 @@ STUDIES: Final[Mapping[str, Callable[[Sequence[Subject]], Document]]] = MappingP
         "repeats": repeats_page,
         "encodings": encodings_page,
         "bootstrap": bootstrap_page,
+        "parameter_free": parameter_free_page,
     }
 )
 """The page of each study, from its tasks."""
@@ -49,34 +54,38 @@ STUDIES: Final[Mapping[str, Callable[[Sequence[Subject]], Document]]] = MappingP
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     parser = page_parser(_COMMAND, "Write the page of a study of the released models.", example="hyperparameters")
-    parser.add_argument("study", metavar="STUDY", help=f"one of {', '.join(STUDIES)}")
+    parser.add_argument("study", metavar="STUDY", help=f"one of {', '.join([*STUDIES, _PAPERS])}")
     parser.add_argument("--task", nargs="+", default=_TASKS, help="tasks (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
     add_release(parser)
     parser.add_argument("--data", type=Path, help="folder of recorded runs and packs of studies, such as data")
     table_help = "repeats: folders of the runs of imported tables, whose recorded FLOPS are compared with exact ones"
     parser.add_argument("--table", type=Path, nargs="+", default=(), help=table_help)
+    pages_help = "papers: folder of the pages of all studies (default: %(default)s)"
+    parser.add_argument("--pages", type=Path, default=Path("docs/studies"), help=pages_help)
     given = parser.parse_args(argv)
     data = () if given.data is None else ("--data", "DATA")
     tables = ("--table", "TABLE") if given.table else ()
     flags = (given.study, "--task", *given.task, "--seed", str(given.seed), *data, *tables)
 
     def make() -> Document:
+        if given.study == _PAPERS:
+            return papers_page(given.pages)
         if given.study not in STUDIES:
-            raise UnknownName.of("study", given.study, STUDIES)
+            raise UnknownName.of("study", given.study, (*STUDIES, _PAPERS))
         if given.table and given.study != "repeats":
             raise InvalidArgument(f"--table is an option of repeats, not of {given.study}; leave it out")
         page = partial(repeats_page, tables=given.table) if given.table else STUDIES[given.study]
         subjects = [open_subject(task, given.release, seed=given.seed, data=given.data) for task in given.task]
-        found = {subject.task.name: release_of(subject.bench) for subject in subjects}
+        found = {subject.bench.task.name: release_of(subject.bench) for subject in subjects}
         releases = (f"{name}: {one.facts.get('version')} ({one.sha256[:16]})" for name, one in found.items())
         return replace(
             page(subjects),
-            caveats=caveats_of([subject.task for subject in subjects]),
+            caveats=caveats_of([subject.bench.task for subject in subjects]),
             facts=(commit_fact(), ("releases", ", ".join(releases)), versions_fact()),
         )
 
-    return run_page(_COMMAND, given, make, *flags)
+    return run_page(_COMMAND, given, make, *((_PAPERS,) if given.study == _PAPERS else flags))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from experiments.science.subjects import MAIN, Subject, answers, beside_paper
+from experiments.science.papers import beside_paper, compared
+from experiments.science.subjects import MAIN, Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import N_RESAMPLES, Interval, interval_text, mean_interval, percentile_interval
 from jahs.optimizers.baseline import Baseline
@@ -58,13 +59,15 @@ ARMS: Final[Mapping[str, _Make]] = {
 TUNED: Final = tuple(name for name in ARMS if name.startswith("RE"))
 
 _ON_REFITS: Final = ", on the refits"
-_ORDER: Final = ("RS", "NRE", "RE")
-_SPELLED: Final = (
-    "random search (RS) ends below evolution that removes the worst (NRE), which ends below evolution that removes the "
-    "oldest (RE)"
-)
+_ORDER: Final = {
+    "RS": "random search",
+    "NRE": "evolution that removes the worst",
+    "RE": "evolution that removes the oldest",
+}
+"""The arms in the paper's order, the worst first."""
+
 _REASON: Final = (
-    "Removing the oldest helps when a lucky noisy result would survive; here evaluations have no noise. Not tested."
+    "removing the oldest helps when a lucky noisy result would survive; here evaluations have no noise; not tested"
 )
 _METHOD: Final = f"""The part of the space has {", ".join(f"{key}={value}" for key, value in PART.items())}, no
     operation on that edge, so 3,125 cells with all hyperparameters; the whole has 15,625. Both are at full size. Each
@@ -147,15 +150,15 @@ def bootstrap_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; seeds are those of the searches."""
     found = {of.title: measure_ends(of, n_seeds=N_SEEDS, n_trials=N_TRIALS) for of in subjects}
     moves, orders = _moves(found), _orders(found)
-    gained = "; ".join(f"{title} {ours}" for what, title, _, ours, *_ in orders if what.endswith("whole"))
+    gained = "; ".join(f"{what} {ours} ({title})" for what, title, _, ours, *_ in orders if "whole" in what)
     n_best = sum(of.chosen == of.best for of in moves.values())
     most = max(of.loss.high for of in moves.values())
-    blocks = ("Beside NAS-Bench-101", beside_paper(orders), _table(moves), Text(_METHOD))
+    blocks = ("Beside NAS-Bench-101", beside_paper("NAS-Bench-101", orders), _table(moves), Text(_METHOD))
     return Document(
         title="Do tuned settings generalise?",
         subtitle=f"In {n_best} of {len(moves)} transfers, the setting of regularized evolution tuned on one problem is "
         f"the best one on the other, too; no 95 % interval of the points lost goes beyond {most:.2f}. In NAS-Bench-101 "
-        f"settings keep their order, and {_SPELLED}, on the part and on the whole; here on the whole: {gained}.",
+        f"settings keep their order, and {' < '.join(_ORDER.values())}, on the part and on the whole; here: {gained}.",
         sections=sections_of([*blocks, *(each for of in subjects for each in _of_task(of, found[of.title]))]),
     )
 
@@ -171,21 +174,19 @@ def _moves(found: Mapping[str, Ends]) -> dict[str, Transferred]:
 
 
 def _orders(found: Mapping[str, Ends]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    names = list(ARMS)
-    for title, of in found.items():
-        for space in SPACES:
-            values = [of[space][names.index(name)] for name in _ORDER]
-            gains = [mean_interval(b - a) for a, b in pairwise(values)]
-            ours = ", ".join(
-                f"{name} - {before}: {interval_text(gain)}"
-                for (before, name), gain in zip(pairwise(_ORDER), gains, strict=True)
-            )
-            is_same, is_other = all(gain.low > 0 for gain in gains), any(gain.high < 0 for gain in gains)
-            sign = "yes" if is_same else "no" if is_other else "not shown"
-            reason = "as in the paper" if is_same else _REASON
-            rows.append((f"gains in points, {space}", title, "RS < NRE < RE", ours, sign, reason))
-    return rows
+    places = {name: list(ARMS).index(name) for name in _ORDER}
+    return [
+        compared(
+            f"{_ORDER[name]} minus {_ORDER[before]}, on the {space} (points)",
+            title,
+            "better",
+            mean_interval(of[space][places[name]] - of[space][places[before]]),
+            why=_REASON,
+        )
+        for title, of in found.items()
+        for space in SPACES
+        for before, name in pairwise(_ORDER)
+    ]
 
 
 def _table(moves: Mapping[str, Transferred]) -> Table:

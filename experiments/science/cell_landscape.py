@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from experiments.science.subjects import MAIN, Subject, answers
+from experiments.science.subjects import MAIN, Spread, Subject, answers, spread_of
 from jahs.comparison.logs import Floats
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST, cell_columns, crossed
@@ -28,8 +28,8 @@ from workshop.ranks import spearman
 N_BEST: Final = 12
 """Functions that count as the best: the best one and 11 others, as in NAS-Bench-101."""
 
-N_STEPS: Final = 36
-"""Moves of a random walk, which reaches a mean distance of about their square root."""
+STEPS: Final = range(1, 37)
+"""Numbers of moves of a random walk, which reaches a mean distance of about their square root."""
 
 MEASURES: Final = (
     *("correlation of neighbours", "fitness-distance correlation", "the same, canonical"),
@@ -40,11 +40,17 @@ MEASURES: Final = (
 CUTS: Final = ("all cells", "cells of at least median accuracy", "the other cells")
 """Which cells a replacement is averaged over, by their accuracy before it."""
 
+GAINS: Final = (
+    *(f"depth 3 minus depth {less}" for less in (1, 2)),
+    *(f"width {less + 1} minus width {less}" for less in (1, 2, 3)),
+)
+"""Compared shapes of live cells, the columns of `gains_of_shape`."""
+
+GONE: Final = 0.05
+"""A correlation below it does not count."""
+
 _SHAPE: Final = (len(OPERATIONS),) * len(EDGES)
 _LENGTHS: Final = (3, 2, 2, 1)  # edges on each of the paths of jahs.spaces.cell.PATHS
-
-Spread = tuple[Floats, Floats]
-"""Values on the released models, and 1.96 standard deviations between refits (NaN without refits)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,41 +60,47 @@ class CellLandscape:
     Attributes:
         n_best: cells of the best functions.
         walk: correlation of ranks 1, 2, ... random moves apart.
+        reach: the square root of the moves after which that correlation is first below `GONE`; NaN if it never is.
         measures: at full size, as `MEASURES`.
         accuracy: (3, 5, 5), mean change in points when the row's operation is replaced by the column's, over `CUTS`.
-        time: (5, 5), mean relative change of the runtime in percent; None without runtimes.
+        time: (5, 5), mean relative change of the runtime in percent, without errors; None without runtimes.
         shapes: (depth, width) of live cells; their number of cells, mean and best accuracy are in `by_shape`.
+        gains: of mean accuracy, as `GAINS`.
         by_size: (n_sizes, n_measures + 1), `MEASURES` and Spearman's rho with full size.
     """
 
     n_best: int
     walk: Spread
+    reach: Spread
     measures: Spread
     accuracy: Spread
-    time: Floats | None
+    time: Spread | None
     shapes: tuple[tuple[int, int], ...]
     by_shape: Spread
+    gains: Spread
     by_size: Spread
 
 
 def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) -> CellLandscape:
     """Return the landscape of a task at full size, and its measures at other sizes."""
     every = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
-    shapes = np.stack(live_shape(), axis=1)
-    kinds, of = np.unique(shapes, axis=0, return_inverse=True)
+    walks = [autocorrelation_of_cells(values) for values in every]
+    kinds, of = np.unique(np.stack(live_shape(), axis=1), axis=0, return_inverse=True)
     return CellLandscape(
         n_best=int(_best(every[0]).sum()),
-        walk=_spread([autocorrelation_of_cells(values) for values in every]),
-        measures=_spread([measures_of(values) for values in every]),
-        accuracy=_spread([replacements(values) for values in every]),
+        walk=spread_of(walks),
+        reach=spread_of([_reach(walk) for walk in walks]),
+        measures=spread_of([measures_of(values) for values in every]),
+        accuracy=spread_of([replacements(values) for values in every]),
         time=_time_changes(subject.bench),
         shapes=tuple((int(depth), int(width)) for depth, width in kinds),
-        by_shape=_spread([_by_group(values.ravel(), of.ravel(), len(kinds)) for values in every]),
-        by_size=_spread([_at_sizes(model, own, sizes) for model, own in zip(subject.models, every, strict=True)]),
+        by_shape=spread_of([_by_group(values.ravel(), of.ravel(), len(kinds)) for values in every]),
+        gains=spread_of([gains_of_shape(values) for values in every]),
+        by_size=spread_of([_at_sizes(model, own, sizes) for model, own in zip(subject.models, every, strict=True)]),
     )
 
 
-def autocorrelation_of_cells(values: Floats, n_steps: int = N_STEPS) -> Floats:
+def autocorrelation_of_cells(values: Floats, n_steps: int = len(STEPS)) -> Floats:
     """Return the correlation of the ranks of cells 1, 2, ... random moves apart, over all walks: exact.
 
     Each step moves to one of the 24 neighbours with equal probability, so the expected rank after a step is a mean.
@@ -145,10 +157,20 @@ def replacements(values: Floats) -> Floats:
     return found
 
 
+def _reach(walk: Floats) -> Floats:
+    return np.sqrt(np.argmax(walk < GONE) + 1) if (walk < GONE).any() else np.asarray(np.nan)
+
+
 def live_shape() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the depth of each cell, the edges on its longest live path, and its width, the number of live paths."""
     alive = live_paths(all_ops())
     return (alive * np.array(_LENGTHS)).max(axis=1), alive.sum(axis=1)
+
+
+def gains_of_shape(values: Floats) -> Floats:
+    """Return the differences of mean accuracy of `GAINS`."""
+    depth, width = (np.bincount(of, values.ravel()) / np.bincount(of) for of in live_shape())
+    return np.array([depth[3] - depth[1], depth[3] - depth[2], *np.diff(width)[1:]])
 
 
 def _best(values: Floats) -> NDArray[np.bool_]:
@@ -165,11 +187,11 @@ def values_of_cells(bench: Benchmark, metric: str, sizes: Mapping[str, object]) 
     return answers(bench, crossed(cell_columns(all_ops()), others), metric).reshape(_SHAPE)
 
 
-def _time_changes(bench: Benchmark) -> Floats | None:
+def _time_changes(bench: Benchmark) -> Spread | None:
     if "runtime" not in bench.metrics:
         return None
     changes = replacements(np.log(values_of_cells(bench, "runtime", LARGEST)))
-    return np.asarray(100 * np.expm1(changes[0]))
+    return spread_of([100 * np.expm1(changes[0])])
 
 
 def _at_sizes(bench: Benchmark, full: Floats, sizes: Sequence[Mapping[str, object]]) -> Floats:
@@ -181,8 +203,3 @@ def _by_group(values: Floats, of: NDArray[np.intp], n: int) -> Floats:
     """Return the number of cells, the mean and the best value of each group, (n, 3)."""
     members = [values[of == group] for group in range(n)]
     return np.array([[len(own), own.mean(), own.max()] for own in members])
-
-
-def _spread(found: Sequence[Floats]) -> Spread:
-    own, *others = found
-    return own, 1.96 * np.std(others, axis=0, ddof=1) if len(others) > 1 else np.full(own.shape, np.nan)

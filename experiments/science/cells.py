@@ -3,44 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from experiments.science.cell_landscape import CUTS, MEASURES, N_BEST, N_STEPS, CellLandscape, Spread, measure_cells
-from experiments.science.subjects import Subject, beside_paper
-from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import number_text
-from jahs.queries.exhaustive import LARGEST
+from experiments.science.cell_landscape import CUTS, GAINS, GONE, MEASURES, N_BEST, STEPS, CellLandscape, measure_cells
+from experiments.science.papers import NO_SIGN, beside_paper, compared, same_sign
+from experiments.science.subjects import Spread, Subject
+from jahs.comparison.summaries import interval_text, number_text
 from jahs.spaces.cell import OPERATIONS
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, POOL
-from workshop.numbered import FIDELITY_GROUPS
+from surrogate.data.rows import GROUP_VALUES
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
-from workshop.pages.drawing import Curve, draw_curves
+from workshop.pages.drawing import draw_curves, interval_curve
 
-_GONE: Final = 0.05
 _PAPER: Final[Mapping[int, tuple[str, float, float]]] = {
-    CONV1X1: ("Replacing a 3x3 by a 1x1 convolution", -1.16, -14.11),
-    POOL: ("Replacing a 3x3 convolution by 3x3 pooling (paper: maximum, ours: average)", -1.99, -9.84),
+    CONV1X1: ("replacing a 3x3 by a 1x1 convolution", -1.16, -14.11),
+    POOL: ("replacing a 3x3 convolution by 3x3 pooling (paper: maximum, ours: average)", -1.99, -9.84),
 }
 """NAS-Bench-101, Figure 4, on all its cells: points of validation accuracy, percent of the training time."""
 
 _METHOD: Final = f"""All 15,625 cells are asked at full size and the last epoch, with the hyperparameters of the
     release's reference config, so sums over cells are exact and only the models err: ± is 1.96 standard deviations
-    between the refits. A move changes the operation of one edge. The best cells compute one of the {N_BEST} best
-    functions, as NAS-Bench-101 takes its best graph and 11 others. Canonical distances count moves between functions,
-    so a change of a dead edge costs nothing. The paper's changes are means over all its cells. Correlations are of
-    ranks; the fitness-distance correlation is negative where accuracy falls with the distance from the best cells."""
+    between the refits. Refits cover accuracies only, so training times have no interval. A move changes the operation
+    of one edge. The best cells compute one of the {N_BEST} best functions, as NAS-Bench-101 takes its best graph and 11
+    others. Canonical distances count moves between functions, so a change of a dead edge costs nothing. The paper's
+    changes are means over all its cells. Correlations are of ranks; the fitness-distance correlation is negative where
+    accuracy falls with the distance from the best cells. Depth is the edges on the longest live path; width is the
+    number of live paths, which is the greatest directed cut, the width of NAS-Bench-101."""
 
+_WHY: Final = "the models err by as much, or cheaper operations are as good in short training; not tested"
 _DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-101's at most 26"
 
 
 def cells_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; nothing on it is drawn at random."""
-    sizes = [dict(zip(LARGEST, of, strict=True)) for of in FIDELITY_GROUPS]
-    found = {of.title: measure_cells(of, sizes=sizes) for of in subjects}
+    found = {of.title: measure_cells(of, sizes=GROUP_VALUES) for of in subjects}
     said = "; ".join(
-        f"{title}: {_percent(of.measures, 'within 2')} of the cells are within two moves of one of the {N_BEST} best "
+        f"{title}: {_percent(of, 'within 2')} of the cells are within two moves of one of the {N_BEST} best "
         f"functions, and two cells that differ in one operation have accuracy ranks that correlate at "
         f"{_text(of.measures, 0)}"
         for title, of in found.items()
@@ -49,35 +50,25 @@ def cells_page(subjects: Sequence[Subject]) -> Document:
         title="The landscape of cells",
         subtitle=f"{said}. In NAS-Bench-101, 35.4 % of the space is within six moves of the closest of its 12 best "
         "graphs (at most 26 are possible), and accuracies are uncorrelated beyond six; our correlations are of ranks.",
-        sections=sections_of([*_distances(found), *_replacing(found), *_shapes(found), *_sizes(found, sizes)]),
+        sections=sections_of([*_distances(found), *_replacing(found), *_shapes(found), *_sizes(found)]),
     )
 
 
 def _distances(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     yield "Distance from the best cells"
-    distance = np.sqrt(np.arange(1, N_STEPS + 1))
     curves = [
-        Curve(title=title, x=distance, y=v, low=v - e, high=v + e, number=i, is_step=False)
-        for i, (title, (v, e)) in enumerate((title, of.walk) for title, of in found.items())
+        interval_curve(title, np.sqrt(STEPS), [of.walk.at(n - 1) for n in STEPS], number=i, has_markers=False)
+        for i, (title, of) in enumerate(found.items())
     ]
     yield Figure(
         name="walk",
         caption="Exact autocorrelation of ranks over random walks, by the square root of the number of moves, as in "
         "Figure 6 of NAS-Bench-101, which correlates accuracies; bands: 1.96 standard deviations between refits.",
-        alt="; ".join(f"{title}: {of.walk[0][0]:.2f} after one move" for title, of in found.items()),
+        alt="; ".join(f"{title}: {of.walk.at(0).value:.2f} after one move" for title, of in found.items()),
         drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
     )
-    rows: list[tuple[str, ...]] = []
-    for title, of in found.items():
-        gone = distance[of.walk[0] < _GONE]
-        ours = f"below {_GONE} beyond {gone[0]:.1f}" if len(gone) else f"above {_GONE} at {distance[-1]:.0f}"
-        sign, reason = "yes" if len(gone) else "no", f"distance: square root of moves; {_DIAMETER}"
-        rows.append(("autocorrelation", title, "gone beyond 6", ours, sign, reason))
-        share = _percent(of.measures, "within 2")
-        rows.append(("share near the best", title, "35.4 % within 6", f"{share} within 2", "–", _DIAMETER))
-        rows += [_beside(title, of, other, cut) for other in _PAPER for cut in range(2)]
-    yield beside_paper(rows)
-    rest = (f"{_change(of, CONV1X1, 2)} points ({title})" for title, of in found.items())
+    yield beside_paper("NAS-Bench-101", [row for title, of in found.items() for row in _beside(title, of)])
+    rest = (f"{_text(of.accuracy, 2, CONV3X3, CONV1X1, sign='+')} points ({title})" for title, of in found.items())
     yield Text(
         "The halves differ because cells enter the better one by their accuracy before the replacement, which selects "
         "those that a 3x3 convolution suits; in the other cells, a 1x1 convolution instead changes the accuracy by "
@@ -94,95 +85,80 @@ def _distances(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     yield Text(_METHOD)
 
 
-def _change(of: CellLandscape, other: int, cut: int) -> str:
-    value, error = (each[cut, CONV3X3, other] for each in of.accuracy)
-    return f"{number_text(value, sign='+')} ± {number_text(error)}"
+def _beside(title: str, of: CellLandscape) -> Iterator[tuple[str, ...]]:
+    reach, reached = f"distance beyond which the autocorrelation is below {GONE} (square root of moves)", of.reach.at()
+    yield reach, title, "about 6", interval_text(reached), same_sign(reached), _DIAMETER
+    yield "share near the best", title, "35.4 % within 6", f"{_percent(of, 'within 2')} within 2", NO_SIGN, _DIAMETER
+    for other, (what, points, percent) in _PAPER.items():
+        for cut, cells in enumerate(CUTS[:2]):
+            change, paper = of.accuracy.at(cut, CONV3X3, other), f"{points} points"
+            yield compared(f"{what}, in {cells}", title, paper, change, sign=-1, show=_signed, why=_WHY)
+        if of.time is not None:
+            slower, reason = of.time.at(CONV3X3, other).value, "no interval: refits cover accuracies only"
+            same = "yes" if slower < 0 else "no"
+            yield f"{what}, training time", title, f"{percent} %", f"{slower:+.1f} %", same, reason
+    for i, what in enumerate(GAINS):
+        paper = "a depth of 3 is best (figure 5)" if "depth" in what else "rises up to a width of 5 (figure 5)"
+        yield compared(f"mean accuracy of cells of {what} (points)", title, paper, of.gains.at(i), show=_signed)
 
 
-def _beside(title: str, of: CellLandscape, other: int, cut: int) -> tuple[str, ...]:
-    what, points, time = _PAPER[other]
-    value, error = (each[cut, CONV3X3, other] for each in of.accuracy)
-    change = np.nan if of.time is None else of.time[CONV3X3, other]
-    is_same = value + error < 0 and not change >= 0
-    reason = (
-        "both lower"
-        if is_same
-        else "the change of accuracy is within the models' error"
-        if abs(value) <= error
-        else "cheaper operations are as good in short training"
-    )
-    return (
-        f"{what}, in {CUTS[cut]}",
-        title,
-        f"{points} points, {time} % time",
-        f"{_change(of, other, cut)} points, {number_text(change, 1, sign='+')} % time",
-        "yes" if is_same else "no" if value > error else "not shown",
-        reason,
-    )
+_signed: Final = partial(interval_text, sign="+")
 
 
 def _replacing(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     columns = ("from \\ to", *OPERATIONS)
     for title, of in found.items():
         yield f"Replacing an operation: {title}"
-        tables = {
-            f"Mean change of validation accuracy in points, in {cut}": _matrix(*(each[k] for each in of.accuracy))
-            for k, cut in enumerate(CUTS[:2])
-        }
+        for k, cut in enumerate(CUTS[:2]):
+            caption = f"Mean change of validation accuracy in points, in {cut}"
+            yield Table(caption=caption, columns=columns, rows=_matrix(of.accuracy, k))
         if of.time is not None:
-            tables["Geometric mean change of the training time in percent"] = _matrix(of.time)
-        for caption, rows in tables.items():
-            yield Table(caption=caption, columns=columns, rows=rows)
+            caption = "Geometric mean change of the training time in percent"
+            yield Table(caption=caption, columns=columns, rows=_matrix(of.time))
 
 
-def _matrix(values: Floats, errors: Floats | None = None) -> tuple[tuple[str, ...], ...]:
-    def cell(a: int, b: int) -> str:
-        error = "" if errors is None or np.isnan(errors[a, b]) else f" ± {errors[a, b]:.2f}"
-        return "–" if a == b else f"{number_text(values[a, b], sign='+')}{error}"
-
-    return tuple((name, *(cell(a, b) for b in range(len(OPERATIONS)))) for a, name in enumerate(OPERATIONS))
+def _matrix(spread: Spread, *place: int) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        (name, *("–" if a == b else _text(spread, *place, a, b, sign="+") for b in range(len(OPERATIONS))))
+        for a, name in enumerate(OPERATIONS)
+    )
 
 
 def _shapes(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     yield "Depth and width of the live cell"
     for title, of in found.items():
-        values, errors = of.by_shape
         yield Table(
             caption=f"Predicted validation accuracy (%) on {title} by depth, the edges on the longest live path, and "
             "width, the number of live paths",
             columns=("depth", "width", "cells", "mean", "best"),
             rows=tuple(
-                (*map(str, shape), f"{values[i, 0]:.0f}", *(_value(values[i, k], errors[i, k]) for k in (1, 2)))
+                (*map(str, shape), f"{of.by_shape.values[i, 0]:.0f}", *(_text(of.by_shape, i, k) for k in (1, 2)))
                 for i, shape in enumerate(of.shapes)
             ),
             n_labels=2,
         )
 
 
-def _sizes(found: Mapping[str, CellLandscape], sizes: Sequence[Mapping[str, object]]) -> Iterator[str | Block]:
+def _sizes(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     yield "Other sizes"
     for title, of in found.items():
         yield Table(
             caption=f"The same measures at every size on {title}, and Spearman's rho of the cells with full size",
-            columns=(*sizes[0], *MEASURES, "rho with full size"),
+            columns=(*GROUP_VALUES[0], *MEASURES, "rho with full size"),
             rows=tuple(
-                (*map(str, size.values()), *map(_value, *(each[i] for each in of.by_size)))
-                for i, size in enumerate(sizes)
+                (*map(str, size.values()), *(_text(of.by_size, i, k) for k in range(len(MEASURES) + 1)))
+                for i, size in enumerate(GROUP_VALUES)
             ),
-            n_labels=len(sizes[0]),
+            n_labels=len(GROUP_VALUES[0]),
             is_folded=True,
         )
 
 
-def _text(spread: Spread, place: int) -> str:
-    return _value(spread[0][place], spread[1][place])
+def _text(spread: Spread, *place: int, sign: str = "") -> str:
+    value, error = spread.values[place], spread.errors[place]
+    return number_text(value, sign=sign) + ("" if np.isnan(error) else f" ± {error:.2f}")
 
 
-def _value(value: float, error: float) -> str:
-    return f"{value:.2f}" if np.isnan(error) else f"{value:.2f} ± {error:.2f}"
-
-
-def _percent(spread: Spread, name: str) -> str:
-    value, error = (100 * of[MEASURES.index(name)] for of in spread)
-    bounds = "" if np.isnan(error) else f" ({max(value - error, 0):.0f} to {min(value + error, 100):.0f})"
-    return f"{value:.1f} %{bounds}"
+def _percent(of: CellLandscape, measure: str) -> str:
+    share = of.measures.at(MEASURES.index(measure), scale=100).within(0.0, 100.0)
+    return f"{interval_text(share, 1)} %"

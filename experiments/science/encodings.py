@@ -10,7 +10,8 @@ import numpy as np
 
 from experiments.science.cell_encodings import ENCODINGS, SEARCHES, SMAC_CANDIDATES, SMAC_TREES
 from experiments.science.cell_landscape import values_of_cells
-from experiments.science.subjects import MAIN, Subject, beside_paper, same_sign
+from experiments.science.papers import beside_paper, compared
+from experiments.science.subjects import MAIN, Subject
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, mean_interval
 from jahs.queries.exhaustive import LARGEST
@@ -87,8 +88,12 @@ def encodings_page(subjects: Sequence[Subject]) -> Document:
     found = {of.title: measure_encodings(of, n_seeds=N_SEEDS, n_trials=N_TRIALS) for of in subjects}
     said = "; ".join(f"{title}: {_said(of)}" for title, of in found.items())
     gains = ", ".join(f"{title} {interval_text(_lead(of, *_CLAIMS[0][1:3]))}" for title, of in found.items())
-    rows = [row for title, of in found.items() for row in _beside(title, of)]
-    blocks = ("Beside NAS-Bench-101", beside_paper(rows), Text(_METHOD))
+    rows = [
+        compared(f"{what} (points)", title, paper, _lead(of, better, worse), why=why)
+        for title, of in found.items()
+        for what, better, worse, paper, why in _CLAIMS
+    ]
+    blocks = ("Beside NAS-Bench-101", beside_paper("NAS-Bench-101", rows), Text(_METHOD))
     return Document(
         title="Encodings of the cell",
         subtitle=f"Gain of the continuous encoding for TPE over adjacency, in points of validation accuracy after "
@@ -111,13 +116,6 @@ def _said(of: Regrets) -> str:
         regrets_of = {name: interval_text(mean_interval(ends[name])) for name in (best, "adjacency")}
         parts.append(f"{search} with " + ", ".join(f"{name} {regret}" for name, regret in regrets_of.items()))
     return " and ".join(parts)
-
-
-def _beside(title: str, of: Regrets) -> Iterator[tuple[str, ...]]:
-    for what, better, worse, paper, reason in _CLAIMS:
-        lead = _lead(of, better, worse)
-        same = same_sign(lead)
-        yield f"{what} (points)", title, paper, interval_text(lead), same, reason if same == "no" else ""
 
 
 def _blocks(subject: Subject, of: Regrets) -> Iterator[str | Block]:

@@ -16,14 +16,15 @@ from scipy.stats import rankdata
 
 import jahs
 from experiments.analysis.landscape_measures import with_errors_of_fit
-from experiments.science.subjects import Subject, answers, beside_paper
+from experiments.science.papers import beside_paper, same_sign
+from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text
+from jahs.comparison.summaries import Interval, interval_text, value_text
 from jahs.queries.exhaustive import LARGEST, cell_columns, crossed, grid
 from jahs.schema import OPS
 from jahs.spaces.cell import all_ops
 from jahs.spaces.columns import Columns
-from workshop.numbered import FIDELITY_GROUPS
+from surrogate.data.rows import GROUP_VALUES
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import new_panels
 from workshop.pages.style import series
@@ -114,24 +115,19 @@ def answers_of_cells(
 
 
 def measure_shared(
-    subject: Subject, sizes: Mapping[str, object], *, seed: int, n_cells: int, n_floats: int
+    subject: Subject, sizes: Mapping[str, object], *, n_cells: int, n_floats: int
 ) -> tuple[SharedSetting, Mapping[str, object]]:
     """Return the comparison at these sizes, its intervals widened by the spread of the refits, and H-dagger."""
     found: list[SharedSetting] = []
     for bench in subject.models:
-        values, settings = answers_of_cells(bench, sizes, n_cells=n_cells, n_floats=n_floats, seed=seed)
+        values, settings = answers_of_cells(bench, sizes, n_cells=n_cells, n_floats=n_floats, seed=subject.seed)
         n_resamples = 1 if found else _N_RESAMPLES  # the spread of refits needs no intervals of theirs
         found.append(shared_setting(values, n_tuned=min(N_TUNED, n_cells // 2), n_resamples=n_resamples))
     own, *refitted = found
     setting = {name: column[own.setting].item() for name, column in settings.items()}
     wide = with_errors_of_fit(own.measures, [other.measures for other in refitted])
-    measures = {name: _clipped(found, -1.0, 1.0) if "rho" in name else _clipped(found) for name, found in wide.items()}
+    measures = {name: found.within(-1.0, 1.0) if "rho" in name else found.within(0.0) for name, found in wide.items()}
     return SharedSetting(best=own.best, shared=own.shared, setting=own.setting, measures=measures), setting
-
-
-def _clipped(found: Interval, least: float = 0.0, most: float = np.inf) -> Interval:
-    """Return an interval without values that the measure cannot have."""
-    return Interval(value=found.value, low=max(found.low, least), high=min(found.high, most))
 
 
 _Found = tuple[SharedSetting, Mapping[str, object]]
@@ -139,18 +135,17 @@ _Found = tuple[SharedSetting, Mapping[str, object]]
 
 def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
     """Return the page: full size first, then every fidelity group."""
-    groups = [dict(zip(LARGEST, sizes, strict=True)) for sizes in FIDELITY_GROUPS]
     found = {
-        of.title: [measure_shared(of, sizes, seed=of.seed, n_cells=N_CELLS, n_floats=N_FLOATS) for sizes in groups]
+        of.title: [measure_shared(of, sizes, n_cells=N_CELLS, n_floats=N_FLOATS) for sizes in GROUP_VALUES]
         for of in subjects
     }
-    full = {title: of[groups.index(LARGEST)] for title, of in found.items()}
+    full = {title: of[GROUP_VALUES.index(LARGEST)] for title, of in found.items()}
     said = "; ".join(
         f"{title} {interval_text(of['rho'])}, and {interval_text(of['rho in the better half'])} in the better half, "
         f"at a mean loss of {interval_text(of['loss'])} points"
         for title, of in ((title, of.measures) for title, (of, _) in full.items())
     )
-    by_group = (each for title, of in found.items() for each in _groups(title, groups, of))
+    by_group = (each for title, of in found.items() for each in _groups(title, of))
     return Document(
         title="One hyperparameter setting for all architectures?",
         subtitle="Spearman's rho between the accuracy of an architecture with its own best hyperparameters and with "
@@ -163,7 +158,7 @@ def _at_full_size(full: Mapping[str, _Found]) -> Iterator[str | Block]:
     first, setting = next(iter(full.values()))
     yield "At full size"
     yield _scatter(full)
-    yield beside_paper([_beside(title, of) for title, (of, _) in full.items()])
+    yield beside_paper("NAS-Bench-101", [_beside(title, of) for title, (of, _) in full.items()])
     yield Table(
         caption=_MEASURES,
         columns=("task", *first.measures),
@@ -172,7 +167,7 @@ def _at_full_size(full: Mapping[str, _Found]) -> Iterator[str | Block]:
     yield Table(
         caption="The shared setting H†",
         columns=("task", *setting),
-        rows=tuple((title, *map(_shown, own.values())) for title, (_, own) in full.items()),
+        rows=tuple((title, *map(value_text, own.values())) for title, (_, own) in full.items()),
         n_labels=1 + len(setting),
     )
     yield Text(_METHOD)
@@ -191,15 +186,11 @@ def _beside(title: str, found: SharedSetting) -> tuple[str, ...]:
     elif found.measures["rho in the better half"].value > _PAPER:
         reason = "higher, in the better half of the cells, too; the cause was not tested"
     elif rho.low > _PAPER:
-        reason = "Some cells fail whatever the hyperparameters; every setting ranks them last, which raises rho."
+        reason = "some cells fail whatever the hyperparameters; every setting ranks them last, which raises rho"
     else:
         reason = "our rates span three decades, and cells need different ones"
-    sign = "yes" if rho.low > 0 else "no"
-    return "Spearman's rho of f* and f(., H†)", title, f"{_PAPER}", interval_text(rho, 3), sign, reason
-
-
-def _shown(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    what = "Spearman's rho of f* and f(., H†)"
+    return what, title, f"{_PAPER}", interval_text(rho, 3), same_sign(rho), reason
 
 
 def _scatter(full: Mapping[str, _Found]) -> Figure:
@@ -217,7 +208,7 @@ def _scatter(full: Mapping[str, _Found]) -> Figure:
     )
 
 
-def _groups(title: str, groups: Sequence[Mapping[str, object]], found: Sequence[_Found]) -> Iterator[str | Block]:
+def _groups(title: str, found: Sequence[_Found]) -> Iterator[str | Block]:
     measures = ("rho", "rho in the better half", "loss", "loss of the winner")
     rhos = [of.measures["rho"].value for of, _ in found]
     yield f"Fidelity groups: {title}"
@@ -227,7 +218,7 @@ def _groups(title: str, groups: Sequence[Mapping[str, object]], found: Sequence[
         columns=(*LARGEST, *measures),
         rows=tuple(
             (*map(str, sizes.values()), *(interval_text(of.measures[name]) for name in measures))
-            for sizes, (of, _) in zip(groups, found, strict=True)
+            for sizes, (of, _) in zip(GROUP_VALUES, found, strict=True)
         ),
         n_labels=len(LARGEST),
         is_folded=True,

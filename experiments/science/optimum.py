@@ -11,12 +11,12 @@ import numpy as np
 
 from experiments.folder import read_folder
 from experiments.packs import MANIFEST, read_pack
-from experiments.science.subjects import MAIN, Subject, answers
+from experiments.science.subjects import MAIN, Subject, answers, spread_of
 from experiments.studies import MAIN as CHAPTER
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import incumbents
-from jahs.comparison.summaries import Interval, interval_text, mean_interval
+from jahs.comparison.summaries import Interval, interval_text, mean_interval, value_text
 from jahs.comparison.views import ViewChoice, open_view
 from jahs.queries.exhaustive import LARGEST, Exhaustive, cells_to_ask, exhaustive_best, search_best
 from jahs.spaces.configs import Config
@@ -85,7 +85,7 @@ def find_pack(subject: Subject, study: str) -> Path | None:
     """Return the pack of a study on the release of the subject, or None."""
     packs = () if subject.data is None else sorted((subject.data / "studies").glob(f"*/{study}/{MANIFEST}"))
     for manifest in packs:
-        facts = read_folder(manifest.parent).tasks.get(subject.task.name)
+        facts = read_folder(manifest.parent).tasks.get(subject.bench.task.name)
         if facts is not None and facts.release in release_of(subject.bench).answers_as:
             return manifest.parent
     return None
@@ -136,29 +136,24 @@ def optimum_page(subjects: Sequence[Subject]) -> Document:
     found = {of.title: measure_optimum(of, n_floats=N_FLOATS) for of in subjects}
     ends = {of.title: _ends(of, found[of.title]) for of in subjects}
     said = "; ".join(
-        f"{title} {one.found.value:.2f} %{_by_refits(one)}, {one.found.value - one.known:+.2f} points relative to "
-        f"the best config of the usual search{_nearest(ends[title])}"
+        f"{title} {one.found.value:.2f} % (refits: {_of_refits(one.on_refits)}), "
+        f"{one.found.value - one.known:+.2f} points relative to the best config of the usual search"
+        f"{_nearest(ends[title])}"
         for title, one in found.items()
     )
     by_task = (each for of in subjects if ends[of.title] for each in _distances(of, ends[of.title]))
-    older = [of.title for of in subjects if "--rates" not in str(release_of(of.bench).facts.get("command"))]
-    kept = (
-        f"The release of {' and that of '.join(older)} was made without this search. Recorded hypervolumes refer to "
-        "its front and reference point, so its best known config stays."
-    )
-    known: list[str | Block] = ["The best known config of a release", Text(_KNOWN), *([Text(kept)] if older else [])]
     return Document(
         title="The exhaustive optimum of the released models",
         subtitle=f"The best validation accuracy that the released models predict at full size on a grid of the rates: "
         f"{said}. NAS-Bench-101 knows its optimum because it is a table; here a regret is exact up to this grid.",
-        sections=sections_of([*_optima(found), *by_task, *known]),
+        sections=sections_of([*_optima(found), *by_task, "The best known config of a release", Text(_KNOWN)]),
     )
 
 
 def _ends(subject: Subject, one: Optimum) -> list[Distance]:
     """Return the distances of the optimisers of the studies whose packs are there."""
     packs = [pack for study in _STUDIES if (pack := find_pack(subject, study)) is not None]
-    ends = {title: found for pack in packs for title, found in ends_of_pack(pack, subject.task.name).items()}
+    ends = {title: found for pack in packs for title, found in ends_of_pack(pack, subject.bench.task.name).items()}
     return distances(subject, one, ends)
 
 
@@ -166,16 +161,9 @@ def _nearest(rows: Sequence[Distance]) -> str:
     return f", and {rows[0].title} ends {interval_text(rows[0].own)} points below" if rows else ""
 
 
-def _by_refits(one: Optimum) -> str:
-    return f" (refits: {_of_refits(one.on_refits)})" if len(one.on_refits) else ""
-
-
 def _of_refits(values: Floats) -> str:
     """Return the mean over refits, with 1.96 of their standard deviations."""
-    if not len(values):
-        return "–"
-    mean, error = float(values.mean()), 1.96 * float(values.std(ddof=1)) if len(values) > 1 else np.nan
-    return interval_text(Interval(value=mean, low=mean - error, high=mean + error))
+    return interval_text(spread_of([values.mean(), *values]).at()) if len(values) else "–"
 
 
 def _optima(found: Mapping[str, Optimum]) -> Iterator[str | Block]:
@@ -195,11 +183,12 @@ def _optima(found: Mapping[str, Optimum]) -> Iterator[str | Block]:
             for title, one in found.items()
         ),
     )
-    configs = {
-        title: ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in one.found.config.items())
-        for title, one in found.items()
-    }
-    yield Table(caption="The optimum", columns=("task", "config"), rows=tuple(configs.items()), n_labels=2)
+    texts = (
+        ", ".join(f"{key}={value_text(value)}" for key, value in one.found.config.items()) for one in found.values()
+    )
+    yield Table(
+        caption="The optimum", columns=("task", "config"), rows=tuple(zip(found, texts, strict=True)), n_labels=2
+    )
     yield Text(_METHOD)
     yield Text(_CURSE)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from experiments.science.costs import costs_blocks
+from experiments.science.papers import beside_paper, same_sign
 from experiments.science.subjects import Subject
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
@@ -49,43 +49,39 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Repeats:
-    """Kendall's tau between two measurements of the same configs.
+class Repeats(NamedTuple):
+    """Kendall's tau between two measurements of `n` configs; None for fewer than ten."""
 
-    Attributes:
-        tau: by metric; only those with at least ten configs.
-        n: configs, by metric.
-    """
-
-    tau: Mapping[str, Interval]
-    n: Mapping[str, int]
+    n: int
+    tau: Interval | None
 
 
-_Found = Mapping[str, Mapping[str, Repeats]]
-"""By title of the task, and by size."""
+_Found = Mapping[str, Mapping[str, Mapping[str, Repeats]]]
+"""By title of the task, size, and metric."""
 
 
-def measure_repeats(subject: Subject, *, is_full_size: bool) -> Repeats:
-    """Return the agreement of the recorded configs with two seeds, at full size or at all sizes.
+def measure_repeats(subject: Subject, *, is_full_size: bool) -> dict[str, Repeats]:
+    """Return the agreement by metric of the recorded configs with two seeds, at full size or at all sizes.
 
     Repeated measurements of latency are in the folder of the task's runs, if there is one.
     """
     table = release_of(subject.bench).table
-    is_in = np.ones(len(table.configs["N"]), np.bool_)
-    for key, value in LARGEST.items() if is_full_size else ():
-        is_in &= table.configs[key] == value
-    ids = table.configs["config_id"][is_in]
-    pairs = pairs_of_seeds(take(table.runs, np.isin(table.runs["config_id"], ids)), table.profile)
-    runs = None if subject.data is None else subject.data / subject.task.name / "runs"
+    ids = table.configs["config_id"]
+    if is_full_size:
+        ids = ids[np.all([table.configs[key] == value for key, value in LARGEST.items()], axis=0)]
+    pairs = {"latency": (np.array([]), np.array([]))}
+    pairs |= pairs_of_seeds(take(table.runs, np.isin(table.runs["config_id"], ids)), table.profile)
+    runs = None if subject.data is None else subject.data / subject.bench.task.name / "runs"
     if runs is not None and runs.is_dir():
         one, other = (take(of, np.isin(of["config_id"], ids)) for of in halves_of_visits(read_profile_visits(runs)[1]))
         pairs["latency"] = (one["latency"].astype(np.float64), other["latency"].astype(np.float64))
-    known = {name: found for name, found in pairs.items() if len(found[0]) >= _FEWEST}
-    return Repeats(
-        tau={name: bootstrap_agreement(kendall_tau, *found, n_resamples=_N_RESAMPLES) for name, found in known.items()},
-        n={name: len(of[0]) for name, of in pairs.items()},
-    )
+    return {name: _agreement(*of) for name, of in pairs.items()}
+
+
+def _agreement(one: Floats, other: Floats) -> Repeats:
+    if len(one) < _FEWEST:
+        return Repeats(len(one), None)
+    return Repeats(len(one), bootstrap_agreement(kendall_tau, one, other, n_resamples=_N_RESAMPLES))
 
 
 def pairs_of_seeds(runs: Rows, profile: Rows) -> dict[str, tuple[Floats, Floats]]:
@@ -117,24 +113,24 @@ def repeats_page(subjects: Sequence[Subject], tables: Sequence[Path] = ()) -> Do
         subtitle=f"Kendall's tau of validation accuracy between two seeds: {said}. JAHS-Bench-201 reports {cifar} on "
         f"CIFAR-10 and {colorectal} on Colorectal-Histology, from 20 configs at full size.",
         sections=sections_of(
-            ["Seven metrics", _figure(found), _table(found), Text(_METHOD), *costs_blocks(list(found), tables)]
+            ["Seven metrics", _figure(found), _beside(found), Text(_METHOD), *costs_blocks(list(found), tables)]
         ),
     )
 
 
-def _said(of: Repeats, where: str) -> str:
-    n = of.n.get("valid_acc", 0)
-    if "valid_acc" not in of.tau:
+def _said(of: Mapping[str, Repeats], where: str) -> str:
+    n, tau = of["valid_acc"]
+    if tau is None:
         return f"not measured {where} ({n} configs with two seeds)"
-    return f"{interval_text(of.tau['valid_acc'])} {where} (n={n})"
+    return f"{interval_text(tau)} {where} (n={n})"
 
 
 def _figure(found: _Found) -> Figure:
     estimates, numbers = {}, []
     for name in _PAPER:
         for number, (title, by_size) in enumerate(found.items()):
-            if name in by_size["all sizes"].tau:
-                estimates[f"{name}, {title}"] = by_size["all sizes"].tau[name]
+            if (tau := by_size["all sizes"][name].tau) is not None:
+                estimates[f"{name}, {title}"] = tau
                 numbers.append(number)
     return Figure(
         name="tau",
@@ -144,31 +140,29 @@ def _figure(found: _Found) -> Figure:
     )
 
 
-def _compared(name: str, tau: Interval) -> tuple[str, str]:
-    """Return whether the interval holds a figure of the paper, and if not, why."""
-    least, most = min(_PAPER[name]), max(_PAPER[name])
-    if any(tau.low <= paper <= tau.high for paper in _PAPER[name]):
-        return "yes", "–"
-    if tau.low > most:
-        return "no", "higher: " + _REASONS.get(name, "configs of all sizes differ by more than those of one")
-    return "no", "between the paper's tasks" if tau.low > least else "lower: training is shorter"
+def _beside(found: _Found) -> Table:
+    rows = [
+        _row(f"τ of {name}, {where} (n={of[name].n})", title, name, of[name].tau)
+        for name in _PAPER
+        for title, by_size in found.items()
+        for where, of in by_size.items()
+    ]
+    rows += [
+        (f"τ of {name}", "both", "1 / 1", "1", "yes", "computed from the config") for name in ("n_macs", "n_params")
+    ]
+    more = " over configs; Kendall's τ between two measurements, the paper's on CIFAR-10 and Colorectal-Histology"
+    return beside_paper("JAHS-Bench-201", rows, more=more)
 
 
-def _table(found: _Found) -> Table:
-    rows = []
-    for name, paper in _PAPER.items():
-        for title, by_size in found.items():
-            for where, of in by_size.items():
-                tau = of.tau.get(name)
-                ours = "–" if tau is None else interval_text(tau, 3)
-                compared = ("–", "too few configs") if tau is None else _compared(name, tau)
-                what = f"{name}, {where} (n={of.n.get(name, 0)})"
-                rows.append((what, title, f"{paper[0]} / {paper[1]}", ours, *compared))
-    rows += [(name, "both", "1 / 1", "1", "yes", "computed from the config") for name in ("n_macs", "n_params")]
-    return Table(
-        caption="Kendall's tau between two measurements: the paper's, on CIFAR-10 and Colorectal-Histology, and ours, "
-        "with 95 % intervals over configs",
-        columns=("metric", "task", "paper", "ours", "a figure of the paper in the interval", "reason"),
-        rows=tuple(rows),
-        n_labels=6,
-    )
+def _row(quantity: str, title: str, name: str, tau: Interval | None) -> tuple[str, ...]:
+    """Return a row that says whether the interval holds a figure of the paper, and if not, why."""
+    paper = " / ".join(map(str, _PAPER[name]))
+    if tau is None:
+        return quantity, title, paper, "–", "not shown", "too few configs"
+    least, most = sorted(_PAPER[name])
+    reason = "between the paper's tasks" if tau.low > least else "lower: training is shorter"
+    if any(tau.low <= each <= tau.high for each in _PAPER[name]):
+        reason = "the interval holds a figure of the paper"
+    elif tau.low > most:
+        reason = "higher: " + _REASONS.get(name, "configs of all sizes differ by more than those of one")
+    return quantity, title, paper, interval_text(tau, 3), same_sign(tau), reason

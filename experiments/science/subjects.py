@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 import jahs
-from jahs.comparison.benches import open_benchmark, release_of
+from jahs.comparison.benches import open_benchmark, refits_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
-from jahs.release.models import REFITS
 from jahs.spaces.columns import Configs
-from jahs.tasks.definitions import Task
-from workshop.pages.document import Table
 
 MAIN = "valid_acc"
 """The metric of every study."""
@@ -35,11 +35,6 @@ class Subject:
     data: Path | None
 
     @property
-    def task(self) -> Task:
-        """The task."""
-        return self.bench.task
-
-    @property
     def title(self) -> str:
         """The title of the task."""
         return self.bench.task.title
@@ -55,30 +50,30 @@ class Subject:
         return (self.bench, *self.refits)
 
 
+class Spread(NamedTuple):
+    """Values on the released models, and 1.96 standard deviations between refits (NaN with fewer than two)."""
+
+    values: Floats
+    errors: Floats
+
+    def at(self, *place: int, scale: float = 1.0) -> Interval:
+        """Return the value at a place with its interval, both times `scale`."""
+        value, error = (scale * float(of[place]) for of in self)
+        return Interval(value=value, low=value - error, high=value + error)
+
+
+def spread_of(found: Sequence[Floats]) -> Spread:
+    """Return the spread of values of the released models, which are the first, and of each refit."""
+    own, *others = map(np.asarray, found)
+    return Spread(own, 1.96 * np.std(others, axis=0, ddof=1) if len(others) > 1 else np.full(own.shape, np.nan))
+
+
 def open_subject(task: str, release: Path | None, *, seed: int = 0, data: Path | None = None) -> Subject:
     """Return a task with its release and the refits."""
     bench = open_benchmark(task, release)
-    found = release_of(bench)
-    n_refits = found.refits.n_refits if found.has(REFITS) and MAIN in found.refits.metrics else 0
-    refits = tuple(open_benchmark(task, release, refit=k) for k in range(n_refits))
-    return Subject(bench=bench, refits=refits, seed=seed, data=data)
+    return Subject(bench=bench, refits=refits_of(bench, MAIN), seed=seed, data=data)
 
 
 def answers(bench: jahs.Benchmark, configs: Configs, metric: str = MAIN) -> Floats:
     """Return a metric of every config at the last epoch."""
     return bench.query_many(configs, metrics=(metric,))[metric]
-
-
-def same_sign(found: Interval) -> str:
-    """Return whether an estimate has the sign of a positive one, by its interval."""
-    return "yes" if found.low > 0 else "no" if found.high < 0 else "not shown"
-
-
-def beside_paper(rows: Sequence[tuple[str, ...]]) -> Table:
-    """Return the table of a paper's figures and ours: quantity, task, paper, ours, same sign, reason."""
-    return Table(
-        caption="The paper's figures and ours, with 95 % intervals",
-        columns=("quantity", "task", "paper", "ours", "same sign", "reason"),
-        rows=tuple(rows),
-        n_labels=6,
-    )

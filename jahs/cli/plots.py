@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jahs.cli.arguments import Commands, add_bench, add_configs, add_task, names, open_bench, read_configs, to_json
+from jahs.comparison.summaries import value_text
 from jahs.errors import InvalidArgument, MissingDependency
 from jahs.files.atomic import write_beside
 from jahs.queries.benchmark import Benchmark
@@ -131,14 +132,10 @@ def differences(configs: Sequence[Mapping[str, object]]) -> list[str]:
     varied = [key for key in configs[0] if len({str(config[key]) for config in configs}) > 1]
     for n_keys in range(1, _MOST_KEYS + 1):
         for keys in combinations(varied, n_keys):
-            named = [", ".join(f"{key}={_short(config[key])}" for key in keys) for config in configs]
+            named = [", ".join(f"{key}={value_text(config[key], 3)}" for key in keys) for config in configs]
             if len(set(named)) == len(configs):
                 return named
     return [f"config {i}" for i in range(len(configs))]
-
-
-def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _draw_front(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:

@@ -10,6 +10,7 @@ from jahs.models.forest.engines import EngineKind
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST
 from jahs.release import Release, read_release
+from jahs.release.models import REFITS
 from jahs.spaces.space import space
 
 N_RANDOM: Final = 10_000
@@ -28,6 +29,13 @@ def release_of(bench: Benchmark) -> Release:
     """Return the release behind a benchmark."""
     assert bench.release is not None, "comparisons query releases, never live trainings"
     return read_release(bench.release)
+
+
+def refits_of(bench: Benchmark, metric: str) -> tuple[Benchmark, ...]:
+    """Return the refits of a benchmark's release; none if it has none of the metric."""
+    release = release_of(bench)
+    n_refits = release.refits.n_refits if release.has(REFITS) and metric in release.refits.metrics else 0
+    return tuple(open_benchmark(bench.task.name, release.path, refit=k) for k in range(n_refits))
 
 
 def mean_runtime(bench: Benchmark) -> float:

@@ -36,6 +36,10 @@ class Interval:
     low: float
     high: float
 
+    def within(self, least: float, most: float = math.inf) -> Interval:
+        """Return the interval without values that the statistic cannot have."""
+        return Interval(value=self.value, low=max(self.low, least), high=min(self.high, most))
+
 
 def summarize(values: Floats) -> Summary:
     """Summarise (n_seeds, ...) over the seeds."""
@@ -95,6 +99,11 @@ def estimate_text(value: float, error: float) -> str:
 def number_text(value: float | None, digits: int = 2, *, sign: str = "") -> str:
     """Return a number, or a dash for None, NaN and infinities; the sign "+" shows plus signs."""
     return "–" if value is None or not math.isfinite(value) else f"{value:{sign}.{digits}f}"
+
+
+def value_text(value: object, digits: int = 4) -> str:
+    """Return the value of a setting, a float with so many significant digits."""
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def p_text(value: float) -> str:

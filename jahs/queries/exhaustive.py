@@ -63,6 +63,11 @@ def cell_columns(cells: NDArray[np.int64]) -> Columns:
     return {name: cells[:, place].astype(COLUMN_DTYPES[name]) for place, name in enumerate(OPS)}
 
 
+def ops_of(columns: Columns) -> NDArray[np.int64]:
+    """Return the operations of configs, (n_configs, 6)."""
+    return np.column_stack([columns[op] for op in OPS]).astype(np.int64)
+
+
 def grid(space: Space, keys: list[str], *, n_floats: int) -> Columns:
     """Return every combination of the searched `keys`: all choices, and `n_floats` (>= 2) values of each float."""
     if not is_integer(n_floats) or n_floats < 2:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from jahs.files.tables import take
-from jahs.schema import OPS
+from jahs.queries.exhaustive import ops_of
 from jahs.spaces.cell.paths import effective_depth
 from pipeline.describe.measured import Measured
 from workshop.pages.drawing import draw_points, new_panels
@@ -32,7 +32,7 @@ def embedding(measured: Measured) -> _Floats:
     """Return the position of each config's cell, (n_configs, 2): t-SNE of the different cells, operations one-hot."""
     from sklearn.manifold import TSNE  # type: ignore[import-untyped]  # ships no types
 
-    cells, place = np.unique(_ops(measured), axis=0, return_inverse=True)
+    cells, place = np.unique(ops_of(measured.configs), axis=0, return_inverse=True)
     one_hot = (cells[:, :, None] == np.arange(5)).reshape(len(cells), -1).astype(np.float64)
     found = TSNE(perplexity=min(30, len(cells) // 4), init="pca", random_state=0, n_jobs=1).fit_transform(one_hot)
     places: _Floats = np.asarray(found, dtype=np.float64)
@@ -77,7 +77,7 @@ def accuracy_by_source(measured: Measured) -> Figure:
 def accuracy_by_depth(measured: Measured) -> Figure:
     """Draw violins of validation accuracy at the last epoch by the depth of the cell."""
     drawn, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
-    depth = effective_depth(_ops(measured))
+    depth = effective_depth(ops_of(measured.configs))
     groups = {d: measured.final[depth == d] for d in np.unique(depth).tolist()}
     groups = {d: values for d, values in groups.items() if len(values) >= _FEWEST}
     if groups:
@@ -115,10 +115,6 @@ def by_source(measured: Measured) -> dict[str, NDArray[np.bool_]]:
     """Return a mask of the configs of each source, the most frequent first."""
     sources = measured.configs["source"]
     return {name: sources == name for name, _ in Counter(sources.tolist()).most_common()}
-
-
-def _ops(measured: Measured) -> NDArray[np.int64]:
-    return np.column_stack([measured.configs[op] for op in OPS]).astype(np.int64)
 
 
 def _violins(ax: Axes, groups: dict[int, _Floats]) -> None:

@@ -17,18 +17,23 @@ from jahs.models.forest import forest_from_xgboost, open_engine
 from surrogate.data.rows import Rows
 from surrogate.models.model import Surrogate
 
-_SETTINGS: Final = {
+ONE_THREAD: Final = {
     "objective": "regression",
+    "num_threads": 1,
+    "deterministic": True,
+    "force_col_wise": True,
+    "verbosity": -1,
+}
+"""Settings of every fit: a regression on one core, which gives the same trees again."""
+
+_SETTINGS: Final = {
+    **ONE_THREAD,
     "num_leaves": 31,
     "learning_rate": 0.05,
     "feature_fraction": 0.5,
     "min_data_in_leaf": 20,
     "lambda_l2": 1.0,
-    "num_threads": 1,
     "seed": 0,
-    "deterministic": True,
-    "force_col_wise": True,
-    "verbosity": -1,
 }
 _N_TREES: Final = 300
 

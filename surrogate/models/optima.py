@@ -16,8 +16,7 @@ from jahs.optimizers.baseline import Baseline
 from jahs.optimizers.evolution import Evolution, EvolutionSettings
 from jahs.optimizers.local_search import LocalSearch, LocalSearchSettings
 from jahs.optimizers.random_search import RandomSearch, RandomSearchSettings
-from jahs.queries.exhaustive import LARGEST
-from jahs.schema import OPS
+from jahs.queries.exhaustive import LARGEST, ops_of
 from jahs.simulate import Trial, Visible
 from jahs.spaces.cell import canonical_keys
 from jahs.spaces.cell.paths import live_paths
@@ -185,7 +184,7 @@ def poor(*, n: int, seed: int, is_known: IsKnown) -> Columns:
     """
     columns = space().sample_columns(_N_RANDOM, seed=seed)
     is_free = ~is_known(columns)
-    ops = np.column_stack([columns[op] for op in OPS])
+    ops = ops_of(columns)
     has_few = live_paths(ops).sum(axis=1) <= 1
     is_extreme = _is_outer("LearningRate", columns) & _is_outer("WeightDecay", columns)
     kinds = [np.flatnonzero(is_free & mask) for mask in (has_few, is_extreme & ~has_few)]
@@ -209,7 +208,7 @@ def _first_cells(columns: Columns, values: NDArray[np.float64], *, n: int, is_kn
     """Return the `n` configs with the highest values that are not known, one for each cell; refuse fewer."""
     order = _descending(columns, values)
     order = order[~is_known(take(columns, order))]
-    cells = canonical_keys(np.column_stack([columns[op][order].astype(np.int64) for op in OPS]))
+    cells = canonical_keys(ops_of(take(columns, order)))
     _, first = np.unique(cells, return_index=True)
     if len(first) < n:
         raise InvalidArgument(f"{len(first)} different cells {where}, not n={n}; lower --n")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from jahs.models.features import FeatureBuilder
 from jahs.tasks.definitions import Task
 from surrogate.data.rows import Rows
+from surrogate.models.lightgbm import ONE_THREAD
 from surrogate.models.model import default_features, fit_transform
 from surrogate.models.search import Choice, Range, Searched
 
@@ -107,16 +108,7 @@ def _lightgbm(point: _Point, fitted: Inputs, held: Inputs, seed: int) -> _Predic
     import lightgbm
 
     own = {name: value for name, value in point.items() if name != "min_child_weight"}
-    parameters = {
-        **own,
-        "min_sum_hessian_in_leaf": point["min_child_weight"],
-        "objective": "regression",
-        "num_threads": 1,
-        "seed": seed,
-        "deterministic": True,
-        "force_col_wise": True,
-        "verbosity": -1,
-    }
+    parameters = {**own, "min_sum_hessian_in_leaf": point["min_child_weight"], "seed": seed, **ONE_THREAD}
     data = lightgbm.Dataset(fitted.F, fitted.y, params={"verbosity": -1})
     booster = lightgbm.train(
         parameters,

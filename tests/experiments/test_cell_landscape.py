@@ -1,10 +1,14 @@
 """The landscape of all cells: exact sums over functions whose landscape is known."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from experiments.science.cell_landscape import (
     CUTS,
+    GONE,
     MEASURES,
     autocorrelation_of_cells,
     distance_to,
@@ -12,11 +16,13 @@ from experiments.science.cell_landscape import (
     measure_cells,
     measures_of,
     replacements,
+    values_of_cells,
 )
-from experiments.science.cells import cells_page
-from experiments.science.subjects import open_subject
+from experiments.science.cells import _beside, cells_page
+from experiments.science.subjects import MAIN, open_subject
 from jahs.queries.exhaustive import LARGEST
-from jahs.spaces.cell import all_ops, canonical_keys
+from jahs.spaces.cell import EDGES, PATHS, all_ops, canonical_keys
+from jahs.spaces.cell.paths import live_paths
 from tests.experiments.conftest import TASK
 from workshop.pages.markdown import to_markdown
 
@@ -73,13 +79,45 @@ def test_both_halves_and_the_intervals_of_every_size_are_on_the_page(release_wit
     found = measure_cells(subject, sizes=sizes)
     values, errors = found.by_size
     assert values.shape == errors.shape == (2, len(MEASURES) + 1)
-    assert values[0, :-1] == pytest.approx(found.measures[0])
+    assert values[0, :-1] == pytest.approx(found.measures.values)
     assert values[0, -1] == pytest.approx(1)
-    assert errors[0, :-1] == pytest.approx(found.measures[1])
+    assert errors[0, :-1] == pytest.approx(found.measures.errors)
     page = to_markdown(cells_page([subject]), has_png=False)
     for cut in CUTS[:2]:
-        assert f"| Replacing a 3x3 by a 1x1 convolution, in {cut} | Fashion-MNIST" in page
+        assert f"| replacing a 3x3 by a 1x1 convolution, in {cut} | Fashion-MNIST" in page
     assert "two cells that differ in one operation have accuracy ranks that correlate at" in page
+
+
+def test_a_wider_cell_has_a_greater_directed_cut():
+    edges, is_live = list(EDGES), np.zeros(OPS.shape, np.bool_)
+    for path, alive in zip(PATHS, live_paths(OPS).T, strict=True):
+        is_live[np.ix_(alive, [edges.index(edge) for edge in pairwise(path)])] = True
+    cuts = []
+    for left in ({1}, {1, 2}, {1, 3}, {1, 2, 3}):
+        forward, back = ([(a in own and b not in own) for a, b in edges] for own in (left, {1, 2, 3, 4} - left))
+        cuts.append(np.where(is_live[:, back].any(axis=1), 0, is_live[:, forward].sum(axis=1)))
+    assert (np.max(cuts, axis=0) == live_shape()[1]).all()
+
+
+def test_gains_are_differences_of_mean_accuracy_and_the_walk_has_a_reach(release_with_refits):
+    subject = open_subject(TASK, release_with_refits)
+    found = measure_cells(subject, sizes=[LARGEST])
+    values, (depth, width) = values_of_cells(subject.bench, MAIN, LARGEST).ravel(), live_shape()
+    assert found.gains.at(1).value == pytest.approx(values[depth == 3].mean() - values[depth == 2].mean(), abs=1e-4)
+    assert found.gains.at(4).value == pytest.approx(values[width == 4].mean() - values[width == 3].mean(), abs=1e-4)
+    walk, reach = found.walk.values, found.reach.values
+    assert (
+        np.isnan(reach)
+        if (walk >= GONE).all()
+        else walk[round(reach**2) - 1] < GONE <= walk[: round(reach**2) - 1].min()
+    )
+
+
+def test_a_release_without_runtimes_has_no_row_of_training_time(release_with_refits):
+    found = replace(measure_cells(open_subject(TASK, release_with_refits), sizes=[LARGEST]), time=None)
+    rows = list(_beside("title", found))
+    assert not any("training time" in what for what, *_ in rows)
+    assert all(reason for *_, reason in rows)
 
 
 def test_a_hill_is_found_from_afar():

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import jahs
-from experiments.parameter_free import FREE, main, replaced, study_of, with_fewer_parameters
+from experiments.science.__main__ import main
+from experiments.science.parameter_free import FREE, replaced, study_of, with_fewer_parameters
+from experiments.science.subjects import open_subject
 from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument
 from splits.split import Split, write_split
@@ -54,24 +56,27 @@ def test_no_replacement_is_the_prediction_itself_and_all_are_the_cell_alone(rele
 
 
 def test_trained_accuracies_are_of_the_test_part_and_intervals_hold_every_change_to_none(release):
-    bench = jahs.Benchmark("digits", release=release)
-    study = study_of(bench, split_of(PARTS), seed=0)
+    subject = open_subject("digits", release)
+    study = study_of(subject, split_of(PARTS))
     assert len(study.measured) == len(study.predicted) == len(study.ops) == (PARTS == 2).sum()
     for changes in study.changes.values():
         assert changes[0] == Interval(value=0.0, low=0.0, high=0.0)
         assert all(change.low <= change.high for change in changes)
     with pytest.raises(InvalidArgument, match="no config of the test part"):
-        study_of(bench, split_of(PARTS * 0), seed=0)
+        study_of(subject, split_of(PARTS * 0))
 
 
-def test_the_page_says_what_is_predicted_and_what_was_trained_and_is_the_same_again(release, tmp_path):
+def test_the_page_says_what_is_predicted_and_what_was_trained_and_is_the_same_again(release, tmp_path, caplog):
     (tmp_path / "data" / "digits").mkdir(parents=True)
     write_split(tmp_path / "data" / "digits" / "split.json", split_of(PARTS))
-    arguments = ["--tasks", "digits", "--release", str(release), "--data", str(tmp_path / "data"), "--docs", "--out"]
+    arguments = ["parameter_free", "--task", "digits", "--release", str(release), "--docs"]
+    assert main([*arguments, "--out", str(tmp_path / "none")]) == 2
+    assert "parameter_free needs the split of a task; add --data data" in caplog.text
+    arguments += ["--data", str(tmp_path / "data"), "--out"]
     assert [main([*arguments, str(tmp_path / name)]) for name in "ab"] == [0, 0]
     one, again = ((tmp_path / name / "report.md").read_text(encoding="utf-8") for name in "ab")
     assert one == again
     assert "No such config was trained for this figure" in one
-    assert "two identities raise the accuracy" in one
-    assert "or the release's value lies outside the interval from its refits" in one
+    assert "change of the predicted accuracy by two identities (2 of 6 operations, points)" in one
+    assert "or the release's value is on the other side of 0." in one
     assert "not recorded" in one

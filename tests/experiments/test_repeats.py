@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.science.repeats import _compared, measure_repeats, pairs_of_seeds
+from experiments.science.repeats import _row, measure_repeats, pairs_of_seeds
 from experiments.science.subjects import open_subject
 from jahs.comparison.summaries import Interval
 from tests.building import make_configs, make_profile, make_runs
@@ -39,15 +39,26 @@ def test_runtimes_of_two_processors_do_not_compare():
 def test_too_few_configs_have_no_tau(tmp_path):
     release = make_release(tmp_path / TASK, task=TASK, n_trees=2, depth=2, table=make_table(TASK, 120))
     found = measure_repeats(open_subject(TASK, release), is_full_size=False)
-    assert found.n["valid_acc"] == 12
-    assert -1 <= found.tau["valid_acc"].value <= 1
+    assert found["valid_acc"].n == 12
+    assert -1 <= found["valid_acc"].tau.value <= 1
+    assert found["latency"] == (0, None)
     full = measure_repeats(open_subject(TASK, release), is_full_size=True)
-    assert full.n["valid_acc"] < 10
-    assert "valid_acc" not in full.tau
+    assert full["valid_acc"].n < 10
+    assert full["valid_acc"].tau is None
 
 
-def test_a_figure_of_the_paper_is_in_the_interval_or_the_page_says_why_not():
-    assert _compared("valid_acc", Interval(value=0.8, low=0.7, high=0.9)) == ("yes", "–")
-    assert _compared("valid_acc", Interval(value=0.8, low=0.75, high=0.85)) == ("no", "between the paper's tasks")
-    assert _compared("latency", Interval(value=0.9, low=0.8, high=1.0))[1].startswith("higher: the least of several")
-    assert _compared("test_acc", Interval(value=0.1, low=-0.2, high=0.3))[1].startswith("lower")
+@pytest.mark.parametrize(
+    ("metric", "tau", "sign", "reason"),
+    [
+        ("valid_acc", (0.7, 0.8, 0.9), "yes", "the interval holds a figure of the paper"),
+        ("valid_acc", (0.75, 0.8, 0.85), "yes", "between the paper's tasks"),
+        ("latency", (0.8, 0.9, 1.0), "yes", "higher: the least of several"),
+        ("test_acc", (-0.2, 0.1, 0.3), "not shown", "lower"),
+        ("runtime", None, "not shown", "too few configs"),
+    ],
+)
+def test_a_row_says_whether_a_figure_of_the_paper_is_in_the_interval_and_why_not(metric, tau, sign, reason):
+    found = None if tau is None else Interval(low=tau[0], value=tau[1], high=tau[2])
+    *_, same, said = _row("tau", "task", metric, found)
+    assert same == sign
+    assert said.startswith(reason)

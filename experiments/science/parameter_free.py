@@ -1,9 +1,5 @@
 """Does the surrogate see what operations without parameters cost? NAS-Bench-301's study of them (appendix D.6).
 
-Over 300 lines: it is one study, from the replaced operations to the text of its page.
-
-    python -m experiments.parameter_free --tasks fashion_mnist_mini cifar10_mini --out out/parameter_free
-
 Identities, zeros and poolings have no parameters. In the cells of test configs a rising share of operations is replaced
 by one of them, and the release predicts what becomes of the accuracy; nothing was trained for that. Where such configs
 were recorded, trainings are beside the predictions.
@@ -11,41 +7,36 @@ were recorded, trainings are beside the predictions.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
-from pathlib import Path
+from itertools import chain, cycle
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 import jahs
-from experiments.report.writing import page_parser, run_page
-from jahs.comparison.benches import open_benchmark, release_of
+from experiments.science.papers import beside_paper, compared
+from experiments.science.subjects import MAIN, Subject, answers
+from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import InvalidArgument
 from jahs.files.tables import rows_of, take
+from jahs.queries.exhaustive import cell_columns, ops_of
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.cell.operations import IDENTITY, POOL, ZERO
 from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.columns import Columns
-from jahs.tasks.definitions import caveats_of
 from splits.split import Split, read_split
-from workshop.command import add_release
-from workshop.folders import versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curve
-from workshop.resampling import bootstrap_estimates, bootstrap_interval
+from workshop.resampling import bootstrap_estimates
 
 FREE: Final[Mapping[str, int]] = {"identity": IDENTITY, "zero": ZERO, "pooling": POOL}
 N_REPEATS: Final = 4
-METRIC: Final = "valid_acc"
 
-_COMMAND: Final = "experiments.parameter_free"
 _N_OPS: Final = len(OPS)
 _LEVEL: Final = 0.9
 _N_RESAMPLES: Final = 400
@@ -90,12 +81,12 @@ def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -
 
     The edges are drawn `N_REPEATS` times and predictions averaged; more edges are always those of fewer and one more.
     """
-    ops = _ops(configs)
+    ops = ops_of(configs)
     orders = np.random.default_rng(seed).permuted(np.tile(np.arange(_N_OPS), (N_REPEATS, len(ops), 1)), axis=2)
 
     def mean(model: jahs.Benchmark, operation: int, n: int) -> Floats:
         cells = (with_fewer_parameters(ops, operation, n, order) for order in orders)
-        return np.asarray(np.mean([_predict(model, configs, of) for of in cells], axis=0))
+        return np.asarray(np.mean([answers(model, {**configs, **cell_columns(of)}) for of in cells], axis=0))
 
     return {
         name: np.array([[mean(model, operation, n) for n in range(_N_OPS + 1)] for model in models])
@@ -103,35 +94,34 @@ def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -
     }
 
 
-def study_of(bench: jahs.Benchmark, split: Split, *, seed: int) -> Study:
+def study_of(subject: Subject, split: Split) -> Study:
     """Measure one task.
 
     Raises:
-        InvalidArgument: no config of the test part is recorded to the last epoch.
-        MissingData: the release has no table or no refits.
+        InvalidArgument: no config of the test part is recorded to the last epoch, or the release has no refits.
+        MissingData: the release has no table.
     """
-    release = release_of(bench)
-    configs = release.table.configs
-    runs = take(release.table.runs, release.table.runs["epoch"] == bench.max_epoch)
-    runs = take(runs, np.isfinite(runs[METRIC]))
+    bench, table = subject.bench, release_of(subject.bench).table
+    runs = take(table.runs, (table.runs["epoch"] == bench.max_epoch) & np.isfinite(table.runs[MAIN]))
     ids, place, counts = np.unique(runs["config_id"], return_inverse=True, return_counts=True)
-    means = np.bincount(place, weights=runs[METRIC].astype(np.float64)) / counts
-    every = rows_of(configs, ids)
+    means = np.bincount(place, weights=runs[MAIN].astype(np.float64)) / counts
+    every = rows_of(table.configs, ids)
     is_test = split.parts_of(ids) == 2
     if not is_test.any():
         raise InvalidArgument(
             f"no config of the test part is recorded at epoch {bench.max_epoch}; give the task's split"
         )
     tests: Columns = {key: every[key][is_test] for key in CONFIG_KEYS}
-    refits = [jahs.Benchmark(bench.task.name, release=release.path, refit=k) for k in range(release.refits.n_refits)]
-    found = replaced([bench, *refits], tests, seed=seed)
-    all_ops = np.column_stack([every[op] for op in OPS])
+    if not subject.refits:
+        raise InvalidArgument("the release has no refits, which the intervals are from; choose one that has")
+    found = replaced(subject.models, tests, seed=subject.seed)
+    all_ops = ops_of(every)
     return Study(
         bench=bench,
         changes={name: _changes(values) for name, values in found.items()},
         measured=means[is_test],
-        predicted=_predict(bench, tests, _ops(tests)),
-        ops=_ops(tests),
+        predicted=answers(bench, tests),
+        ops=ops_of(tests),
         cells={name: values[0, -1] for name, values in found.items()},
         recorded={name: means[(all_ops == code).all(axis=1)] for name, code in FREE.items()},
     )
@@ -140,33 +130,30 @@ def study_of(bench: jahs.Benchmark, split: Split, *, seed: int) -> Study:
 def _changes(values: Floats) -> list[Interval]:
     """Return the mean change to no replacement by number replaced, with intervals over configs and refits."""
     change = values - values[:, :1]
-    refits = cycle(change[1:])
-    low, high = bootstrap_interval(
-        lambda at: next(refits)[:, at].mean(axis=1), values.shape[2], level=_LEVEL, n_resamples=_N_RESAMPLES
+    models = chain(change[:1], cycle(change[1:]))  # the estimate is asked first, then each resample
+    return bootstrap_estimates(
+        lambda at: next(models)[:, at].mean(axis=1), values.shape[2], level=_LEVEL, n_resamples=_N_RESAMPLES
     )
-    ends = zip(change[0].mean(axis=1).tolist(), low.tolist(), high.tolist(), strict=True)
-    return [Interval(value=value, low=least, high=most) for value, least, most in ends]
 
 
-def _ops(configs: Columns) -> NDArray[np.int64]:
-    return np.column_stack([configs[op] for op in OPS]).astype(np.int64)
+def parameter_free_page(subjects: Sequence[Subject]) -> Document:
+    """Return the page; seeds are those of the replaced edges.
 
-
-def _predict(model: jahs.Benchmark, configs: Columns, ops: NDArray[np.int64]) -> Floats:
-    columns = {**configs, **{op: ops[:, i].astype(configs[op].dtype) for i, op in enumerate(OPS)}}
-    return np.asarray(model.query_many(columns, metrics=[METRIC])[METRIC], dtype=np.float64)
-
-
-def _document(studies: Sequence[Study]) -> Document:
+    Raises:
+        InvalidArgument: no folder of data was given, which has the split of each task.
+    """
+    studies = []
+    for of in subjects:
+        if of.data is None:
+            raise InvalidArgument(
+                "parameter_free needs the split of a task; add --data data, which has TASK/split.json"
+            )
+        studies.append(study_of(of, read_split(of.data / of.bench.task.name / "split.json")))
     beside: list[str | Block] = ["Beside NAS-Bench-301", _beside(studies), Text(_WHY)]
-    releases = ((study.bench.task.name, release_of(study.bench)) for study in studies)
-    made_of = ((f"release of {name}", f"{one.facts.get('version')}, {one.sha256[:16]}") for name, one in releases)
     return Document(
         title="Operations without parameters",
-        caveats=caveats_of([study.bench.task for study in studies]),
         subtitle=" ".join(map(_finding, studies)),
         sections=sections_of([*beside, *(block for study in studies for block in _blocks(study))]),
-        facts=(*made_of, versions_fact()),
     )
 
 
@@ -184,27 +171,27 @@ def _finding(study: Study) -> str:
 
 
 def _beside(studies: Sequence[Study]) -> Table:
-    """Return what NAS-Bench-301 found, and whether the predictions have the same sign."""
-
-    def cells(study: Study, name: str, n: int, sign: int) -> tuple[str, str]:
-        found = study.changes[name][n]
-        is_sure = found.low * found.high > 0 and found.low <= found.value <= found.high
-        return _interval(found), ("yes" if found.value * sign > 0 else "no") if is_sure else "not certain"
-
-    claims: list[tuple[str, str, int, int]] = [
-        ("many identities lower the accuracy", "identity", _N_OPS, -1),
-        ("many poolings lower the accuracy", "pooling", _N_OPS, -1),
-        ("two identities raise the accuracy", "identity", 2, 1),
-    ]
-    return Table(
-        caption="Change of the predicted accuracy, points, with 90 % intervals. NAS-Bench-301 shows figures and gives "
-        "no numbers; its cells have no zeros. “Not certain”: the interval covers 0, or the release's value lies "
-        "outside the interval from its refits.",
-        columns=("NAS-Bench-301", *(head for one in studies for head in (one.bench.task.title, "same sign"))),
-        rows=tuple(
-            (claim, *(cell for one in studies for cell in cells(one, name, n, sign))) for claim, name, n, sign in claims
-        ),
+    """Return what NAS-Bench-301 found beside the predictions."""
+    claims = (
+        ("many identities", "falls", "identity", _N_OPS, -1),
+        ("many poolings", "falls", "pooling", _N_OPS, -1),
+        ("two identities", "rises", "identity", 2, 1),
     )
+    rows = [
+        compared(
+            f"change of the predicted accuracy by {what} ({n} of {_N_OPS} operations, points)",
+            *(study.bench.task.title, paper, study.changes[name][n]),
+            sign=sign,
+            show=_interval,
+        )
+        for what, paper, name, n, sign in claims
+        for study in studies
+    ]
+    more = (
+        " over configs and refits. NAS-Bench-301 shows figures and gives no numbers; its cells have no zeros. “Not "
+        "shown”: the interval covers 0, or the release's value is on the other side of 0."
+    )
+    return beside_paper("NAS-Bench-301", rows, level=90, more=more)
 
 
 _interval: Final = partial(interval_text, digits=1, sign="+")
@@ -215,7 +202,7 @@ def _blocks(study: Study) -> Iterator[str | Block]:
     yield f"Replaced operations on {title}, predicted"
     yield Figure(
         name=f"replaced-{study.bench.task.name}",
-        caption=f"Change of the predicted {METRIC} at the last epoch as operations of {len(study.measured)} test "
+        caption=f"Change of the predicted {MAIN} at the last epoch as operations of {len(study.measured)} test "
         f"configs are replaced, mean over configs and {N_REPEATS} draws of edges, with 90 % intervals over configs and "
         "refits. No such config was trained for this figure.",
         alt="; ".join(f"{name} alone: {values[-1].value:+.1f} points" for name, values in study.changes.items()),
@@ -255,19 +242,18 @@ def _recorded_table(study: Study) -> Table:
         cells: tuple[str, ...] = ("–", "–", "–")
         if is_in.sum() >= _FEWEST:
             trained, predicted = study.measured[is_in], study.predicted[is_in]
-            mean_at = partial(_mean_at, predicted - trained)
-            (bias,) = bootstrap_estimates(mean_at, len(trained), level=_LEVEL, n_resamples=_N_RESAMPLES)
-            cells = (f"{trained.mean():.1f}", f"{predicted.mean():.1f}", _interval(bias))
+            cells = (f"{trained.mean():.1f}", f"{predicted.mean():.1f}", _interval(_mean(predicted - trained)))
         rows.append((name, str(is_in.sum()), *cells))
     return Table(
-        caption=f"{METRIC} at the last epoch, %, of test configs",
+        caption=f"{MAIN} at the last epoch, %, of test configs",
         columns=("cells", "configs", "trained", "predicted", "bias, points"),
         rows=tuple(rows),
     )
 
 
-def _mean_at(values: Floats, at: NDArray[np.int64]) -> float:
-    return float(values[at].mean())
+def _mean(values: Floats) -> Interval:
+    (found,) = bootstrap_estimates(lambda at: values[at].mean(), len(values), level=_LEVEL, n_resamples=_N_RESAMPLES)
+    return found
 
 
 def _praise_table(study: Study) -> Table:
@@ -276,7 +262,7 @@ def _praise_table(study: Study) -> Table:
         for name, of in study.recorded.items()
     }
     return Table(
-        caption=f"{METRIC} at the last epoch, %. Test configs have {study.measured.mean():.1f} on average and "
+        caption=f"{MAIN} at the last epoch, %. Test configs have {study.measured.mean():.1f} on average and "
         f"{study.measured.max():.1f} at best.",
         columns=("cell", "predicted, mean", "predicted, best", "praised", "trained, any part"),
         rows=tuple(
@@ -287,27 +273,3 @@ def _praise_table(study: Study) -> Table:
             for name, values in study.cells.items()
         ),
     )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    about = "Write the page of operations without parameters: predicted where replaced, trained where recorded."
-    parser = page_parser(_COMMAND, about)
-    parser.add_argument(
-        "--tasks", nargs="+", default=["fashion_mnist_mini", "cifar10_mini"], help="(both embedded ones)"
-    )
-    add_release(parser)
-    parser.add_argument("--data", type=Path, default=Path("data"), help="has <task>/split.json (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the replaced edges (default: %(default)s)")
-    given = parser.parse_args(argv)
-
-    def make() -> Document:
-        splits = {task: read_split(given.data / task / "split.json") for task in given.tasks}
-        studies = [study_of(open_benchmark(task, given.release), of, seed=given.seed) for task, of in splits.items()]
-        return _document(studies)
-
-    return run_page(_COMMAND, given, make, "--tasks", *given.tasks, "--seed", str(given.seed))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

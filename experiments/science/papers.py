@@ -1,0 +1,106 @@
+"""Figures of papers beside ours: the table of a study's page, the rule for the sign, and the page of all rows.
+
+A figure has the paper's sign if our estimate and the ends of its interval have it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from jahs.comparison.summaries import Interval, interval_text
+from jahs.errors import InvalidArgument
+from workshop.folders import commit_fact
+from workshop.pages.document import Document, Table, Text, sections_of
+from workshop.pages.markdown import table_text
+
+PAGES: Final = ("hyperparameters", "cells", "encodings", "bootstrap", "schedules", "zoo", "parameter_free", "repeats")
+"""The studies whose pages have such a table."""
+
+COLUMNS: Final = ("quantity", "task", "paper", "ours", "same sign", "reason")
+
+NO_SIGN: Final = "–"
+"""The cell of a figure whose sign says nothing."""
+
+_CAVEAT: Final = re.compile(r"^\*\*Caveat:\*\* (.+)$", re.MULTILINE)
+_HEAD: Final = re.escape(table_text(COLUMNS, (), n_labels=len(COLUMNS)))
+_TABLE: Final = re.compile(rf"^Figures of (\S+) and ours.*\n\n{_HEAD}\n((?:\|.*\n)+)", re.MULTILINE)
+_METHOD: Final = """“Not shown”: the interval covers 0, or too little was measured. A dash: the paper sees no
+    difference, or the figures do not compare. Intervals are 95 % (NAS-Bench-301: 90 %). Agreements of two trainings are
+    positive almost everywhere, so their reasons say whether the interval holds a figure of the paper."""
+
+
+def same_sign(ours: Interval, paper: float = 1.0) -> str:
+    """Return whether an estimate has the sign of the paper's figure; `NO_SIGN` if that is 0."""
+    signs = np.sign([ours.low, ours.value, ours.high]) * np.sign(paper)
+    return NO_SIGN if not paper else "yes" if (signs > 0).all() else "no" if (signs < 0).all() else "not shown"
+
+
+def compared(
+    quantity: str,
+    task: str,
+    paper: str,
+    ours: Interval,
+    *,
+    sign: float = 1.0,
+    why: str = "not tested",
+    show: Callable[[Interval], str] = interval_text,
+) -> tuple[str, ...]:
+    """Return a row of `beside_paper`; `why` is the reason where ours has another sign than the paper's figure."""
+    same = same_sign(ours, sign)
+    return quantity, task, paper, show(ours), same, "as in the paper" if same == "yes" else why
+
+
+def beside_paper(paper: str, rows: Sequence[tuple[str, ...]], *, level: int = 95, more: str = "") -> Table:
+    """Return the table of a paper's figures and ours; `more` ends its caption."""
+    caption = f"Figures of {paper} and ours, with {level} % intervals"
+    return Table(caption=f"{caption}{more}", columns=COLUMNS, rows=tuple(rows), n_labels=len(COLUMNS))
+
+
+def papers_page(folder: Path) -> Document:
+    """Return the page of all rows of the pages in a folder, such as docs/studies.
+
+    Raises:
+        InvalidArgument: a page of `PAGES` is missing, or has no such table.
+    """
+    texts = {name: _read(folder / name / "report.md") for name in PAGES}
+    rows = sorted((row for name, text in texts.items() for row in _rows(name, text)), key=lambda row: row[0])
+    papers = dict.fromkeys(row[0] for row in rows)
+    by_paper = (_counted(paper, (row for row in rows if row[0] == paper)) for paper in papers)
+    every = Table(caption="", columns=("published in", *COLUMNS, "page"), rows=tuple(rows), n_labels=len(COLUMNS) + 2)
+    return Document(
+        title="Figures of papers beside ours",
+        caveats=tuple(dict.fromkeys(caveat for text in texts.values() for caveat in _CAVEAT.findall(text))),
+        subtitle=" ".join([_counted("papers", rows), *by_paper]),
+        sections=sections_of(["All figures", Text(_METHOD), every]),
+        facts=(commit_fact(),),
+    )
+
+
+def _counted(of: str, rows: Iterable[tuple[str, ...]]) -> str:
+    signs = Counter(row[5] for row in rows)
+    return (
+        f"Of {signs.total()} figures of {of}, {signs['yes']} have the same sign here, {signs['no']} the other one, "
+        f"{signs['not shown']} are not shown, and {signs[NO_SIGN]} have no sign to compare."
+    )
+
+
+def _read(page: Path) -> str:
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    if not _TABLE.search(text):
+        raise InvalidArgument(
+            f"{page} has no figures beside a paper's; make science SCIENCE={page.parent.name} writes it"
+        )
+    return text
+
+
+def _rows(study: str, text: str) -> Iterator[tuple[str, ...]]:
+    for paper, body in _TABLE.findall(text):
+        for line in body.splitlines():
+            cells = (cell.replace(r"\|", "|") for cell in line[2:-2].split(" | "))
+            yield paper, *cells, f"[{study}](../{study}/report.md)"

@@ -1,0 +1,97 @@
+"""Figures of papers beside ours: one rule for the sign, and a reason in every row."""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from experiments.science.__main__ import main
+from experiments.science.papers import COLUMNS, PAGES, beside_paper, compared, same_sign
+from jahs.comparison.summaries import Interval
+from workshop.pages.document import Document, sections_of
+from workshop.pages.markdown import table_text, to_markdown
+
+STUDIES = Path(__file__).resolve().parents[2] / "docs" / "studies"
+
+
+@pytest.mark.parametrize(
+    ("ends", "paper", "same"),
+    [
+        ((0.1, 0.2, 0.3), 1.0, "yes"),
+        ((0.1, 0.2, 0.3), -1.0, "no"),
+        ((-0.3, -0.2, -0.1), -0.5, "yes"),
+        ((-0.1, 0.2, 0.3), 1.0, "not shown"),
+        ((0.1, -0.1, 0.3), 1.0, "not shown"),  # a value outside of the interval from its refits
+        ((math.nan, 0.2, math.nan), 1.0, "not shown"),
+        ((0.0, 0.0, 0.0), 1.0, "not shown"),
+        ((0.1, 0.2, 0.3), 0.0, "–"),
+    ],
+)
+def test_a_sign_is_that_of_the_estimate_and_both_ends(ends, paper, same):
+    low, value, high = ends
+    assert same_sign(Interval(low=low, value=value, high=high), paper) == same
+
+
+def test_a_row_that_deviates_says_why():
+    ours = Interval(value=0.2, low=0.1, high=0.3)
+    same = compared("gain", "task", "+0.5", ours)
+    other = compared("gain", "task", "-0.5", ours, sign=-1, why="not tested, probably short training")
+    assert same == ("gain", "task", "+0.5", "0.20 (0.10 to 0.30)", "yes", "as in the paper")
+    assert other[-2:] == ("no", "not tested, probably short training")
+    table = beside_paper("NAS-Bench-101", [same, other], level=90)
+    assert table.caption == "Figures of NAS-Bench-101 and ours, with 90 % intervals"
+    assert len(COLUMNS) == len(same)
+
+
+@pytest.fixture
+def pages(tmp_path):
+    """A folder of pages; the rows of the first are of one paper, those of the others of another."""
+    for i, (name, paper) in enumerate(zip(PAGES, ["NAS-Bench-301", *["NAS-Bench-101"] * len(PAGES)], strict=False)):
+        ours = Interval(value=0.2, low=0.1, high=0.3)
+        rows = [
+            compared(f"gain | loss {i}", "task", "0.5", ours, sign=1.5 - i),
+            ("share", "task", "1", "2", "–", "none"),
+        ]
+        shown = sections_of(["Beside", beside_paper(paper, rows, more=" over configs")])
+        document = Document(title=name, subtitle="Words.", sections=shown, caveats=("Few configs.", f"Only {i % 2}."))
+        (tmp_path / "pages" / name).mkdir(parents=True)
+        (tmp_path / "pages" / name / "report.md").write_text(to_markdown(document), encoding="utf-8")
+    return tmp_path / "pages"
+
+
+def test_all_rows_are_on_one_page_by_paper_with_links_and_counts(pages, tmp_path):
+    asked = ["papers", "--pages", str(pages), "--docs", "--out"]
+    assert [main([*asked, str(tmp_path / name)]) for name in "ab"] == [0, 0]
+    page, again = ((tmp_path / name / "report.md").read_text(encoding="utf-8") for name in "ab")
+    assert page == again
+    n = len(PAGES)
+    every = f"Of {2 * n} figures of papers, 2 have the same sign here, {n - 2} the other one, 0 are not shown, and {n}"
+    assert f"{every} have no sign to compare. Of" in page
+    assert "Of 2 figures of NAS-Bench-301, 1 have the same sign here, 0 the other one" in page
+    ours = "0.20 (0.10 to 0.30)"
+    link = f"[{PAGES[0]}](../{PAGES[0]}/report.md)"
+    row = f"| NAS-Bench-301 | gain \\| loss 0 | task | 0.5 | {ours} | yes | as in the paper | {link} |"
+    assert row in page
+    papers = re.findall(r"^\| (NAS-Bench-\d+) \|", page, re.MULTILINE)
+    assert papers == sorted(papers)
+    assert [page.count(f"**Caveat:** {caveat}") for caveat in ("Few configs.", "Only 0.", "Only 1.")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("fault", ["no table", "no page", "no folder"])
+def test_a_page_without_figures_of_a_paper_is_refused(fault, pages, tmp_path, caplog):
+    page = pages / "zoo" / "report.md"
+    if fault == "no table":
+        page.write_text("# zoo\n\nNo table.\n", encoding="utf-8")
+    else:
+        page.unlink()
+    folder = tmp_path / "elsewhere" if fault == "no folder" else pages
+    assert main(["papers", "--pages", str(folder), "--out", str(tmp_path / "page")]) == 2
+    name = PAGES[0] if fault == "no folder" else "zoo"
+    assert f"{folder / name / 'report.md'} has no figures beside a paper's; make science SCIENCE={name}" in caplog.text
+
+
+def test_every_committed_page_with_the_table_is_read():
+    head = table_text(COLUMNS, (), n_labels=len(COLUMNS))
+    found = {page.parent.name for page in STUDIES.glob("*/report.md") if head in page.read_text(encoding="utf-8")}
+    assert found == {*PAGES}
