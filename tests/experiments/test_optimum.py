@@ -31,10 +31,13 @@ def test_who_ends_at_the_optimum_is_no_point_away(release_with_refits):
     )
     exhaustive = Exhaustive(best, subject.bench.query(best).valid_acc, 0.0, 20)
     on_refits = np.array([refit.query(best).valid_acc for refit in subject.refits])
-    one = Optimum(found=exhaustive, n_cells=1, known=np.nan, on_refits=on_refits, known_on_refits=on_refits)
+    known = {"best": np.nan, "known": np.nan, "known_on_refits": on_refits}
+    one = Optimum(found=exhaustive, n_cells=1, on_refits=on_refits, **known)
     first, last = distances(subject, one, {"others": tuple(others), "best": (best, best)})
     assert (first.title, first.own.value, first.on_refits.value, first.near) == ("best", 0, 0, 1)
-    assert last.own.low >= 0
+    ends = np.array([subject.bench.query(config).valid_acc for config in others])
+    assert last.own.value == pytest.approx(np.mean(exhaustive.value - ends))
+    assert last.near == np.mean(exhaustive.value - ends <= 0.5)
 
 
 @pytest.mark.parametrize(("study", "n_optimizers", "n_seeds"), [("baselines", 8, 100), ("strong", 14, 15)])
