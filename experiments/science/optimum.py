@@ -34,7 +34,7 @@ _METHOD: Final = f"""Every cell, activation and augmentation is queried on a {N_
     rate and weight decay, at full size and the last epoch; then the best 300 pairs of cell and choices on a grid four
     times as fine, and the best ten of these on one forty times as fine. Cells that compute the same function have the
     same prediction, so one of each class is queried. The models are piecewise constant in the rates: between the points
-    of the finest grid, neighbours of which differ by 1.2 to 1.5 %, a slightly better config may exist."""
+    of the finest grid, neighbours of which differ by 1.2 %, a slightly better config may exist."""
 
 _KNOWN: Final = """`make release` searches exhaustively at full size (`--rates`), and the search for the fronts starts
     from the config that it finds. `Benchmark.best` starts from these configs; the default search is the same without
