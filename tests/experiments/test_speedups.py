@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from experiments.report.joint import _verdict
 from experiments.report.long import _gain_text
 from experiments.report.speedups import geometric_mean, speedup, speedup_text
+from jahs.comparison.ranks import compare_groups
 from jahs.comparison.steps import Steps
 
 
@@ -34,6 +36,15 @@ def test_one_seed_with_a_bad_incumbent_does_not_decide_when_the_target_is_reache
     found = speedup(fast, slow, budget=100.0, guess=90.0, n_resamples=400)
     assert (found.target, found.slow_time, found.fast_time) == (10, 40, 4)
     assert (found.interval.low, found.interval.value, found.interval.high) == (10, 10, 10)
+
+
+def test_a_target_that_is_not_reached_is_no_difference_of_final_errors():
+    noise = np.random.default_rng(0).normal(size=(3, 20))
+    (found,) = compare_groups([(np.array([[0.0], [0.0], [9.0]]) + noise, None)])
+    assert [_verdict(found, 0, 2), _verdict(found, 2, 0), _verdict(found, 1, 0)] == [
+        *("better", "worse", "not shown to differ")
+    ]
+    assert _verdict(None, 0, 1) == "–"
 
 
 def test_a_target_that_is_not_reached_gives_a_bound():
