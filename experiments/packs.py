@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from experiments.study import Repetition, TaskFacts
-from jahs.comparison.logs import Floats, TrialLog
+from jahs.comparison.logs import FINISHED, Floats, TrialLog
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.files.sealed_json import read_sealed
 from jahs.files.strict_json import parse_json
@@ -69,7 +69,8 @@ class LogContent:
         found: ends and observed metrics of trials at the highest fidelity, without the trials; a pack has the
             validation accuracies of those that matter.
         configs: configs of these trials.
-        n_trials: number of trials of the log.
+        n_trials, n_finished: number of trials of the log, and of those that finished: others failed, were stopped, or
+            were cut off at the end of the budget.
         settings: settings of the optimiser, as in the log.
     """
 
@@ -77,6 +78,7 @@ class LogContent:
     found: TrialLog
     configs: tuple[Config, ...]
     n_trials: int
+    n_finished: int
     settings: object
 
 
@@ -161,6 +163,7 @@ def read_pack(path: Path) -> Iterator[LogContent]:
     at = first[ends["log"]] + ends["trial"]
     asked, place = np.unique(row_of_trial[at], return_inverse=True)
     known = rows(take(configs, asked))
+    n_finished = np.diff(np.concatenate([[0], np.cumsum(trials["status"] == FINISHED)])[first])
     columns = (logs[name].tolist() for name in ("task", "arm", "refit", "seed", "n_trials", "settings"))
     for number, (task, arm, refit, seed, n_trials, settings) in enumerate(zip(*columns, strict=True)):
         part = slice(own[number], own[number + 1])
@@ -169,6 +172,7 @@ def read_pack(path: Path) -> Iterator[LogContent]:
             found=full_log(ends["end"][part], ends["valid_acc"][part]),
             configs=tuple(known[row] for row in place[part].tolist()),
             n_trials=n_trials,
+            n_finished=int(n_finished[number]),
             settings=parse_json(settings.encode()),
         )
 

@@ -162,8 +162,12 @@ STRONG: Final = Study(
     question="How much better than random search and evolution are optimisers that fit models or believe in priors?",
     protocol=(
         "As in the study baselines, with 15 seeds and without refits, because fitting models takes time. Settings are "
-        "the defaults of each tool, those of its paper for BANANAS, and for SMAC those of NAS-Bench-101 (5 trees, one "
-        "evaluation a config, a third of the proposals random). PriorBand believes in one config with medium "
+        "the defaults of each tool, and those of its paper for BANANAS. Black-box SMAC has the settings of "
+        "NAS-Bench-101 (S2.2: 5 trees, one evaluation a config, 33 % of the proposals random), and every Hyperband "
+        "its eta of 3. Other settings of that section are not followed: BOHB has 33 % random proposals instead of 0 %, "
+        "and its other defaults; regularized evolution has a population of 20 and tournaments of 5, because a run has "
+        "about a hundred evaluations, instead of 100 and 10; TPE is Optuna's instead of Hyperopt's. Multi-fidelity "
+        "SMAC, which the paper does not have, keeps its defaults. PriorBand believes in one config with medium "
         "confidence. Priors follow a rule: of 1,000 random configs, ranked by the release's means, the good prior is "
         "the 10th, the medium one the 500th and the bad one the 991st."
     ),
@@ -234,10 +238,11 @@ FAMILIES: Final = Study(
 
 LONG: Final = Study(
     name="long",
-    title="Ten thousand evaluations",
+    title="A budget of ten thousand evaluations",
     question="Which optimisers still improve in long runs?",
     protocol=(
-        "Long runs as in the case study of NAS-Bench-301 on local search: the budget is 10,000 mean full evaluations. "
+        "Long runs as in the case study of NAS-Bench-301 on local search: the budget is the time of 10,000 mean full "
+        "evaluations, in which optimisers that choose slow configs train fewer. "
         "Every run draws its own training noise, and incumbents are reported by their means."
     ),
     n_evaluations=10_000,
@@ -253,9 +258,12 @@ WORKERS: Final = Study(
     title="Many workers",
     question="What do 1, 4, 16 and 64 asynchronous workers cost and gain?",
     protocol=(
-        "All runs do the same work: with w workers, the simulated time is that of 400 mean full evaluations divided by "
-        "w. A free worker gets the next proposal at once, so an optimiser proposes before it knows the results of the "
-        "other workers. Successive halving waits until a rung is complete; ASHA does not."
+        "All runs have the same worker time: with w workers, the simulated time is that of 400 mean full evaluations "
+        "divided by w. A free worker gets the next proposal as soon as the optimiser has one, so an optimiser proposes "
+        "before it knows the results of the other workers. Local search has none while all neighbours of its best "
+        "config are in training, so workers are idle. Successive halving promotes once a rung is complete, and begins "
+        "another bracket meanwhile; ASHA promotes at once. Trials that run at the end of the budget are lost, up to "
+        "one for each worker."
     ),
     n_evaluations=400,
     n_seeds=12,

@@ -61,6 +61,8 @@ _RULE: Final = (
     "chosen: its largest rank correlation with them is the smallest. Ties go to the candidate with the clearest order. "
     "Orders are by mean rank over seeds. No other criterion is used. Later releases keep the problems."
 )
+_CHOSEN_ON: Final[Mapping[str, str]] = {"jahs-20": "cifar10_mini 1.3.0 and fashion_mnist_mini 0.1.2"}
+"""The releases on which the problems of a suite were chosen, if these are not the ones of its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +225,7 @@ def _blocks(
     off_diagonal, all_pairs = (of[~np.eye(len(of), dtype=bool)] for of in (own, similar))
     n_seeds = results.shape[2]
     half = n_seeds // 2
-    halves = [correlations(np.stack([of[:, :half], of[:, half:]]))[0, 1] for of in results] if half else []
+    halves = [correlations(np.stack([of[:, :half], of[:, half : 2 * half]]))[0, 1] for of in results] if half else []
     known = [rho for rho in halves if np.isfinite(rho)]
     yield "Orders of optimisers"
     yield answer(
@@ -238,7 +240,8 @@ def _blocks(
         alt=f"Matrix of rank correlations between the orders of optimisers on {len(chosen)} problems.",
         drawing=_drawing(own, [each["id"] for each in problems]),
     )
-    yield Text(_RULE)
+    chosen_on = f" Those of {name} were chosen on {_CHOSEN_ON.get(name)}; this page orders optimisers on its season."
+    yield Text(_RULE + chosen_on if name in _CHOSEN_ON else _RULE)
     yield Text(
         f"The orders by two halves of the {n_seeds} seeds correlate by {np.mean(known or np.nan):.2f} on average over "
         f"the {len(known)} candidates on which the optimisers do not all tie in either half, so part of these "

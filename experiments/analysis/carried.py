@@ -34,6 +34,7 @@ class Finding:
     Attributes:
         one, other: numbers of the arms; `one` is better here, or there if the difference is significant only there.
         here, there: mean difference (one minus other) on each landscape.
+        holds: whether it holds on refits of this task; None if it is not significant here, or without refits.
     """
 
     one: int
@@ -41,6 +42,7 @@ class Finding:
     here: float
     there: float
     verdict: Verdict
+    holds: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,24 +63,32 @@ class Carried:
         """Return the number of findings with this verdict."""
         return sum(finding.verdict == verdict for finding in self.findings)
 
+    @property
+    def n_hold(self) -> int | None:
+        """The number of findings that hold on refits of this task; None if that is not known of any."""
+        known = [finding.holds for finding in self.findings if finding.holds is not None]
+        return sum(known) if known else None
+
 
 def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: Sequence[Pair]) -> Carried:
     """Compare the final values of the same arms on two landscapes, (n_arms, n_seeds) each; lower is better.
 
     Args:
         here, there: final values; the seeds are independent.
-        pairs, pairs_there: the tests of every pair of arms on each landscape, in the same order.
+        pairs, pairs_there: the tests of every pair of arms on each landscape, in the same order. Both are judged by
+            the corrected p-value; what holds on refits of this task does not change a verdict.
     """
     means = here.mean(axis=1), there.mean(axis=1)
     findings = []
     for pair, other in zip(pairs, pairs_there, strict=True):
-        if pair.differs or other.differs:
+        if pair.is_significant or other.is_significant:
             i, j = pair.one, pair.other
             apart = [float(mean[i] - mean[j]) for mean in means]
-            if apart[0 if pair.differs else 1] > 0:
+            if apart[0 if pair.is_significant else 1] > 0:
                 i, j, apart = j, i, [-each for each in apart]
             verdict = _verdict(pair, other, has_same_sign=apart[0] * apart[1] > 0)
-            findings.append(Finding(one=i, other=j, here=apart[0], there=apart[1], verdict=verdict))
+            holds = pair.differs if pair.is_significant and pair.holds is not None else None
+            findings.append(Finding(one=i, other=j, here=apart[0], there=apart[1], verdict=verdict, holds=holds))
     return Carried(
         tau=rank_agreement(here, there, has_same_seeds=False),
         split_half=split_half_of_two(here, there),
@@ -87,9 +97,9 @@ def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: 
 
 
 def _verdict(pair: Pair, other: Pair, *, has_same_sign: bool) -> Verdict:
-    if not pair.differs:
+    if not pair.is_significant:
         return "only there"
-    if other.differs:
+    if other.is_significant:
         return "carries over" if has_same_sign else "reversed"
     return "same sign" if has_same_sign else "other sign"
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from experiments.folder import StudyFolder, read_folder
 from experiments.live.beside import read_beside
-from experiments.live.declared import RELEASE, beside_path, curve, log_path, n_evaluations_of, read_trajectory
+from experiments.live.declared import CORNER, RELEASE, beside_path, curve, log_path, n_evaluations_of, read_trajectory
 from experiments.study import Arm
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
+from jahs.files.runs import last_rows
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.configs import Config, config_id
 
@@ -123,6 +124,36 @@ def read_live(path: Path) -> LiveResults:
     return LiveResults(
         folder=folder, task=task, bench=bench, n_done=n_done, curves=curves, beside=beside, trained=trained
     )
+
+
+class SeedNoise(NamedTuple):
+    """The standard deviation of validation accuracy between trainings of one config, in points.
+
+    Attributes:
+        sd: pooled over configs; NaN without repeated trainings.
+        n_configs, n_trainings: how many configs of the study's corner were trained more than once, and how often.
+    """
+
+    sd: float
+    n_configs: int
+    n_trainings: int
+
+
+def measured_noise(bench: Benchmark) -> SeedNoise:
+    """Return the noise between seeds, from the repeated trainings of the corner in the record of a release."""
+    release = release_of(bench)
+    if not release.has("table.npz"):
+        return SeedNoise(np.nan, 0, 0)
+    configs, last = release.table.configs, last_rows(release.table.runs)
+    is_in = np.all([np.isclose(configs[key], value) for key, value in CORNER.items()], axis=0)
+    is_of = (last["status"] == "finished") & np.isin(last["config_id"], configs["config_id"][is_in])
+    accuracies = last["valid_acc"][is_of].astype(np.float64)
+    _, of_config, counts = np.unique(last["config_id"][is_of], return_inverse=True, return_counts=True)
+    is_repeated = counts > 1
+    apart = accuracies - (np.bincount(of_config, weights=accuracies) / counts)[of_config]
+    n_configs, n_trainings = int(is_repeated.sum()), int(counts[is_repeated].sum())
+    sd = float(np.sqrt((apart**2).sum() / (n_trainings - n_configs))) if n_configs else np.nan
+    return SeedNoise(sd, n_configs, n_trainings)
 
 
 def _refuse_seen(bench: Benchmark, trained: Mapping[tuple[str, int], tuple[Trained, ...]]) -> None:

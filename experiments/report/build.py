@@ -6,18 +6,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import experiments.studies
 from experiments.packs import season_of
 from experiments.report.baselines import baselines_blocks
 from experiments.report.carried import carried_blocks, read_mean_runs
-from experiments.report.comparison import compared, refits_blocks
+from experiments.report.comparison import compared
 from experiments.report.fidelity import fidelity_blocks
 from experiments.report.incumbents import leaderboard_blocks, retrained_blocks
 from experiments.report.joint import joint_blocks, paper_blocks
 from experiments.report.long import long_blocks, worker_blocks
 from experiments.report.multiobjective import multiobjective_blocks
+from experiments.report.refits import refits_blocks
 from experiments.report.results import Results
 from experiments.report.truth import truth_blocks
 from experiments.report.writing import drawn_sections
+from experiments.study import Study
 from jahs.tasks.definitions import TASKS, caveats_of
 from workshop.folders import versions_text
 from workshop.pages.document import Block, Document, Table, Text
@@ -45,15 +48,15 @@ def build_document(
         real: the pack of the same study on an imported release.
         control: the pack of the same study without noise.
     """
-    study = results.study
+    words = _words(results)
     sections = drawn_sections(_blocks(results, retrained=retrained, real=real, control=control))
     counts = [len(found) for found in results.by_arm.values()]
     seeds = f"{max(counts)} seeds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} seeds"
     titles = ", ".join(TASKS[task].title for task in results.tasks)
     return Document(
-        title=study.title,
+        title=words.title,
         caveats=caveats_of([TASKS[task] for task in results.tasks]),
-        subtitle=f"{_differing(results)}{study.question} Simulated on {titles}, with {seeds}. "
+        subtitle=f"{_differing(results)}{words.question} Simulated on {titles}, with {seeds}. "
         f"Season: {season_of(results.folder.tasks)}.",
         sections=sections,
         facts=_facts(results),
@@ -80,6 +83,14 @@ def _blocks(
     yield from _settings(results)
 
 
+def _words(results: Results) -> Study:
+    """Return the declaration whose title, question and protocol the page shows: this version's, if it has the study.
+
+    A folder or pack keeps those that it was run with, and they may be reworded.
+    """
+    return experiments.studies.STUDIES.get(results.study.name, results.study)
+
+
 def _differing(results: Results) -> str:
     """Say how many pairs of arms differ; empty for a study that compares none."""
     pairs = [pair for found in compared(results).values() for pair in found.pairs]
@@ -89,7 +100,7 @@ def _differing(results: Results) -> str:
 
 def _settings(results: Results) -> Iterator[str | Block]:
     yield "Settings"
-    yield Text(results.study.protocol)
+    yield Text(_words(results).protocol)
     yield Table(
         caption="Tasks, with the mean runtime of a full evaluation (the unit of time) and the budget of a run",
         columns=("task", "release", "sha256 of its manifest", "full evaluation (s)", "budget (simulated s)"),

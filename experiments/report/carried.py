@@ -184,14 +184,15 @@ def _answers(every: Sequence[_Compared]) -> Iterator[Block]:
         own, controls = ([e for e in every if e.task == task and e.is_control == flag] for flag in (False, True))
         count = {verdict: sum(each.found[-1].count(verdict) for each in own) for verdict in VERDICTS}
         n = sum(count.values()) - count["only there"]
+        n_hold = sum(each.found[-1].n_hold or 0 for each in own)
         taus, without = ("; ".join(f"{each.group} {_tau(each.found[-1])}" for each in of) for of in (own, controls))
         yield answer(
             f"Kendall's τ between the orders on {TASKS[task].title} and on the real landscape: {taus}."
             + (f" Without training noise on the task: {without}." if controls else "")
-            + f" Pairs of arms that differ on the task: {n}. On the real landscape, "
-            f"{count['carries over'] + count['same sign']} of them keep their sign, {count['carries over']} "
-            f"significantly, and {count['reversed']} are significantly reversed. Pairs that differ on the real "
-            f"landscape alone: {count['only there']}."
+            + f" Pairs of arms with a significant difference on the task: {n} ({n_hold} hold on its refits). On the "
+            f"real landscape, {count['carries over'] + count['same sign']} of them keep their sign, "
+            f"{count['carries over']} significantly, and {count['reversed']} are significantly reversed. Pairs with a "
+            f"significant difference on the real landscape alone: {count['only there']}."
         )
 
 
@@ -203,8 +204,9 @@ def _budgets(every: Sequence[_Compared]) -> Table:
     """Return the agreement after shares of the budget."""
     return Table(
         caption="Kendall's τ between the orders by mean validation error on a task and on the real landscape after "
-        "shares of the budget, with 95 % bootstrap intervals over the seeds of both. Split-half is the τ between the "
-        "orders by two halves of the seeds, geometric mean of both landscapes; the τ of all seeds may exceed it",
+        "shares of the budget, with 95 % bootstrap intervals over the seeds of both, extended to the estimate. "
+        "Split-half is the τ between the orders by two halves of the seeds, geometric mean of both landscapes; the τ "
+        "of all seeds may exceed it",
         columns=("task", "arms", *(f"{100 * share:g} % of the budget" for share in _STAGES)),
         rows=tuple((each.title, each.group, *map(_tau, each.found)) for each in every),
         n_labels=2,
@@ -214,12 +216,14 @@ def _budgets(every: Sequence[_Compared]) -> Table:
 def _orders(every: Sequence[_Compared]) -> Table:
     return Table(
         caption="Number of pairs of arms by their tests on the task and on the real landscape, at the end of the "
-        "budget",
-        columns=("task", "arms", "number of arms", "seeds", *VERDICTS.values()),
+        "budget: a pair is significant by its signed-rank test with Holm's correction on either. Separately, how many "
+        "of those that are significant on the task hold on its refits",
+        columns=("task", "arms", "number of arms", "seeds", *VERDICTS.values(), "hold on refits of the task"),
         rows=tuple(
             (
                 *(each.title, each.group, str(len(each.arms)), f"{each.seeds[0]} and {each.seeds[1]}"),
                 *(str(each.found[-1].count(verdict)) for verdict in VERDICTS),
+                "–" if (n_hold := each.found[-1].n_hold) is None else str(n_hold),
             )
             for each in every
         ),
@@ -231,7 +235,7 @@ def _findings(every: Sequence[_Compared]) -> Iterator[Block]:
     rows = tuple(
         (
             *(each.task, each.group, each.arms[one.one].title, each.arms[one.other].title, VERDICTS[one.verdict]),
-            *(f"{one.here:+.2f}", f"{one.there:+.2f}"),
+            *("–" if one.holds is None else "yes" if one.holds else "no", f"{one.here:+.2f}", f"{one.there:+.2f}"),
         )
         for each in every
         if not each.is_control
@@ -239,14 +243,15 @@ def _findings(every: Sequence[_Compared]) -> Iterator[Block]:
     )
     if rows:
         yield Table(
-            caption="Every pair that differs on a task or on the real landscape, finding by finding. The first arm is "
-            "the better one on the landscape where the pair differs, on this task if on both",
+            caption="Every pair with a significant difference on a task or on the real landscape, finding by finding. "
+            "The first arm is the better one on the landscape where the difference is significant, on this task if on "
+            "both",
             columns=(
-                *("task", "arms", "better arm", "other arm", "finding", "mean difference on this task (points)"),
-                "on the real landscape (points)",
+                *("task", "arms", "better arm", "other arm", "finding", "holds on refits of the task"),
+                *("mean difference on this task (points)", "on the real landscape (points)"),
             ),
             rows=rows,
-            n_labels=5,
+            n_labels=6,
             is_folded=True,
         )
 
@@ -267,6 +272,6 @@ def _about(there: MeanRuns, every: Sequence[_Compared]) -> Text:
         f"{facts.version} ({facts.source}, {facts.release[:16]}). It has no noise model, so its optimisers see means, "
         "clipped to 0 and 100 %. It is used for orders and differences, never for its optimum; arms without runs there "
         "are left out."
-        f"{bound * bool(n_bound)} A pair differs there by the same signed-rank test, with Holm's correction over its "
-        f"own pairs. {commands}"
+        f"{bound * bool(n_bound)} Pairs are tested there by the same signed-rank test, with Holm's correction over "
+        f"their own number. {commands}"
     )

@@ -1,8 +1,4 @@
-"""The comparisons of a whole study: tests with one correction for all of them, and what holds on refits.
-
-A refit is a model of another sample of configs. What holds on the release but not on its refits may be a trait of the
-release's models, not of the task.
-"""
+"""The comparisons of a whole study: tests with one correction for all of them, and critical-difference diagrams."""
 
 from __future__ import annotations
 
@@ -18,11 +14,11 @@ from matplotlib.textpath import TextToPath
 from experiments.report.results import RepetitionResult, Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import HOLDS, Comparison, compare_groups, rank_agreement
+from jahs.comparison.ranks import HOLDS, Comparison, compare_groups
 from jahs.comparison.steps import Steps, hypervolume_over_time
-from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text, p_text
+from jahs.comparison.summaries import FEWEST_SEEDS, p_text
 from jahs.errors import MissingData, UnknownName
-from workshop.pages.document import Block, Figure, Table, Text, answer
+from workshop.pages.document import Block, Figure, Table
 from workshop.pages.style import LIGHT, series
 
 _WIDTH: Final = 4.8  # width of the diagram, in inches
@@ -46,7 +42,7 @@ def groups(results: Results, task: str) -> Iterator[tuple[str, tuple[Arm, ...]]]
 def compared(results: Results) -> _Family:
     """Return the comparison of each group on each task, by task and names of arms; Holm's correction covers all.
 
-    A difference counts if it is significant and has the same sign on at least 95 % of the refits, where there are any.
+    A difference counts if it is significant and holds on an estimated 95 % of the refits or more, where there are any.
     """
     keys, values = [], []
     for task in results.tasks:
@@ -54,7 +50,7 @@ def compared(results: Results) -> _Family:
             of_release, of_refits = finals(results, task, arms)
             if of_release.shape[1] >= FEWEST_SEEDS and not np.isnan(of_release).any():
                 keys.append((task, tuple(arm.name for arm in arms)))
-                values.append((of_release, of_refits.mean(axis=2) if of_refits.size else None))
+                values.append((of_release, of_refits if of_refits.size else None))
     return dict(zip(keys, compare_groups(values), strict=True)) if keys else {}
 
 
@@ -109,16 +105,17 @@ def _final(results: Results, task: str, arm: Arm, result: RepetitionResult) -> f
 def comparison_blocks(arms: Sequence[Arm], found: Comparison, *, what: str, key: str) -> Iterator[Block]:
     """Yield the critical-difference diagram of final values and the table of all pairs."""
     n_differ = sum(pair.differs for pair in found.pairs)
-    on_refits = f" and the same sign on at least {100 * HOLDS:.0f} % of the refits"
+    on_refits = f" and the same sign on at least {100 * HOLDS:.0f} % of the refits, by estimate"
     has_refits = any(pair.holds is not None for pair in found.pairs)
     order = np.argsort(found.mean_ranks)
     quantity, _, unit = what.partition(" (")
+    friedman = f"= {p_text(found.p_friedman)}".replace("= <", "<")
     yield Figure(
         name=f"{key}-difference",
-        caption=f"Critical differences of the final {quantity}. Friedman's test of all arms: "
-        f"p = {p_text(found.p_friedman)}. {n_differ} of {len(found.pairs)} pairs differ; bars join arms that do not. "
-        f"Pairs differ with a significant signed-rank test of Wilcoxon on {found.n_blocks} paired seeds (α = "
-        f"{found.alpha:g}, Holm's correction over all {found.n_family} pairs of the study){on_refits * has_refits}.",
+        caption=f"Critical differences of the final {quantity}. Friedman's test of all arms: p {friedman}. "
+        f"{n_differ} of {len(found.pairs)} pairs differ; bars join arms that do not. Pairs differ with a significant "
+        f"signed-rank test of Wilcoxon on {found.n_blocks} paired seeds (α = {found.alpha:g}, Holm's correction over "
+        f"all {found.n_family} pairs of the study){on_refits * has_refits}.",
         alt="Mean ranks: " + ", ".join(f"{arms[i].title} {found.mean_ranks[i]:.2f}" for i in order),
         drawing=draw_comparison(found, [arm.title for arm in arms], numbers=range(len(arms))),
     )
@@ -136,7 +133,7 @@ def comparison_blocks(arms: Sequence[Arm], found: Comparison, *, what: str, key:
         caption=f"Wilcoxon's signed-rank test of the final {quantity}, for all pairs of arms, with effect sizes",
         columns=(
             *("arm", "other arm", "median difference" + (f" ({unit}" if unit else ""), "better in a share of seeds"),
-            *("p-value", "p-value (Holm)", "same sign on refits", "differs"),
+            *("p-value", "p-value (Holm)", "same sign on refits (estimated share)", "differs"),
         ),
         rows=tuple(rows),
         n_labels=2,
@@ -202,71 +199,3 @@ def _largest_size(label: str, rank: float, n_arms: int) -> float:
 
 def _rank_limits(n_arms: int) -> tuple[float, float]:
     return 0.6, n_arms + 0.4
-
-
-def refits_blocks(results: Results) -> Iterator[str | Block]:
-    """Yield how far orders and differences hold over refits; nothing without repetitions on refits."""
-    rows, n_significant, n_hold = [], 0, 0
-    for task in results.tasks:
-        for title, arms in groups(results, task):
-            of_release, of_refits = finals(results, task, arms)
-            found = comparison_of(results, task, arms)
-            if of_refits.size and found:
-                counts = [sum(pair.p_holm < found.alpha for pair in found.pairs), sum(p.differs for p in found.pairs)]
-                n_significant, n_hold = n_significant + counts[0], n_hold + counts[1]
-                rows.append((task, title, *_row(found, of_release, of_refits), *map(str, counts)))
-    if not rows:
-        return
-    what = "Final mean errors of the incumbents" if not results.study.combinations else "Final shares of hypervolume"
-    yield "Does it hold on refits?"
-    yield answer(
-        f"{n_significant} pairs of arms differ significantly on the released models; {n_hold} of them have the same "
-        f"sign on at least {100 * HOLDS:.0f} % of the refits. Only these count as different on this page."
-    )
-    yield Table(
-        caption=f"{what} on the released models and on refits to resampled configs",
-        columns=(
-            *("task", "arms", "refits × seeds", "agreement of orders, Kendall's tau (95 % interval)"),
-            *("tau of two halves of the seeds", "variance between refits (%)", "variance between seeds (%)", "pairs"),
-            *("significant pairs", "hold on refits"),
-        ),
-        rows=tuple(rows),
-        n_labels=2,
-    )
-    yield Text(
-        "Orders are by mean error. The agreement is between the released models and the mean of the refits, on the "
-        "same seeds; tau between two halves of the seeds shows the effect of chance alone. Shares of variance are "
-        "medians over arms: between the means of refits, and between seeds on the same refit. On one refit, a "
-        "difference is a mean over few seeds, so small differences may change their sign by chance."
-    )
-
-
-def _row(found: Comparison, of_release: Floats, of_refits: Floats) -> tuple[str, ...]:
-    _, n_refits, n_seeds = of_refits.shape
-    tau = rank_agreement(of_release[:, :n_seeds], of_refits.mean(axis=1), has_same_seeds=True)
-    half = of_release.shape[1] // 2
-    chance = rank_agreement(of_release[:, :half], of_release[:, half : 2 * half], has_same_seeds=False)
-    shares = [variance_shares(values) for values in of_refits]
-    between, within = np.nanmedian(shares, axis=0) if np.isfinite(shares).any() else (np.nan, np.nan)
-    return (
-        f"{n_refits} × {n_seeds}",
-        interval_text(tau),
-        f"{chance.value:.2f}",
-        number_text(100 * between, 0),
-        number_text(100 * within, 0),
-        str(len(found.pairs)),
-    )
-
-
-def variance_shares(values: Floats) -> tuple[float, float]:
-    """Return the shares of the variance between refits and between seeds on one refit, of values (n_refits, n_seeds).
-
-    The variance between the means of refits contains that of their seeds, which is subtracted (one-way random effects).
-    """
-    n_refits, n_seeds = values.shape
-    if n_refits < 2 or n_seeds < 2 or not np.isfinite(values).all():
-        return np.nan, np.nan
-    within = float(values.var(axis=1, ddof=1).mean())
-    between = max(float(values.mean(axis=1).var(ddof=1)) - within / n_seeds, 0.0)
-    total = within + between
-    return (between / total, within / total) if total > 0 else (np.nan, np.nan)

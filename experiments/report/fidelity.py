@@ -200,7 +200,7 @@ def _speedup_answer(results: Results, task: str, slow: Arm, arms: Sequence[Arm])
     found = ((arm, speedup_of_arms(results, task, arm, slow)) for arm in arms)
     parts = [f"{arm.title} {speedup_text([each])}" for arm, each in found if each is not None]
     if parts:
-        said = "Speed-up to the final mean validation error of random search, with 95 % bootstrap intervals: "
+        said = "Speed-up to random search's final median validation error, with 95 % bootstrap intervals: "
         bounds = (
             " (≤ marks an upper bound: the arm, or more than 2.5 % of its resamples, does not reach it within the "
             "budget)"

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from experiments.analysis.live_agreement import attainable, curve_distance, order_agreement, reversed_pairs
 from experiments.live.beside import N_RUNS, N_RUNS_OF_REFIT
 from experiments.live.declared import CORNER, STAGES
-from experiments.live.results import LiveResults, Trained, read_live
+from experiments.live.results import LiveResults, Trained, measured_noise, read_live
 from experiments.report.build import made_facts
 from experiments.report.single import error_limits
 from experiments.report.writing import drawn_sections
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, number_text
+from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import TASKS, caveats_of
 from surrogate.judging.agreement import agreement
@@ -27,6 +27,8 @@ from workshop.pages.drawing import Curve, draw_curves
 _LAST: Final = 20
 _ENDS: Final = (0.05, 0.95)
 _FEWEST_ARMS: Final = 2
+_MOST_SD: Final = 1.0  # required of the mean difference of ends, in standard deviations between trainings
+_COVERAGE: Final = (85, 95)  # required of 90 % intervals, in percent, for the last proposals of each optimiser
 _TIME: Final = "full evaluations (epochs of one)"
 _ERROR: Final = "validation error (%)"
 
@@ -86,7 +88,7 @@ def _order_blocks(results: LiveResults) -> Iterator[Block]:
             trained, surrogate = _at(results, stage, numbers, seeds)
             tau, chance = order_agreement(trained, surrogate), attainable(surrogate)
             attained = f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"
-            rows.append((str(stage), str(len(seeds)), _interval_text(tau, len(seeds)), *attained))
+            rows.append((str(stage), str(len(seeds)), interval_text(tau), *attained))
             said.append(f"{tau.value:.2f} at {stage} evaluations")
     titles = [results.arms[i].title for i in numbers]
     if not rows:
@@ -100,15 +102,16 @@ def _order_blocks(results: LiveResults) -> Iterator[Block]:
         f"{', '.join(said)}."
     )
     yield Table(
-        caption="Agreement of the orders by mean validation error of the incumbent. The attainable τ is the agreement "
-        "that trainings would reach if the surrogate were exact",
+        caption="Agreement of the orders by mean validation error of the incumbent; a 95 % bootstrap interval requires "
+        f"{FEWEST_SEEDS} seeds. The attainable τ is the agreement that trainings would reach if the surrogate were "
+        "exact",
         columns=(
-            *("evaluations", "seeds", "Kendall's τ (95 % interval over seeds)"),
+            *("evaluations", "seeds", "Kendall's τ"),
             *("attainable τ: mean", "attainable τ: central 95 %"),
         ),
         rows=tuple(rows),
     )
-    yield _final_table(results, numbers)
+    yield from _final_blocks(results, numbers)
 
 
 def _stages(results: LiveResults) -> list[int]:
@@ -127,9 +130,9 @@ def _at(
     return np.nan_to_num(trained, nan=100.0), np.nan_to_num(surrogate, nan=100.0)
 
 
-def _final_table(results: LiveResults, numbers: NDArray[np.intp]) -> Table:
-    """Return the errors of each optimiser's furthest seeds, and the distance between both worlds."""
-    rows, in_sd = [], []
+def _final_blocks(results: LiveResults, numbers: NDArray[np.intp]) -> Iterator[Block]:
+    """Yield the errors of each optimiser's furthest seeds, and the distance between both worlds."""
+    rows, ends_apart, noise = [], [], measured_noise(results.bench)
     for i in numbers.tolist():
         arm, (n, seeds) = results.arms[i], results.furthest(i)
         cells: tuple[str, ...] = ("–",) * 5
@@ -137,32 +140,35 @@ def _final_table(results: LiveResults, numbers: NDArray[np.intp]) -> Table:
             trained, surrogate = results.curves[i, seeds, :n], results.beside[arm.name, None][seeds, :, :n]
             ends = float(trained[:, -1].mean()), float(surrogate[..., -1].mean())
             apart = abs(ends[0] - ends[1])
-            in_sd.append(apart / _noise_sd(results, arm.name))
-            distance = curve_distance(trained, surrogate)
-            cells = (*map(number_text, (*ends, distance, apart, in_sd[-1])),)
+            ends_apart.append(apart)
+            cells = (*map(number_text, (*ends, curve_distance(trained, surrogate), apart, apart / noise.sd)),)
         rows.append((arm.title, str(n), str(len(seeds)), *cells))
-    if in_sd:
-        rows.append(("mean", *("",) * 6, number_text(float(np.mean(in_sd)))))
-    return Table(
+    mean = float(np.mean(ends_apart or np.nan))
+    rows.append(("mean", *("",) * 5, number_text(mean), number_text(mean / noise.sd)))
+    if noise.n_configs and ends_apart:
+        yield answer(
+            f"The final incumbents' mean errors on trainings and on the surrogate are {mean / noise.sd:.2f} standard "
+            f"deviations apart on average. At most {_MOST_SD:g} is required: "
+            f"{'met' if mean / noise.sd <= _MOST_SD else 'not met'}. The standard deviation between trainings of one "
+            f"config, {noise.sd:.2f} points, was measured on {noise.n_configs} configs of this corner that were "
+            f"trained {noise.n_trainings} times; the noise model predicts {_predicted_sd(results):.2f}."
+        )
+    yield Table(
         caption="The incumbent of the seeds that have come furthest: mean observed validation error on trainings and "
         "on the surrogate with the same seeds, and distances of the mean curves and of their ends",
         columns=(
             *("optimiser", "evaluations", "seeds", "trained: error (%)", "surrogate: error (%)"),
             *("distance of curves (points)", "difference of ends (points)"),
-            "difference of ends (sd between trainings of a config)",
+            "difference of ends (measured sd between trainings)",
         ),
         rows=tuple(rows),
     )
 
 
-def _noise_sd(results: LiveResults, arm: str) -> float:
-    """Return the mean standard deviation between trainings of the best trained config of each seed."""
-    best = [
-        max(found, key=lambda one: one.valid_acc).config
-        for (name, _), found in results.trained.items()
-        if name == arm and found
-    ]
-    if not best or not results.folder.tasks[results.task].n_refits:
+def _predicted_sd(results: LiveResults) -> float:
+    """Return the mean predicted standard deviation between trainings of the best trained config of each run."""
+    best = [max(found, key=lambda one: one.valid_acc).config for found in results.trained.values() if found]
+    if not (best and results.folder.tasks[results.task].n_refits):
         return np.nan
     return float(results.bench.predict(best, metrics=("valid_acc",)).noise_sd["valid_acc"].mean())
 
@@ -217,7 +223,7 @@ def _refit_blocks(results: LiveResults) -> Iterator[Block]:
         tau = "–"
         if reached:
             seeds = results.seeds_at(reached[-1], numbers)
-            tau = _interval_text(order_agreement(*_at(results, reached[-1], numbers, seeds, refit)), len(seeds))
+            tau = interval_text(order_agreement(*_at(results, reached[-1], numbers, seeds, refit)))
         told = "; ".join(f"{one} and {other}" for one, other in pairs) or "none"
         rows.append((str(refit), str(len(numbers)), results.arms[numbers[own.argmin()]].title, tau, told))
     if rows:
@@ -226,7 +232,7 @@ def _refit_blocks(results: LiveResults) -> Iterator[Block]:
             caption=f"Every refit at the last stage, {N_RUNS_OF_REFIT} runs for each seed; its agreement with "
             "trainings at the last stage that these have reached. Pairs are ordered differently from the release; "
             "small differences change their sign by chance",
-            columns=("refit", "optimisers", "best optimiser", "τ with trainings (95 %)", "pairs ordered differently"),
+            columns=("refit", "optimisers", "best optimiser", "τ with trainings", "pairs ordered differently"),
             rows=tuple(rows),
             n_labels=3,
         )
@@ -246,9 +252,12 @@ def _prediction_blocks(results: LiveResults) -> Iterator[Block]:
     if not rows:
         yield Text("No training has reached the last epoch yet.")
         return
+    of_last, (low, high) = [int(row[5]) for row in rows[1:]], _COVERAGE
+    n_outside = sum(not low <= share <= high for share in of_last)
     yield answer(
-        f"90 % predictive intervals (model and noise) cover {rows[0][4]} % of {rows[0][1]} trainings that the "
-        "release was not fitted to."
+        f"90 % predictive intervals (model and noise) cover {min(of_last)} to {max(of_last)} % of the last {_LAST} "
+        f"proposals of each run: {n_outside} of {len(of_last)} optimisers are outside of {low} to {high} %. Over all "
+        f"{rows[0][1]} trainings, which the release was not fitted to, coverage is {rows[0][4]} %."
     )
     yield Table(
         caption="Predicted and trained validation accuracy after the last epoch. Each training counts once in a "
@@ -276,11 +285,6 @@ def _predicted(results: LiveResults, found: list[Trained]) -> tuple[Floats, Floa
     prediction = results.bench.predict([one.config for one in once], metrics=("valid_acc",))
     low, high = prediction.quantile(_ENDS)["valid_acc"].T
     return trained, prediction.mean["valid_acc"], (low <= trained) & (trained <= high)
-
-
-def _interval_text(found: Interval, n_seeds: int) -> str:
-    ends = f"{found.low:.2f} to {found.high:.2f}" if n_seeds > 1 else "one seed"
-    return f"{found.value:.2f} ({ends})"
 
 
 def _facts(results: LiveResults) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,7 @@
-"""The pages of the studies `long` and `workers`: long runs, and what asynchronous workers cost and gain."""
+"""The pages of the studies `long` and `workers`: long runs, and what asynchronous workers cost and gain.
+
+A budget of n evaluations is the time of n mean full evaluations: optimisers that choose slow configs train fewer.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,24 @@ from typing import Final
 
 import numpy as np
 
+from experiments.report.comparison import comparison_of
 from experiments.report.results import Results
 from experiments.report.single import no_common_seed, overview, summary_text
 from experiments.report.speedups import Speedup, speedup
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
-from jahs.comparison.summaries import interval_text, mean_interval, summarize
+from jahs.comparison.summaries import interval_text, mean_interval, p_text, summarize
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, answer
 from workshop.pages.drawing import Curve, draw_curves
 
-_TARGET: Final = 0.5  # share of the budget after which the mean error with one worker is the target of the speed-up
+_TARGET: Final = 0.5  # share of the budget after which the median error with one worker is the target of the speed-up
 _DECADES: Final = (100, 1000, 10_000)
 
 
 def long_blocks(results: Results) -> Iterator[str | Block]:
-    """Yield the errors after 100, 1,000 and 10,000 evaluations, and the overview, for each task."""
+    """Yield the errors after budgets of 100, 1,000 and 10,000 evaluations, and the overview, for each task."""
     for task in results.tasks:
         arms = results.arms_of("optimisers", task)
         yield f"Long runs on {task}"
@@ -35,14 +39,39 @@ def _decades(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block
     times = np.array([n for n in _DECADES if n <= results.study.n_evaluations], dtype=np.float64)
     found = [(arm, on_grid(results.steps(task, arm), times)) for arm in arms]
     if times.size and all(len(values) for _, values in found):
-        ends = sorted((float(values[:, -1].mean()), arm.title) for arm, values in found)
-        said = ", ".join(f"{title} {error:.2f} %" for error, title in ends)
-        yield answer(f"Mean validation error after {times[-1]:,.0f} evaluations on {TASKS[task].title}: {said}.")
+        yield answer(_order_text(results, task, arms, [values[:, -1] for _, values in found], budget=float(times[-1])))
         yield Table(
-            caption="Mean validation error (%) of the incumbent, mean ± standard error over seeds",
-            columns=("optimiser", *(f"after {n:,.0f} evaluations" for n in times)),
-            rows=tuple((arm.title, *(summary_text(summarize(column)) for column in values.T)) for arm, values in found),
+            caption="Mean validation error (%) of the incumbent, mean ± standard error over seeds, after budgets of so "
+            "many mean full evaluations; and the number of trials that finished in the study's budget, mean over seeds",
+            columns=("optimiser", *(f"budget of {n:,.0f}" for n in times), "finished trials"),
+            rows=tuple(
+                (
+                    arm.title,
+                    *(summary_text(summarize(column)) for column in values.T),
+                    _finished_text(results, task, arm),
+                )
+                for arm, values in found
+            ),
         )
+
+
+def _order_text(results: Results, task: str, arms: Sequence[Arm], finals: Sequence[Floats], *, budget: float) -> str:
+    """Return the final errors in order if Friedman's test finds one; else in the order of the study."""
+    means = [(float(values.mean()), arm.title) for arm, values in zip(arms, finals, strict=True)]
+    found = comparison_of(results, task, arms)
+    has_order = found is not None and found.p_friedman < found.alpha
+    said = ", ".join(f"{title} {error:.2f} %" for error, title in (sorted(means) if has_order else means))
+    is_tested = found is not None and np.isfinite(found.p_friedman)
+    p = f" (Friedman's test: p = {p_text(found.p_friedman)})".replace("= <", "<") if found and is_tested else ""
+    verdict = "from best to worst" if has_order else "without a significant order"
+    return (
+        f"Mean validation error after a budget of {budget:,.0f} mean full evaluations on {TASKS[task].title}, "
+        f"{verdict}{p}: {said}."
+    )
+
+
+def _finished_text(results: Results, task: str, arm: Arm) -> str:
+    return f"{np.mean([result.n_finished for result in results.of(task, arm)]):,.0f}"
 
 
 def worker_blocks(results: Results) -> Iterator[str | Block]:
@@ -73,23 +102,26 @@ def _worker_blocks(results: Results, task: str) -> Iterator[Block]:
         curves.append(Curve(title=arms[0].chapter, x=x, y=mean, number=number, **band))
         costs.append(f"{arms[0].chapter} {mean[-1] - mean[0]:+.2f}")
     yield answer(
-        f"Cost of {_workers(groups[0][-1])} workers instead of one for the same work on {TASKS[task].title}, in points "
-        f"of the final mean validation error: {'; '.join(costs)}."
+        f"Cost of {_workers(groups[0][-1])} workers instead of one for the same worker time on {TASKS[task].title}, in "
+        f"points of the final mean validation error: {'; '.join(costs)}."
     )
     yield Figure(
         name=f"{task}-workers".replace("_", "-"),
-        caption="Final mean validation error of the incumbent by the number of workers, for the same work: mean over "
-        "seeds and standard error.",
+        caption="Final mean validation error of the incumbent by the number of workers, for the same worker time: mean "
+        "over seeds and standard error.",
         alt="Mean validation error over the number of workers, one curve for each optimiser.",
         drawing=draw_curves(curves, x_label="workers", y_label="validation error (%)", x_scale="log"),
     )
     yield Table(
-        caption="What workers cost and gain. Cost: final mean validation error for the same work, with the difference "
-        "to one worker and its 95 % bootstrap interval over paired seeds. Gain: how much sooner the mean error is "
-        "reached that one worker has after half of its time (–: more than 2.5 % of the resamples do not reach it)",
+        caption="What workers cost and gain. All arms of an optimiser have the same worker time, the number of workers "
+        "times the simulated time. They do not finish the same number of trials: trials that run at the end of the "
+        "budget are cut off, and workers are idle while an optimiser waits for results. Cost: final mean validation "
+        "error, with the difference to one worker and its 95 % bootstrap interval over paired seeds. Gain: how much "
+        "sooner half of the seeds first have the median error that one worker has after half of its time, with 95 % "
+        "bootstrap intervals (–: more than 2.5 % of the resamples do not reach it)",
         columns=(
-            *("optimiser", "workers", "simulated time (mean full evaluations)", "validation error (%)"),
-            *("difference to one worker (points)", "speed-up"),
+            *("optimiser", "workers", "simulated time (mean full evaluations)", "finished trials"),
+            *("validation error (%)", "difference to one worker (points)", "speed-up"),
         ),
         rows=tuple(rows),
         n_labels=2,
@@ -105,7 +137,14 @@ def _row(
 ) -> tuple[str, ...]:
     """Return the row of an arm; `final` (2, n_seeds) and `steps` are for one worker and for this arm."""
     budget = float(results.study.n_evaluations)
-    label = (arm.chapter, str(_workers(arm)), f"{budget / _workers(arm):g}", summary_text(summarize(final[1])))
+    n_finished = _finished_text(results, task, arm)
+    label = (
+        arm.chapter,
+        str(_workers(arm)),
+        f"{budget / _workers(arm):g}",
+        n_finished,
+        summary_text(summarize(final[1])),
+    )
     if _workers(arm) == 1:
         return (*label, "–", "–")
     apart = mean_interval(final[1] - final[0])

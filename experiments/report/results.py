@@ -15,7 +15,7 @@ from experiments.folder import StudyFolder, read_folder
 from experiments.packs import LogContent, is_pack, read_pack, season_of
 from experiments.study import Arm, Repetition, Study
 from jahs.comparison.benches import open_benchmark, release_of
-from jahs.comparison.logs import Floats, trial_log
+from jahs.comparison.logs import FINISHED, Floats, trial_log
 from jahs.comparison.steps import Steps, incumbents, on_grid
 from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import CorruptFile, ProtocolMismatch
@@ -48,6 +48,7 @@ class RepetitionResult:
     full_configs: tuple[Config, ...]
     full_metrics: Mapping[str, Floats]
     n_trials: int
+    n_finished: int
     settings: Mapping[str, Any]  # Any: JSON
 
     def points(self, names: Sequence[str]) -> tuple[Floats, Floats]:
@@ -209,6 +210,7 @@ def read_repetition(folder: StudyFolder, repetition: Repetition, *, metrics: Seq
         found=full,
         configs=tuple(found.trials[row].config for row in np.flatnonzero(found.is_full).tolist()),
         n_trials=len(found),
+        n_finished=sum(trial.status == FINISHED for trial in found.trials),
         settings=log.header.get("optimizer_settings"),
     )
     return _reduced(content, folder, {name: full.minimised(name) for name in metrics if name in full.metrics})
@@ -246,6 +248,7 @@ def _reduced(log: LogContent, folder: StudyFolder, metrics: Mapping[str, Floats]
         full_configs=log.configs if metrics else (),
         full_metrics=metrics,
         n_trials=log.n_trials,
+        n_finished=log.n_finished,
         settings={k: v for k, v in log.settings.items() if k != "seed"} if isinstance(log.settings, Mapping) else {},
     )
 

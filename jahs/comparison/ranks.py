@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import N_RESAMPLES, Interval, percentile_interval
+from jahs.comparison.summaries import FEWEST_SEEDS, N_RESAMPLES, Interval, percentile_interval
 from jahs.errors import InvalidArgument
 
 HOLDS: Final = 0.95
@@ -31,8 +31,13 @@ class Pair:
     p_holm: float  # after Holm's correction
     difference: float  # median over blocks of one minus other
     superiority: float  # share of blocks in which one is better; ties count half
-    holds: float | None  # share of the refits on which the means differ in the same direction; None without refits
+    holds: float | None  # estimated share of refits on which the arms differ in this direction; None without refits
     differs: bool  # whether the difference is significant and holds on at least 95 % of the refits
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the test is significant after Holm's correction, whatever holds on refits."""
+        return self.p_holm < _ALPHA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,8 +99,8 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]]) -> list[Compa
     """Compare the arms of each group, at least two on two blocks; Holm's correction is over the pairs of all groups.
 
     Args:
-        groups: values (n_arms, n_blocks), less is better, NaN without a result; and the means of the same arms on
-            refits of the release, (n_arms, n_refits), or None.
+        groups: values (n_arms, n_blocks), less is better, NaN without a result; and the values of the same arms on
+            refits of the release, (n_arms, n_refits, n_seeds), or None.
     """
     tests = []
     for values, _ in groups:
@@ -134,7 +139,7 @@ def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits:
     differences = values[i] - values[j]
     holds = None
     if on_refits is not None and on_refits.size:
-        holds = float(np.mean(np.sign(on_refits[i] - on_refits[j]) == np.sign(differences.mean())))
+        holds = _share_that_holds((on_refits[i] - on_refits[j]) * np.sign(differences.mean()))
     return Pair(
         one=i,
         other=j,
@@ -145,6 +150,38 @@ def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits:
         holds=holds,
         differs=p_holm < _ALPHA and (holds is None or holds >= HOLDS),
     )
+
+
+def _share_that_holds(differences: Floats) -> float:
+    """Return the estimated share of refits on which a difference is positive, of (n_refits, n_seeds).
+
+    The mean over a few seeds on one refit may have the other sign by chance. So this is the probability that the
+    difference on a new refit is positive, from a normal distribution with the variance between refits, without that
+    of seeds, and with the error of the mean over these refits. Without two seeds, it is the share of positive means.
+    """
+    of_refits, between = differences.mean(axis=1), crossed_variances(differences)[0]
+    if math.isnan(between):
+        return float(np.mean(of_refits > 0))
+    mean, variance = float(of_refits.mean()), between + float(of_refits.var(ddof=1)) / len(of_refits)
+    return (1 + math.erf(mean / math.sqrt(2 * variance))) / 2 if variance else float(mean > 0)
+
+
+def crossed_variances(values: Floats) -> tuple[float, float, float]:
+    """Return the variances between refits, between seeds, and of the rest, of values (n_refits, n_seeds).
+
+    Every refit has the same seeds: refits and seeds are crossed random effects. The variance of the means of either
+    contains a part of the rest, which is subtracted. They are NaN for fewer than two refits or seeds.
+    """
+    if min(values.shape) < 2:
+        return math.nan, math.nan, math.nan
+    of_refits, of_seeds = values.mean(axis=1), values.mean(axis=0)
+    left = values - of_refits[:, None] - of_seeds + values.mean()
+    rest = float((left**2).sum()) / math.prod(n - 1 for n in values.shape)
+    refits, seeds = (
+        max(float(of.var(ddof=1)) - rest / n, 0.0)
+        for of, n in zip((of_refits, of_seeds), values.shape[::-1], strict=True)
+    )
+    return refits, seeds, rest
 
 
 def _friedman_p(values: Floats) -> float:
@@ -168,8 +205,13 @@ def _chi2_tail(x: float, dof: int) -> float:
 def rank_agreement(one: Floats, other: Floats, *, has_same_seeds: bool, n_resamples: int = N_RESAMPLES) -> Interval:
     """Return Kendall's tau-b between the arms' orders by mean final value in two worlds, with a bootstrap interval.
 
-    Values are (n_arms, n_seeds). If column i is the same seed in both worlds, both resample the same columns.
+    Values are (n_arms, n_seeds). If column i is the same seed in both worlds, both resample the same columns. The
+    interval is that of percentiles, extended to the estimate: resampling adds noise, so it lowers a large tau. It is
+    NaN for fewer than `FEWEST_SEEDS`.
     """
+    if min(one.shape[1], other.shape[1]) < FEWEST_SEEDS:
+        value = float(_tau(one.mean(axis=1)[None], other.mean(axis=1)[None])[0])
+        return Interval(value=value, low=math.nan, high=math.nan)
     rng = np.random.default_rng(0)
     picks = [rng.integers(0, world.shape[1], size=(n_resamples, world.shape[1])) for world in (one, other)]
     if has_same_seeds:
@@ -179,7 +221,8 @@ def rank_agreement(one: Floats, other: Floats, *, has_same_seeds: bool, n_resamp
         for world, chosen in zip((one, other), picks, strict=True)
     ]
     found = _tau(*means)
-    return percentile_interval(float(found[0]), found[1:])
+    tau = percentile_interval(float(found[0]), found[1:])
+    return Interval(value=tau.value, low=min(tau.low, tau.value), high=max(tau.high, tau.value))
 
 
 def _tau(one: Floats, other: Floats) -> Floats:

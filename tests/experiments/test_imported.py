@@ -107,7 +107,7 @@ def test_a_page_says_what_carries_over_from_the_pack_alone(studies, release, imp
     finally:
         imported.with_name("away").rename(imported)
     section = section_of(here / "report" / "report.md", "Does it carry over?")
-    assert "Pairs of arms that differ on the task: " in section
+    assert "Pairs of arms with a significant difference on the task: " in section
     assert ", split-half " in section
     assert "without noise" not in section
     assert f"runtimes of {CLOCK}" in section
@@ -210,6 +210,30 @@ def test_findings_are_counted_by_sign_and_significance():
     same = carry_over(there, here, compare_groups([(there, None)])[0].pairs, compare_groups([(here, None)])[0].pairs)
     assert {(one.one, one.other): one.verdict for one in same.findings}[1, 2] == "only there"
     assert found.count("carries over") == 3
+    assert found.n_hold is None
+
+
+def test_what_does_not_hold_on_refits_is_still_significant_on_the_task():
+    rng = np.random.default_rng(0)
+    here = np.array([1.0, 2.0, 3.0])[:, None] + rng.normal(0, 0.1, (3, 20))
+    there = here[::-1]
+    on_refits = rng.normal(0, 1, (3, 8, 1)) + np.zeros((3, 8, 6))  # refits that agree with nothing
+    on_refits[2] += 20
+    tests = [compare_groups([(here, refits)])[0].pairs for refits in (on_refits, None)]
+    found = carry_over(here, there, tests[0], tests[1])
+    assert {(one.one, one.other): (one.verdict, one.holds) for one in found.findings} == {
+        (0, 1): ("reversed", False),
+        (0, 2): ("reversed", True),
+        (1, 2): ("reversed", True),
+    }
+    assert (found.count("only there"), found.n_hold) == (0, 2)
+
+
+def test_orders_that_agree_have_a_tau_near_the_one_of_two_halves():
+    rng = np.random.default_rng(0)
+    here = np.array([1.0, 2.0, 3.0, 4.0])[:, None] + rng.normal(0, 0.1, (4, 20))
+    there = np.array([1.0, 2.0, 3.0, 2.5])[:, None] + rng.normal(0, 0.1, (4, 20))
+    found = carry_over(here, there, compare_groups([(here, None)])[0].pairs, compare_groups([(there, None)])[0].pairs)
     assert found.tau.value == pytest.approx(rank_agreement(here, there, has_same_seeds=False).value)
     assert 0.7 < found.split_half <= 1.0
     assert split_half(here) == 1.0

@@ -20,7 +20,7 @@ from experiments.folder import read_folder
 from experiments.live.beside import Stepwise
 from experiments.live.command import beside, main, status, train
 from experiments.live.declared import CHECKPOINTS, LIVE, RUNS, log_path, read_trajectory
-from experiments.live.results import read_live
+from experiments.live.results import measured_noise, read_live
 from experiments.run import main as run
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch, UnknownName
 from jahs.files.runs import read_configs, read_runs
@@ -277,7 +277,39 @@ def test_the_page_states_how_far_it_is(whole, release, tmp_path, quick, monkeypa
     assert f"All {n} evaluations are trained" in page
     assert re.search(r"agree with Kendall's τ = -?[\d.]+ at 3 evaluations, -?[\d.]+ at 8 evaluations", page)
     assert "| local search |" in page
-    assert re.search(r"predictive intervals \(model and noise\) cover \d+ % of \d+ trainings", page)
+    covered = r"predictive intervals \(model and noise\) cover \d+ to \d+ % of the last 20 proposals of each run: \d of"
+    assert re.search(rf"{covered} {len(OPTIMIZERS)} optimisers are outside of 85 to 95 %", page)
+    assert "standard deviations apart" not in page  # this record has no repeated training to measure it by
+    assert not re.search(r"at 3 evaluations \(|\| 3 \| 2 \| -?[\d.]+ \(", page), "an interval from two seeds"
+
+
+def test_noise_between_seeds_is_measured_on_repeated_trainings_of_the_corner_alone(monkeypatch):
+    configs = {"config_id": np.arange(4, dtype=np.uint64), "N": np.array([1, 1, 1, 5]), "W": np.full(4, 16)}
+    configs["Resolution"] = np.full(4, 0.25)
+    rows = [
+        (0, 0, 50.0),
+        (0, 1, 52.0),
+        (1, 0, 40.0),
+        (1, 1, 41.0),
+        (1, 2, 42.0),
+        (2, 0, 70.0),
+        (3, 0, 10.0),
+        (3, 1, 90.0),
+    ]
+    runs = {
+        "config_id": np.array([row[0] for row in rows], dtype=np.uint64),
+        "seed": np.array([row[1] for row in rows]),
+        "epoch": np.full(len(rows), 27),
+        "valid_acc": np.array([row[2] for row in rows], dtype=np.float32),
+        "status": np.full(len(rows), "finished"),
+    }
+    table = SimpleNamespace(configs=configs, runs=runs)
+    release = SimpleNamespace(table=table, has=lambda name: name == "table.npz")
+    monkeypatch.setattr("experiments.live.results.release_of", lambda bench: release)
+    found = measured_noise(None)
+    assert found == (pytest.approx(np.sqrt((2 + 2) / 3)), 2, 5)
+    release.has = lambda name: False
+    assert (measured_noise(None).n_configs, np.isnan(measured_noise(None).sd)) == (0, True)
 
 
 def test_a_release_that_has_seen_the_trainings_judges_nothing(whole, monkeypatch):

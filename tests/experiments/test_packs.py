@@ -57,6 +57,7 @@ def test_a_pack_has_every_trial_of_every_log_and_the_release_knows_the_rest(stud
         assert (logs["ended"][number], logs["clock"][number]) == (log.ending["ended"], log.ending["clock"])
         assert own.settings == log.header["optimizer_settings"]
         assert own.n_trials == len(log.trials)
+        assert own.n_finished == sum(trial.status == "finished" for trial in log.trials)
         for i, trial in enumerate(log.trials):
             at = first + i
             assert configs[row[at]] == trial.config
@@ -83,6 +84,7 @@ def test_results_are_the_same_from_logs_and_from_their_pack(study, release, tmp_
                 assert one.incumbents.times.tolist() == other.incumbents.times.tolist()
                 assert one.incumbents.values.tolist() == other.incumbents.values.tolist()
                 assert (one.configs, one.observed, one.n_trials) == (other.configs, other.observed, other.n_trials)
+                assert one.n_finished == other.n_finished <= one.n_trials
                 assert one.settings == other.settings
 
 

@@ -22,6 +22,7 @@ from experiments.report.__main__ import main
 from experiments.report.build import build_document
 from experiments.report.comparison import draw_comparison
 from experiments.report.fidelity import rho_at_top, top_correlations, trained_at_full_size
+from experiments.report.long import _order_text, worker_blocks
 from experiments.report.results import read_results
 from experiments.report.writing import write_document
 from experiments.worlds import build_worlds
@@ -209,6 +210,43 @@ def test_an_arm_that_has_not_been_run_on_a_task_is_left_out_there(page, bench):
     assert TASKS["cifar10"].title in text
     if results.study.name == "joint":
         assert f"95 % bootstrap intervals over {SEEDS} seeds" in text
+
+
+def test_long_runs_have_an_order_only_if_friedmans_test_finds_one(release, short, tmp_path, bench, monkeypatch):
+    arms = ["random_search", "local_search", "evolution"]
+    assert run_study("long", tmp_path / "long", release, arms=arms, seeds=SEEDS) == 0
+    results = read_results(tmp_path / "long", bench={TASK: bench})
+    finals = [np.full(SEEDS, error) for error in (30.0, 20.0, 25.0)]
+    comparisons = compare_groups([(np.tile([[1.0], [2.0], [3.0]], SEEDS), None), (np.ones((3, SEEDS)), None)])
+    said = []
+    for found in comparisons:
+        monkeypatch.setattr("experiments.report.long.comparison_of", lambda *_, found=found: found)
+        said.append(_order_text(results, TASK, results.arms, finals, budget=10_000.0))
+    titles = [[part.split(" ")[0] for part in text.rpartition(": ")[2].split(", ")] for text in said]
+    assert titles == [["local", "non-regularized", "random"], ["random", "local", "non-regularized"]]
+    assert ", from best to worst (Friedman's test: p = 0.002): " in said[0]
+    assert ", without a significant order (Friedman's test: p = 1.000): " in said[1]
+    assert all("budget of 10,000 mean full evaluations" in text for text in said)
+
+
+def test_workers_that_lose_trials_at_the_end_show_how_many_have_finished(release, short, tmp_path, bench):
+    arms = ["random_search-workers-1", "random_search-workers-16"]
+    assert run_study("workers", tmp_path, release, arms=arms, seeds=2) == 0
+    results = read_results(tmp_path, bench={TASK: bench})
+    (table,) = [block for block in worker_blocks(results) if isinstance(block, Table)]
+    column = table.columns.index("finished trials")
+    shown = [float(row[column]) for row in table.rows]
+    counts = [np.mean([result.n_finished for result in results.of(TASK, arm)]) for arm in results.arms]
+    assert shown == pytest.approx(counts, abs=0.5)
+    assert counts[1] < np.mean([result.n_trials for result in results.of(TASK, results.arms[1])])
+
+
+def test_a_page_has_the_words_of_this_version(release, short, tmp_path, bench, monkeypatch):
+    assert run_study("long", tmp_path, release, arms=["random_search"], seeds=1) == 0
+    results = read_results(tmp_path, bench={TASK: bench})
+    reworded = replace(results.study, protocol="It is said in other words now.")
+    monkeypatch.setattr("experiments.studies.STUDIES", {"long": reworded})
+    assert "It is said in other words now." in to_markdown(build_document(results))
 
 
 MEASURE = """

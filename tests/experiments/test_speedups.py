@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from experiments.report.joint import _verdict
 from experiments.report.long import _gain_text
 from experiments.report.speedups import geometric_mean, speedup, speedup_text
+from jahs.comparison.ranks import compare_groups
 from jahs.comparison.steps import Steps
 
 
@@ -15,15 +17,34 @@ def steps(*pairs):
 
 
 def test_a_speedup_on_paper():
-    # The slow arm's mean is 10 from time 80 on; the fast one's is 9 from time 4 on, and 12 before.
-    slow = [steps((10, 20), (80, 8)), steps((20, 30), (60, 12))]
-    fast = [steps((2, 14), (4, 8)), steps((1, 10))]
+    # The slow arm's median is 10 from time 80 on; two of three fast seeds are at 10 or below from time 4 on.
+    slow = [steps((10, 20), (80, 10)), steps((20, 30), (60, 12)), steps((5, 8))]
+    fast = [steps((2, 14), (4, 8)), steps((1, 10)), steps((50, 11))]
     found = speedup(fast, slow, budget=100.0, guess=90.0, n_resamples=200)
     assert found.target == 10
     assert (found.slow_time, found.fast_time) == (80, 4)
     assert found.interval.value == 20
     assert not found.is_bound
     assert found.interval.low <= 20 <= found.interval.high
+
+
+def test_one_seed_with_a_bad_incumbent_does_not_decide_when_the_target_is_reached():
+    # One seed of the slow arm is lucky early and has a bad incumbent at the end, so the mean of all its seeds is below
+    # its final value, 15.3, already at time 1.
+    slow = [*[steps((1, 15), (40, 10))] * 14, steps((1, 10), (90, 90))]
+    fast = [steps((1, 15), (4, 10))] * 15
+    found = speedup(fast, slow, budget=100.0, guess=90.0, n_resamples=400)
+    assert (found.target, found.slow_time, found.fast_time) == (10, 40, 4)
+    assert (found.interval.low, found.interval.value, found.interval.high) == (10, 10, 10)
+
+
+def test_a_target_that_is_not_reached_is_no_difference_of_final_errors():
+    noise = np.random.default_rng(0).normal(size=(3, 20))
+    (found,) = compare_groups([(np.array([[0.0], [0.0], [9.0]]) + noise, None)])
+    assert [_verdict(found, 0, 2), _verdict(found, 2, 0), _verdict(found, 1, 0)] == [
+        *("better", "worse", "not shown to differ")
+    ]
+    assert _verdict(None, 0, 1) == "–"
 
 
 def test_a_target_that_is_not_reached_gives_a_bound():
@@ -51,8 +72,9 @@ def test_what_comes_after_the_budget_does_not_count():
 
 
 def test_before_its_first_result_a_seed_knows_no_more_than_a_guess():
-    # A mean over those that have a result would reach 20 at time 1.
-    found = speedup([steps((1, 20)), steps((30, 20))], [steps((60, 20))] * 2, budget=100.0, guess=90.0, n_resamples=20)
+    # A median over those that have a result would reach 20 at time 1.
+    fast = [steps((1, 20)), steps((30, 20)), steps((40, 20))]
+    found = speedup(fast, [steps((60, 20))] * 3, budget=100.0, guess=90.0, n_resamples=20)
     assert found.fast_time == 30
 
 
@@ -77,6 +99,6 @@ def test_an_arm_that_ends_early_has_no_bound_but_may_not_reach_the_target():
     never = speedup([steps((1, 11)), steps((1, 11))], slow, budget=100.0, guess=90.0, n_resamples=50)
     assert never.is_bound
     assert _gain_text(never) == "not reached"
-    some = speedup([steps((1, 8)), steps((2, 12))], slow, budget=100.0, guess=90.0, n_resamples=200)
-    assert _gain_text(some) == "40.0× (– to 80.0)"
+    some = speedup([steps((2, 8)), steps((2, 12))], slow, budget=100.0, guess=90.0, n_resamples=200)
+    assert _gain_text(some) == "40.0× (– to 40.0)"
     assert _gain_text(speedup(slow, slow, budget=100.0, guess=90.0, n_resamples=50)) == "1.0× (1.0 to 1.0)"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from experiments.suite import ARMS, BUDGETS, candidates, choose, correlations, kept
+from experiments.suite import ARMS, BUDGETS, _blocks, candidates, choose, correlations, kept
 from jahs.comparison.suite import SUITES
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.release import EMBEDDED
+from workshop.pages.document import Text
 
 EVERY = candidates(sorted(EMBEDDED))
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def results(seed=0, n_seeds=3):
@@ -65,6 +69,24 @@ def test_chosen_orders_are_more_diverse_than_the_candidates():
         off = ~np.eye(len(EVERY), dtype=bool)
         own = similar[np.ix_(chosen, chosen)][~np.eye(20, dtype=bool)]
         assert own.mean() < similar[off].mean()
+
+
+def test_the_page_says_on_which_releases_the_problems_were_chosen():
+    problem = {"id": "x", "objectives": ["valid_acc"], "view": {"search": "all", "fidelities": ["epoch"]}}
+    problems = [{**problem, "n_evaluations": 20, "best": 1.0, "random_search": 2.0, "random_search_se": 0.1}] * 2
+    for name, is_said in (("jahs-20", True), ("jahs-2", False)):
+        blocks = _blocks(name, problems, chosen=[0, 1], results=results()[:4])
+        texts = [block.text for block in blocks if isinstance(block, Text)]
+        said = "Those of jahs-20 were chosen on cifar10_mini 1.3.0 and fashion_mnist_mini 0.1.2"
+        assert any(said in text for text in texts) == is_said
+
+
+def test_the_guide_has_the_pages_agreement_of_halves():
+    page, guide = (
+        (ROOT / "docs" / path).read_text(encoding="utf-8") for path in ("studies/suite/report.md", "guides/suite.md")
+    )
+    (shown,) = re.findall(r"two halves of the 4 seeds correlate by ([\d.]+)", page)
+    assert f"halves of the seeds agree by only {shown}" in " ".join(guide.split())
 
 
 def test_a_suite_keeps_its_problems(tmp_path):

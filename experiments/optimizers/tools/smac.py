@@ -19,7 +19,7 @@ _FACADES = {"black_box": "HyperparameterOptimizationFacade", "multi_fidelity": "
 
 _TREES = 5
 _RANDOM = 1 / 3
-"""NAS-Bench-101, appendix S3: trees of the forest, and share of random configs. A config is evaluated once."""
+"""NAS-Bench-101, S2.2: trees of the forest, and share of random configs. A config is evaluated once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class SmacSettings(OptimizerSettings):
     """Settings of SMAC.
 
     Attributes:
-        facade: full evaluations, with the settings of NAS-Bench-101 (appendix S3), or Hyperband's budgets, with the
+        facade: full evaluations, with the settings of NAS-Bench-101 (S2.2), or Hyperband's budgets, with the
             defaults of SMAC.
         n_trials: number of trials that SMAC plans for; its initial design is at most a quarter of them.
         eta: (multi-fidelity) 1/eta of the configs are promoted, and budgets are a factor of eta apart.

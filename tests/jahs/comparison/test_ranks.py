@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from jahs.comparison.ranks import compare_groups, holm, mean_ranks, rank_agreement, ranks, wilcoxon_p
+from jahs.comparison.ranks import (
+    compare_groups,
+    crossed_variances,
+    holm,
+    mean_ranks,
+    rank_agreement,
+    ranks,
+    wilcoxon_p,
+)
 from jahs.errors import InvalidArgument
 
 
@@ -85,7 +93,7 @@ def test_holm_is_over_the_pairs_of_all_groups():
 
 def test_what_does_not_hold_on_nearly_all_refits_does_not_differ():
     values = arms()
-    on_refits = np.array([[0.0] * 20, [0.0] * 20, [1.0] * 19 + [-1.0], [2.0] * 18 + [-1.0] * 2])
+    on_refits = np.array([[0.0] * 20, [0.0] * 20, [1.0] * 19 + [-1.0], [2.0] * 18 + [-1.0] * 2])[:, :, None]
     (found,) = compare_groups([(values, on_refits)])
     pairs = {(pair.one, pair.other): pair for pair in found.pairs}
     assert pairs[0, 2].p_holm < 0.05
@@ -93,6 +101,32 @@ def test_what_does_not_hold_on_nearly_all_refits_does_not_differ():
     assert pairs[0, 3].p_holm < 0.05
     assert (pairs[0, 3].holds, pairs[0, 3].differs) == (0.9, False)
     assert all(pair.holds is None for pair in compare(values).pairs)
+
+
+def test_a_difference_that_seeds_alone_hide_on_some_refits_holds():
+    rng = np.random.default_rng(3)
+    on_refits = np.zeros((4, 8, 10))
+    on_refits[2] = 0.3 + rng.normal(0, 1, (8, 10))  # every refit is the same model, and its ten seeds are noise
+    on_refits[3] = 0.3 + rng.normal(0, 1, (8, 1)) + rng.normal(0, 0.1, (8, 10))  # refits are different models
+    assert ((on_refits.mean(axis=2)[2:] > 0).mean(axis=1) < 0.95).all()
+    pairs = {(pair.one, pair.other): pair for pair in compare_groups([(arms(), on_refits)])[0].pairs}
+    assert pairs[0, 2].is_significant
+    assert pairs[0, 2].differs
+    assert pairs[0, 3].is_significant
+    assert not pairs[0, 3].differs
+    assert pairs[0, 3].holds < 0.9
+
+
+def test_variances_of_crossed_refits_and_seeds_are_those_that_made_the_values():
+    rng = np.random.default_rng(0)
+
+    def values():
+        return 2 * rng.normal(size=(8, 1)) + 3 * rng.normal(size=(1, 10)) + rng.normal(size=(8, 10))
+
+    found = np.mean([crossed_variances(values()) for _ in range(400)], axis=0)
+    assert found == pytest.approx([4, 9, 1], rel=0.1)
+    assert crossed_variances(np.arange(8.0)[:, None] + np.zeros((8, 3))) == pytest.approx((6, 0, 0))
+    assert np.isnan(crossed_variances(np.ones((1, 3)))).all()
 
 
 def test_cliques_may_overlap_and_a_smaller_one_inside_is_not_named():
@@ -134,6 +168,19 @@ def test_agreement_of_one_order_is_1_and_of_the_reverse_is_minus_1():
     noisy = np.random.default_rng(0).normal(0, 1, (4, 6))
     found = rank_agreement(world, noisy, has_same_seeds=False, n_resamples=200)
     assert found.low < found.high
+
+
+def test_an_interval_of_tau_contains_the_estimate_and_few_seeds_have_none():
+    # Arms are close, so their order is the same in both worlds and in hardly any resample.
+    world = 0.01 * np.arange(8.0)[:, None] + np.random.default_rng(2).normal(0, 1, (8, 30))
+    world += 0.01 * np.arange(8.0)[:, None] - world.mean(axis=1, keepdims=True)
+    other = world[:, ::-1]
+    found = rank_agreement(world, other, has_same_seeds=False, n_resamples=200)
+    assert (found.value, found.high) == (1, 1)
+    assert found.low < 0.6
+    few = rank_agreement(world[:, :5], other[:, :5], has_same_seeds=True)
+    assert np.isfinite(few.value)
+    assert np.isnan([few.low, few.high]).all()
 
 
 def test_worlds_that_are_the_same_agree_in_every_resample_of_the_same_seeds():

@@ -1,0 +1,104 @@
+"""The section on refits: whether orders and differences hold on them, and how much they explain of the variance.
+
+A refit is a model of another sample of configs. What holds on the release but not on its refits may be a trait of the
+release's models, not of the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from experiments.report.comparison import comparison_of, finals, groups
+from experiments.report.results import Results
+from experiments.study import Arm
+from jahs.comparison.logs import Floats
+from jahs.comparison.ranks import HOLDS, Pair, crossed_variances, rank_agreement
+from jahs.comparison.summaries import interval_text
+from workshop.pages.document import Block, Table, Text, answer
+
+
+def refits_blocks(results: Results) -> Iterator[str | Block]:
+    """Yield how far orders and differences hold over refits; nothing without repetitions on refits."""
+    rows, totals = [], np.zeros(3, dtype=int)
+    for task in results.tasks:
+        for title, arms in groups(results, task):
+            of_release, of_refits = finals(results, task, arms)
+            found = comparison_of(results, task, arms)
+            if of_refits.size and found:
+                significant = [pair for pair in found.pairs if pair.is_significant]
+                always = [pair for pair in significant if _has_one_sign(of_release, of_refits, pair)]
+                counts = [len(significant), sum(pair.differs for pair in significant), len(always)]
+                totals += counts
+                rows.append((task, title, *_row(arms, of_release, of_refits), str(len(found.pairs)), *map(str, counts)))
+    if not rows:
+        return
+    what = "Final mean errors of the incumbents" if not results.study.combinations else "Final shares of hypervolume"
+    yield "Does it hold on refits?"
+    yield answer(
+        f"{totals[0]} pairs of arms differ significantly on the released models; by estimate, {totals[1]} of them have "
+        f"the same sign on at least {100 * HOLDS:.0f} % of the refits. Only these count as different on this page."
+    )
+    yield Table(
+        caption=f"{what} on the released models and on refits to resampled configs",
+        columns=(
+            *("task", "arms", "refits × seeds", "agreement of orders, Kendall's tau (95 % interval)"),
+            *("tau of two halves of the seeds", "variance between refits (%)", "variance between seeds (%)"),
+            *("rest of the variance (%)", "pairs", "significant pairs", "hold on refits", "same sign on every refit"),
+        ),
+        rows=tuple(rows),
+        n_labels=2,
+    )
+    yield Text(
+        "Orders are by mean error. The agreement is between the released models and the mean of the refits, on the "
+        "same seeds; tau between two halves of the seeds shows the effect of chance alone. Every refit has the same "
+        "seeds, so shares of variance are from a crossed analysis of variance; given are the smallest and the largest "
+        "of the arms, and the arm of the largest between refits."
+    )
+    yield Text(
+        "The last column counts pairs whose mean differences have the same sign on every refit. Each is a mean over "
+        "few seeds, so small differences change their sign by chance, even if refits had no effect. The rule therefore "
+        "estimates the share of refits: a pair holds if a new refit has the sign of the released models with a "
+        f"probability of at least {100 * HOLDS:.0f} %. The probability is that of a normal distribution with the mean "
+        "difference over refits; its variance is the one between refits, without that of seeds, plus the squared "
+        "standard error of the mean. Few refits leave it uncertain: a pair that does not hold is not shown to depend "
+        "on the refit."
+    )
+
+
+def _has_one_sign(of_release: Floats, of_refits: Floats, pair: Pair) -> bool:
+    """Return whether the mean difference has the sign of the release on every refit."""
+    apart = float((of_release[pair.one] - of_release[pair.other]).mean())
+    on_refits = (of_refits[pair.one] - of_refits[pair.other]).mean(axis=1)
+    return bool((np.sign(on_refits) == np.sign(apart)).all())
+
+
+def _row(arms: Sequence[Arm], of_release: Floats, of_refits: Floats) -> tuple[str, ...]:
+    _, n_refits, n_seeds = of_refits.shape
+    tau = rank_agreement(of_release[:, :n_seeds], of_refits.mean(axis=1), has_same_seeds=True)
+    half = of_release.shape[1] // 2
+    chance = rank_agreement(of_release[:, :half], of_release[:, half : 2 * half], has_same_seeds=False)
+    shares = np.array([variance_shares(of_arm) for of_arm in of_refits])
+    largest = ""
+    if len(known := np.flatnonzero(np.isfinite(shares[:, 0]))):
+        largest = f" ({arms[known[shares[known, 0].argmax()]].title})"
+    refits, *others = map(_range_text, shares.T)
+    return f"{n_refits} × {n_seeds}", interval_text(tau), f"{chance.value:.2f}", f"{refits}{largest}", *others
+
+
+def _range_text(shares: Floats) -> str:
+    """Return the smallest and the largest share of some arms in percent; a dash where none is known."""
+    known = 100 * shares[np.isfinite(shares)]
+    return f"{known.min():.0f} to {known.max():.0f}" if known.size else "–"
+
+
+def variance_shares(values: Floats) -> tuple[float, float, float]:
+    """Return the shares of the variance between refits, between seeds, and of the rest, of values (n_refits, n_seeds).
+
+    They are NaN for fewer than two refits or seeds, or if the values do not vary.
+    """
+    found = crossed_variances(values)
+    total = sum(found)
+    refits, seeds, rest = (each / total if total > 0 else np.nan for each in found)
+    return refits, seeds, rest
