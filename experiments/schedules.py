@@ -131,7 +131,7 @@ def _blocks(
         ),
         n_labels=2,
     )
-    yield "Beside NAS-Bench-101"
+    yield "Comparison with NAS-Bench-101"
     top = agreed[of.budgets[-2], "annealed"]["Spearman, best tenth"]
     what = "Spearman correlation of a third of the epochs with all, annealed, best tenth"
     paper = "0.365 (36 of 108 epochs, supplement, figure 7)"

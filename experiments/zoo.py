@@ -199,7 +199,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
-    yield "Beside NAS-Bench-301"
+    yield "Comparison with NAS-Bench-301"
     known = [(each, scored) for each in results if (scored := each.tests["all"]) is not None]
     yield _figure(known)
     yield _beside(known)

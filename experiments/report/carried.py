@@ -97,7 +97,7 @@ def carried_blocks(results: Results, there: MeanRuns | None, without: MeanRuns |
         ProtocolMismatch: a pack belongs to another study, or declares an arm differently.
         InvalidArgument: `there` has several tasks.
     """
-    yield "Does it carry over?"
+    yield "Transfer to JAHS-Bench-201"
     if there is None:
         yield Text(
             "Not compared: no runs on the real landscape were given. `python -m experiments.run "

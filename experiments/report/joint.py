@@ -121,7 +121,7 @@ def paper_blocks(results: Results, there: MeanRuns | None) -> Iterator[str | Blo
             for task, pair in zip(_PAPER_TASKS, speed_ups, strict=True)
         ]
         rows += [*paper, *ours[optimizer]] if ours[optimizer] else []
-    yield "Beside JAHS-Bench-201"
+    yield "Comparison with JAHS-Bench-201"
     yield Table(
         caption="Speed-up of joint search to the competitor's final validation error, in the paper and here (medians "
         "over seeds, with 95 % bootstrap intervals). ≤ marks an upper bound",

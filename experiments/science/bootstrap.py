@@ -153,7 +153,7 @@ def bootstrap_page(subjects: Sequence[Subject]) -> Document:
     gained = "; ".join(f"{what} {ours} ({title})" for what, title, _, ours, *_ in orders if "whole" in what)
     n_best = sum(of.chosen == of.best for of in moves.values())
     most = max(of.loss.high for of in moves.values())
-    blocks = ("Beside NAS-Bench-101", beside_paper("NAS-Bench-101", orders), _table(moves), Text(_METHOD))
+    blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", orders), _table(moves), Text(_METHOD))
     return Document(
         title="Do tuned settings generalise?",
         subtitle=f"In {n_best} of {len(moves)} transfers, the setting of regularized evolution tuned on one problem is "

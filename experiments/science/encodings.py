@@ -93,7 +93,7 @@ def encodings_page(subjects: Sequence[Subject]) -> Document:
         for title, of in found.items()
         for what, better, worse, paper, why in _CLAIMS
     ]
-    blocks = ("Beside NAS-Bench-101", beside_paper("NAS-Bench-101", rows), Text(_METHOD))
+    blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", rows), Text(_METHOD))
     return Document(
         title="Encodings of the cell",
         subtitle=f"Gain of the continuous encoding for TPE over adjacency, in points of validation accuracy after "

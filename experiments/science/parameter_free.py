@@ -149,7 +149,7 @@ def parameter_free_page(subjects: Sequence[Subject]) -> Document:
                 "parameter_free needs the split of a task; add --data data, which has TASK/split.json"
             )
         studies.append(study_of(of, read_split(of.data / of.bench.task.name / "split.json")))
-    beside: list[str | Block] = ["Beside NAS-Bench-301", _beside(studies), Text(_WHY)]
+    beside: list[str | Block] = ["Comparison with NAS-Bench-301", _beside(studies), Text(_WHY)]
     return Document(
         title="Operations without parameters",
         subtitle=" ".join(map(_finding, studies)),

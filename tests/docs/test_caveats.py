@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
+from jahs.release import EMBEDDED
 from jahs.tasks.definitions import TASKS
 from workshop.pages.markdown import caveat_text
 
@@ -44,6 +46,22 @@ PAGES = (
     *(f"docs/studies/{study}/report.md" for study in STUDIES),
     "docs/studies/tasks/README.md",
 )
+
+
+def test_the_caveats_have_the_figures_of_the_recorded_trainings():
+    figures = {name: json.loads((ROOT / f"data/{name}/landscape.json").read_text()) for name in EMBEDDED}
+    of_cifar, cells = figures["cifar10_mini"]["epochs"]["200"], figures["cifar10_mini"]["cells"]
+    caveat = TASKS["cifar10_mini"].caveat or ""
+    assert f"on {cells['n_cells']} cells of NAS-Bench-201" in caveat
+    assert (
+        f"rho is {cells['200']['rho']:.2f} with their accuracy after 200 epochs ({cells['12']['rho']:.2f} after"
+        in caveat
+    )
+    assert f"(rho {of_cifar['rho']:.2f};" in caveat
+    assert f"at full size ({of_cifar['rho_full_size']:.2f})" in caveat
+    assert f"(Kendall's tau {of_cifar['tau_within_groups']:.2f})" in caveat
+    within = figures["fashion_mnist_mini"]["epochs"]["200"]["tau_within_groups"]
+    assert f"(Kendall's tau {within:.2f})" in (TASKS["fashion_mnist_mini"].caveat or "")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -106,7 +106,7 @@ def test_a_page_says_what_carries_over_from_the_pack_alone(studies, release, imp
         assert report([str(here), "--release", str(release), "--workers", "1", "--docs", "--real", str(packed)]) == 0
     finally:
         imported.with_name("away").rename(imported)
-    section = section_of(here / "report" / "report.md", "Does it carry over?")
+    section = section_of(here / "report" / "report.md", "Transfer to JAHS-Bench-201")
     assert "Pairs of arms with a significant difference on the task: " in section
     assert ", split-half " in section
     assert "without noise" not in section
@@ -122,7 +122,7 @@ def test_a_control_without_noise_tells_noise_from_landscape(studies, release, tm
     control = pack(studies[1].parents[2] / "control", tmp_path / "packs")
     more = ["--real", str(packed), "--control", str(control)]
     assert report([str(here), "--release", str(release), "--workers", "1", "--docs", *more]) == 0
-    section = section_of(here / "report" / "report.md", "Does it carry over?")
+    section = section_of(here / "report" / "report.md", "Transfer to JAHS-Bench-201")
     assert f"| {TASK}, without noise | optimisers |" in section
     assert "Without training noise on the task: optimisers" in section
 
@@ -134,7 +134,7 @@ def test_arms_that_did_not_run_on_the_real_landscape_are_left_out(studies, relea
         one = pack(run_arms(tmp_path / "one", imported, "--noise", "mean", arms=ARMS[:1]), tmp_path / "alone")
     for packed, said in ((two, f"| {TASK} | optimisers | 2 |"), (one, "Not compared: no chapter has two arms")):
         assert report([str(here), "--release", str(release), "--workers", "1", "--docs", "--real", str(packed)]) == 0
-        assert said in section_of(here / "report" / "report.md", "Does it carry over?")
+        assert said in section_of(here / "report" / "report.md", "Transfer to JAHS-Bench-201")
 
 
 def test_the_page_of_joint_search_has_the_papers_speed_ups_beside_those_on_both_landscapes(release, imported, tmp_path):
@@ -147,7 +147,7 @@ def test_the_page_of_joint_search_has_the_papers_speed_ups_beside_those_on_both_
     assert report([str(here), "--release", str(release), "--workers", "1", "--docs", "--real", str(packed)]) == 0
     rows = re.findall(
         r"^\| (the paper|here) \| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$",
-        section_of(here / "report" / "report.md", "Beside JAHS-Bench-201"),
+        section_of(here / "report" / "report.md", "Comparison with JAHS-Bench-201"),
         re.MULTILINE,
     )
     assert rows[0] == ("the paper", "random search (Table 9)", "CIFAR-10", "54.7×", "33.7×")
@@ -170,7 +170,7 @@ def test_pairs_of_some_arms_are_numbered_among_these():
 def test_without_the_real_landscape_the_section_says_why_it_is_empty(studies, release, capsys):
     here, packed = studies
     assert report([str(here), "--release", str(release), "--workers", "1", "--docs"]) == 0
-    section = section_of(here / "report" / "report.md", "Does it carry over?")
+    section = section_of(here / "report" / "report.md", "Transfer to JAHS-Bench-201")
     assert "Not compared: no runs on the real landscape were given." in section
     capsys.readouterr()
     for wrong, said in ((packed.parent, "is not a pack"), (packed / "none", "does not exist")):

@@ -78,7 +78,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
     )
     caveats = "".join(f'<p class="answer">{_rich(caveat_text(caveat))}</p>\n' for caveat in document.caveats)
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in document.facts)
-    last = f'<h2 id="how">How to get these numbers again</h2><dl>{facts}</dl>' if facts else ""
+    last = f'<h2 id="how">Reproduction</h2><dl>{facts}</dl>' if facts else ""
     body, rules = share_styles("\n".join(_section(section, drawings) for section in document.sections))
     return f"""<!DOCTYPE html>
 <html lang="en">

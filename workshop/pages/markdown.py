@@ -15,7 +15,7 @@ def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool =
         shown = (block for block in section.blocks if has_figures or not isinstance(block, Figure))
         parts += [_block(block, folder, has_png=has_png) for block in shown]
     if document.facts:
-        parts += ["## How to get these numbers again", table_text(("what", "value"), document.facts, n_labels=2)]
+        parts += ["## Reproduction", table_text(("what", "value"), document.facts, n_labels=2)]
     return "\n\n".join(parts) + "\n"
 
 
