@@ -262,8 +262,7 @@ WORKERS: Final = Study(
         "divided by w. A free worker gets the next proposal as soon as the optimiser has one, so an optimiser proposes "
         "before it knows the results of the other workers. Local search has none while all neighbours of its best "
         "config are in training, so workers are idle. Successive halving promotes once a rung is complete, and begins "
-        "another bracket meanwhile; ASHA promotes at once. Trials that run at the end of the budget are lost, up to "
-        "one for each worker."
+        "another bracket meanwhile; ASHA promotes at once. Trials that run at the end of the budget are lost."
     ),
     n_evaluations=400,
     n_seeds=12,
