@@ -166,7 +166,7 @@ def _fit_curves(found: Mapping[str, Deviations], of_task: Task) -> dict[str, Spr
     F = np.concatenate([_design(place, d, last) for place, d in enumerate(found.values())])
     share = np.concatenate([d.X[:, -1].astype(np.float64) / last for d in found.values()])[:, None]
     squares = np.concatenate(
-        [_at_least_rounding(d, points_of_an_image(of_task, name)) ** 2 for name, d in found.items()]
+        [_at_least_an_image(d, points_of_an_image(of_task, name)) ** 2 for name, d in found.items()]
     )
     weights = np.concatenate([_weights(d, last) for d in found.values()]) * _WORTH / len(ACCURACIES)
     tents, penalty, theta = F[:, _LAST].copy(), _penalty(), np.zeros(_N_PARAMETERS)
@@ -214,9 +214,8 @@ def _design(place: int, d: Deviations, max_epoch: int) -> _Floats:
     return F
 
 
-def _at_least_rounding(d: Deviations, image: float) -> _Floats:
-    """Return the absolute deviations, at least the standard deviation of rounding to whole images."""
-    points = image / math.sqrt(12.0)
+def _at_least_an_image(d: Deviations, points: float) -> _Floats:
+    """Return the absolute deviations, at least one image: trainings that all fail alike do not differ at all."""
     y = np.clip(d.predicted, 0.0, 100.0 - points)
     return np.maximum(np.abs(d.size), to_line(y + points) - to_line(y))
 
