@@ -28,6 +28,7 @@ from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, assemble
 from surrogate.judging.agreement import first_seed
+from surrogate.judging.spread_fit import points_of_an_image
 from surrogate.judging.uncertainty import uncertain_of
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import read_params
@@ -43,7 +44,6 @@ _N_SEEDS: Final = 3
 _SIZES: Final = (250, 500, 1000)
 _N_RESAMPLES: Final = 1000
 _LEAST_TRAINED: Final = 50  # percent, as in NAS-Bench-301
-_SMALLEST_SD: Final = 0.05  # points: one image of 2,048
 _Floats = NDArray[np.float64]
 
 
@@ -55,7 +55,7 @@ class Judged:
         n_fitted: configs that surrogate and ensemble were fitted to.
         is_seen: whether the judged configs are among them, each with the training that is the table's entry.
         table, surrogate, ensemble: absolute errors.
-        own_sd: standard deviation of the three trainings, at least one image of 2,048; (n_configs,).
+        own_sd: standard deviation of the three trainings, at least one image of those measured on; (n_configs,).
         sd: standard deviation of one training, as the ensemble and the noise model predict it.
         divergence: Kullback-Leibler divergence KL(fitted || predicted) of normal distributions; the first is fitted to
             the three trainings.
@@ -104,6 +104,7 @@ def noise_study(
     is_once = ~is_judged & first_seed(rows)
     others = np.unique(rows.config_id[is_once])
     scale = release.refits.scales.get(metric, 1.0)
+    image = points_of_an_image(measured.task, metric)
     how: dict[str, Any] = {"share": 1.0, "seed": seed, "n_refits": N_REFITS, "workers": workers}  # Any: arguments
 
     def answers(is_in: NDArray[np.bool_]) -> _Floats:
@@ -116,7 +117,13 @@ def noise_study(
 
     drawn = np.random.default_rng(seed).permutation(others)
     found = [
-        judge(values, *answers(is_once & np.isin(rows.config_id, drawn[:size])), n_fitted=size, is_seen=False)
+        judge(
+            values,
+            *answers(is_once & np.isin(rows.config_id, drawn[:size])),
+            n_fitted=size,
+            is_seen=False,
+            image=image,
+        )
         for size in [*(n for n in _SIZES if n < len(others)), len(others)]
     ]
     place = np.array([np.unique(rows.seed[rows.config_id == i])[:_N_SEEDS] for i in ids])
@@ -126,15 +133,15 @@ def noise_study(
         own[own] = rows.seed[own] == place[np.searchsorted(ids, rows.config_id[own]), entry]
         seen.append(answers(is_once | own))
     by_entry = np.stack(seen, axis=1)  # (3 answers, 3 entries, n)
-    return [*found, judge(values, *by_entry, n_fitted=len(others) + len(ids), is_seen=True)]
+    return [*found, judge(values, *by_entry, n_fitted=len(others) + len(ids), is_seen=True, image=image)]
 
 
 def judge(
-    values: _Floats, surrogate: _Floats, ensemble: _Floats, sd: _Floats, *, n_fitted: int, is_seen: bool
+    values: _Floats, surrogate: _Floats, ensemble: _Floats, sd: _Floats, *, n_fitted: int, is_seen: bool, image: float
 ) -> Judged:
     """Return the errors of predictions, (n,) or (3, n) by entry; `values` are each config's trainings, (n, 3)."""
     truth = np.stack([np.delete(values, entry, axis=1).mean(axis=1) for entry in range(_N_SEEDS)])
-    own_sd, mean = np.maximum(values.std(axis=1, ddof=1), _SMALLEST_SD), values.mean(axis=1)
+    own_sd, mean = np.maximum(values.std(axis=1, ddof=1), image), values.mean(axis=1)
     return Judged(
         n_fitted=n_fitted,
         is_seen=is_seen,
@@ -226,8 +233,8 @@ def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str 
     yield Text(
         "The predicted sd is the `total_sd` of `bench.predict`: model and noise, with the scale and the noise model of "
         "the release, which was fitted to all trainings. The KL divergence is KL(fitted || predicted), where the "
-        "fitted distribution is a normal with the mean and the sd of the three trainings; the sd is at least "
-        f"{_SMALLEST_SD} points."
+        "fitted distribution is a normal with the mean and the sd of the three trainings; the sd is at least that "
+        "of one image."
     )
     yield "Comparison with NAS-Bench-301"
     is_trained = seen.least >= _LEAST_TRAINED

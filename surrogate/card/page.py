@@ -20,6 +20,7 @@ from jahs.tasks.definitions import caveats_of
 from jahs.tasks.metrics import METRICS
 from surrogate.card.cells import amount_text, score_text, table_of
 from surrogate.card.figures import figures_blocks
+from surrogate.card.noise import noise_blocks
 from surrogate.card.plots import plots_of
 from surrogate.card.uncertainty import uncertainty_blocks
 from surrogate.data.rows import Facts
@@ -32,7 +33,6 @@ from workshop.pages.style import style
 
 _ORDER: Final = ("valid_acc", "test_acc", "train_acc", "runtime", "latency")
 _PROVENANCE: Final = ("protocol", "measurements", "split", "seed", "commit", "command")
-_AROUND: Final = {"seed": "earlier trainings", "outcome": "prediction"}
 
 
 def card(release: Release, figures: Facts | None = None) -> Document:
@@ -353,45 +353,3 @@ def _provenance(release: Release) -> Iterator[str | Block]:
     named = {"version": "release", **{name: name for name in _PROVENANCE}}
     listed = [[shown, f"`{facts[name]}`"] for name, shown in named.items() if facts.get(name) is not None]
     yield table_of(("fact", "value"), [*listed, ["versions", versions]])
-
-
-def noise_blocks(noise: Facts) -> Iterator[Block]:
-    """Yield the text and tables about a noise model, from what `surrogate.judging.noise.noise_of` found."""
-    if "reason" in noise:
-        yield Text(f"There is no noise model, so queries with a seed are refused: {noise['reason']}.")
-        return
-    n_repeated = noise["counts"]["repeated_configs"]
-    n_timed = noise["counts"].get("timed_repeated_configs", n_repeated)
-    yield Text(
-        f"The noise model was fitted to {n_repeated} configs with several seeds; for runtime, {n_timed}. Coverage is "
-        "the share of held-out measurements inside the 90 % intervals. An interval around earlier trainings of a "
-        "config covers the noise that a query with a seed draws; one around the prediction covers the error of the "
-        "model as well."
-    )
-    if "not_held_out" in noise:
-        yield Text(f"**Warning:** there is no cross-validated coverage: {noise['not_held_out']}.")
-    heads = (
-        "metric", "interval around", "epochs", "held out", "configs", "coverage of 90 %",
-        "90 % interval of the coverage", "median width",
-    )  # fmt: skip
-    yield table_of(heads, [_coverage(part, found) for part in ("folds", "test") for found in noise[part]])
-    two = (
-        "metric, last epoch", "configs", "tau of two runs", "tau of two draws", "mean difference of two runs",
-        "mean difference of two draws",
-    )  # fmt: skip
-    rows = []
-    for found in noise["realism"]:
-        taus = [score_text(found[key]) for key in ("measured_tau", "drawn_tau")]
-        differences = [_width(found[key], found["metric"], 2) for key in ("measured_difference", "drawn_difference")]
-        rows.append([found["metric"], str(found["n_configs"]), *taus, *differences])
-    yield table_of(two, rows)
-
-
-def _coverage(part: str, found: Facts) -> list[str]:
-    about = [found["metric"], _AROUND[found["kind"]], found["epochs"], part, str(found["n_configs"])]
-    interval = f"{100 * found['low']:.0f} to {100 * found['high']:.0f} %"
-    return [*about, f"{100 * found['share']:.1f} %", interval, _width(found["width"], found["metric"], 1)]
-
-
-def _width(value: float, metric: str, digits: int) -> str:
-    return f"{100 * value:.{digits}f} %" if metric == "runtime" else f"{value:.2f} points"

@@ -36,6 +36,7 @@ from surrogate.judging.predicted import (
     repeated_configs,
     seed_deviations,
 )
+from surrogate.judging.seed_spread import seed_spreads
 from surrogate.judging.spread_fit import Deviations, fit_correlation, fit_spreads, fit_time_spread, reach
 from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau
@@ -57,8 +58,9 @@ def noise_of(
 ) -> tuple[Facts | None, Facts]:
     """Return a noise model fitted to the train and valid parts, and facts about it; None and the reason if impossible.
 
-    The facts are the coverage of its 90 % intervals on held-out repeats: cross-validated, and on the test part if that
-    has repeats. Predictions come from models that are fitted as `fitted` were.
+    The facts are the coverage of its 90 % intervals on held-out repeats (cross-validated, and on the test part if that
+    has repeats), and what it draws beside what was measured. Predictions come from models that are fitted as `fitted`
+    were.
     """
     if missing := sorted(set(NOISY) & unmeasured(measured, split).keys()):
         return None, {"reason": f"there are no measurements of {', '.join(missing)}"}
@@ -72,6 +74,7 @@ def noise_of(
         return None, {"reason": str(err)}
     facts: Facts = {"counts": dict(model.counts)}
     facts["realism"] = realism(model, folded)
+    facts["seed_sd"] = seed_spreads(model, folded)
     try:
         facts["folds"] = cross_validated_coverage(folded, measured.task)
     except InvalidTable as err:
@@ -96,9 +99,7 @@ def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
         raise InvalidTable(
             f"{n_repeated} configs were trained with more than one seed; noise needs {_FEWEST}; collect more"
         )
-    seeds, outcomes = (
-        fit_spreads({metric: of[metric] for metric in ACCURACIES}, of_task.max_epoch) for of in (between, around)
-    )
+    seeds, outcomes = (fit_spreads({metric: of[metric] for metric in ACCURACIES}, of_task) for of in (between, around))
     return NoiseModel(
         task=of_task.name,
         max_epoch=of_task.max_epoch,

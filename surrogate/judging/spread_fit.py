@@ -2,10 +2,13 @@
 
 Over 300 lines: it is one statistical model: its parameters, its likelihood and its shrinkage are read together.
 
-Repeats are few, so the model is small and shrunk. The logarithm of the spread is a sum of an intercept for
-training accuracy and one for the two others, a smooth curve of the predicted accuracy, a curve of the epoch, slopes for
-N, W and Resolution, and a curve of the learning rate; each is pulled towards flat by a normal prior. Scale and tail are
-then set by cross-validated deviations, since the curves fit their own configs too closely.
+Repeats are few, so the model is small and shrunk. The logarithm of the spread is a sum of an intercept for each
+accuracy, a smooth curve of the predicted accuracy, a curve of the epoch, slopes for N, W and Resolution, and a curve of
+the learning rate; each is pulled towards flat by a normal prior. The curve of the predicted accuracy goes from one
+early in a training to another at its end: noise decays with the learning rate where a training succeeds, and not where
+it fails. Training accuracy is fitted apart from the two others, which differ by an intercept alone, since they are
+measured on different numbers of images. Scale and tail are then set by cross-validated deviations, since the curves fit
+their own configs too closely.
 """
 
 from __future__ import annotations
@@ -29,15 +32,18 @@ from jahs.models.noise.spread import (
     Correlation,
     Spread,
     TimeSpread,
+    to_line,
     with_tail,
 )
 from jahs.schema import SIZE_KEYS
 from jahs.spaces.parameters import PARAMETERS
+from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 
 _N_FOLDS: Final = 5
-_TAIL_FREEDOM: Final = 4.0  # degrees of freedom of the Student's t of the fit, so that outliers do not bend the curves
-_WORTH: Final = 4.0  # effective number of deviations per unit: its 12 epochs and 3 accuracies are highly correlated
+_TAIL_FREEDOM: Final = 8.0  # of the Student's t of the fit; a smaller one takes heavy tails for a small spread
+_WORTH: Final = 8.0  # effective number of deviations per unit: its epochs and 3 accuracies are highly correlated
+_FITTED_TOGETHER: Final = (("train_acc",), ("valid_acc", "test_acc"))
 _SHARES: Final = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 _OUTER: Final = (0.8, 0.9, 0.9, 0.95)
 _TAIL_PRIOR: Final = 0.05
@@ -45,8 +51,8 @@ _TAIL_WORTH: Final = 10.0  # configs that the prior of the tail is worth
 _TIME_PRIOR: Final = 0.05
 _TIME_WORTH: Final = 3.0
 _SHARE_PRIOR: Final = 0.2
-_FLOOR: Final = 0.002  # on the line: about one image of 2,048 at 75 %
 _MOST_STEPS: Final = 100
+_LONGEST_STEP: Final = 2.0
 _SMALL_STEP: Final = 1e-8
 _DIGITS: Final = 6
 _PLACES: Final = 4
@@ -75,8 +81,8 @@ class Deviations:
         return Deviations(**take(columns, rows))
 
 
-def fit_spreads(found: Mapping[str, Deviations], max_epoch: int) -> dict[str, Spread]:
-    """Fit the spreads of the accuracies, together."""
+def fit_spreads(found: Mapping[str, Deviations], of_task: Task) -> dict[str, Spread]:
+    """Fit the spreads of the accuracies."""
     configs = np.unique(np.concatenate([deviations.config_id for deviations in found.values()]))
     fold = np.arange(len(configs)) % _N_FOLDS  # ids are digests, so their order is random
     standard: dict[str, list[_Floats]] = {name: [] for name in found}
@@ -87,22 +93,28 @@ def fit_spreads(found: Mapping[str, Deviations], max_epoch: int) -> dict[str, Sp
         here = {name: d.take(np.isin(d.config_id, held_out)) for name, d in found.items()}
         if not len(held_out) or not any(len(d.size) for d in others.values()):
             continue
-        curves = _fit_curves(others, max_epoch)
+        curves = _fit_all_curves(others, of_task)
         for name, deviations in here.items():
             standard[name].append(deviations.size / curves[name].of_rows(deviations.predicted, deviations.X))
-            weights[name].append(_unit_weights(deviations))
+            weights[name].append(_weights(deviations, of_task.max_epoch))
     every = np.concatenate([part for parts in standard.values() for part in parts])
     of_every = np.concatenate([part for parts in weights.values() for part in parts])
     tail = _tail(every, of_every, len(configs))
-    curves = _fit_curves(found, max_epoch)
+    curves = _fit_all_curves(found, of_task)
     spreads = {}
-    for kind in (("train_acc",), ("valid_acc", "test_acc")):
-        u = np.concatenate([part for name in kind for part in standard[name]])
-        w = np.concatenate([part for name in kind for part in weights[name]])
+    for names in _FITTED_TOGETHER:
+        u = np.concatenate([part for name in names for part in standard[name]])
+        w = np.concatenate([part for name in names for part in weights[name]])
         scale = _scale(u, w, tail)
-        for name in kind:
+        for name in names:
             spreads[name] = _rounded(curves[name], scale=scale, tail=tail)
     return spreads
+
+
+def points_of_an_image(of_task: Task, metric: str) -> float:
+    """Return how many points of an accuracy one image is."""
+    n_train = of_task.epoch_images or of_task.n_train
+    return 100.0 / {"train_acc": n_train, "valid_acc": of_task.n_valid, "test_acc": of_task.n_test}[metric]
 
 
 def fit_time_spread(deviations: Deviations) -> TimeSpread:
@@ -110,7 +122,7 @@ def fit_time_spread(deviations: Deviations) -> TimeSpread:
     n = len(deviations.size)
     if not n:
         return TimeSpread(spread=_TIME_PRIOR)
-    weights = _unit_weights(deviations)
+    weights = _weights(deviations)
     tail = _tail(deviations.size, weights, n)
     spread = _scale(deviations.size, weights, tail)
     spread = float(np.sqrt((n * spread**2 + _TIME_WORTH * _TIME_PRIOR**2) / (n + _TIME_WORTH)))
@@ -142,75 +154,94 @@ def reach(spread: Spread | TimeSpread, level: float) -> float:
     return with_tail(quantile((1 + level) / 2), spread.tail)
 
 
-def _fit_curves(found: Mapping[str, Deviations], max_epoch: int) -> dict[str, Spread]:
-    """Fit everything but scale and tail: the penalised likelihood of a Student's t, by Fisher's scoring."""
-    given = [(name, d) for name, d in found.items() if len(d.size)]
-    F = np.concatenate([_design(name, d.predicted, d.X, max_epoch) for name, d in given])
-    squares = np.concatenate([np.maximum(np.abs(d.size), _FLOOR) ** 2 for _, d in given])
-    weights = np.concatenate([_unit_weights(d) for _, d in given]) * _WORTH / len(given)
-    penalty = _penalty()
-    information = (F * (weights * 2 * _TAIL_FREEDOM / (_TAIL_FREEDOM + 3))[:, None]).T @ F + penalty
-    theta = np.zeros(F.shape[1])
+def _fit_all_curves(found: Mapping[str, Deviations], of_task: Task) -> dict[str, Spread]:
+    """Fit everything but scale and tail."""
+    together = [{name: found[name] for name in names} for names in _FITTED_TOGETHER]
+    return {name: spread for some in together for name, spread in _fit_curves(some, of_task).items()}
+
+
+def _fit_curves(found: Mapping[str, Deviations], of_task: Task) -> dict[str, Spread]:
+    """Maximise the penalised likelihood of a Student's t, by Fisher's scoring."""
+    last = of_task.max_epoch
+    F = np.concatenate([_design(place, d, last) for place, d in enumerate(found.values())])
+    share = np.concatenate([d.X[:, -1].astype(np.float64) / last for d in found.values()])[:, None]
+    squares = np.concatenate(
+        [_at_least_an_image(d, points_of_an_image(of_task, name)) ** 2 for name, d in found.items()]
+    )
+    weights = np.concatenate([_weights(d, last) for d in found.values()]) * _WORTH / len(ACCURACIES)
+    tents, penalty, theta = F[:, _LAST].copy(), _penalty(), np.zeros(_N_PARAMETERS)
     for _ in range(_MOST_STEPS):
-        ratio = squares * np.exp(-2 * (_BASE + F @ theta)) / _TAIL_FREEDOM
+        growth = np.exp(tents @ theta[_LAST])[:, None]  # the last curve over the first one
+        mixed = 1 - share + share * growth
+        F[:, _LAST] = 0.0
+        log_spread = _BASE + F @ theta + np.log(mixed[:, 0])
+        F[:, _LAST] = tents * (share * growth / mixed)
+        ratio = squares * np.exp(-2 * log_spread) / _TAIL_FREEDOM
+        information = (F * (weights * 2 * _TAIL_FREEDOM / (_TAIL_FREEDOM + 3))[:, None]).T @ F + penalty
         slope = F.T @ (weights * (1 - (_TAIL_FREEDOM + 1) * ratio / (1 + ratio))) + penalty @ theta
         step = np.linalg.solve(information, slope)
-        theta -= step
+        theta -= step * min(1.0, _LONGEST_STEP / np.abs(step).max(initial=_SMALL_STEP))
         if np.abs(step).max() < _SMALL_STEP:
             break
-    return {name: _as_spread(name, theta, max_epoch) for name in found}
+    return {name: _as_spread(place, theta, last) for place, name in enumerate(found)}
 
 
-# The parameters, in order: two intercepts, the level's curve, two curves of the epoch (which end at 0), three slopes
-# and the rate's curve.
+# The parameters, in order: an intercept for each of at most two accuracies, the level's curve, the logarithm of the
+# last epoch's curve over the level's, the epoch's curve (which ends at 0), three slopes and the rate's curve.
 _DECADES: Final = np.array([-3.0, -2.0, -1.0, 0.0])
 _EPOCH_KNOTS: Final = np.array([0.0, 0.5, 1.0])
-_N_LEVELS: Final = len(LEVELS)
-_FIRST_LEVEL: Final = 2
-_FIRST_EPOCH: Final = _FIRST_LEVEL + _N_LEVELS
-_FIRST_SIZE: Final = _FIRST_EPOCH + 4
-_FIRST_RATE: Final = _FIRST_SIZE + len(SIZE_KEYS)
-_N_PARAMETERS: Final = _FIRST_RATE + len(_DECADES)
+_LEVEL_KNOTS: Final = np.array(LEVELS, dtype=np.float64)
+_LAST_KNOTS: Final = _LEVEL_KNOTS[::2]
+_LEVEL: Final = slice(2, 2 + len(_LEVEL_KNOTS))
+_LAST: Final = slice(_LEVEL.stop, _LEVEL.stop + len(_LAST_KNOTS))
+_EPOCH: Final = slice(_LAST.stop, _LAST.stop + 2)
+_SIZE: Final = slice(_EPOCH.stop, _EPOCH.stop + len(SIZE_KEYS))
+_RATE: Final = slice(_SIZE.stop, _SIZE.stop + len(_DECADES))
+_N_PARAMETERS: Final = _RATE.stop
 _BASE: Final = -2.0  # logarithm of the spread where nothing is known
 
 
-def _design(metric: str, predicted: _Floats, X: NDArray[np.float32], max_epoch: int) -> _Floats:
-    """Return the design matrix of the parameters, (n, n_parameters), without `_BASE`."""
-    n, is_train = len(predicted), metric == "train_acc"
-    F = np.zeros((n, _N_PARAMETERS))
-    F[:, 0 if is_train else 1] = 1
-    F[:, _FIRST_LEVEL:_FIRST_EPOCH] = _tents(np.array(LEVELS, dtype=np.float64), predicted)
-    at = _FIRST_EPOCH + (0 if is_train else 2)
-    F[:, at : at + 2] = _tents(_EPOCH_KNOTS, X[:, -1] / max_epoch)[:, :2]
+def _design(place: int, d: Deviations, max_epoch: int) -> _Floats:
+    """Return the design matrix of the parameters, (n, n_parameters), without `_BASE`; the last curve's are tents."""
+    F = np.zeros((len(d.size), _N_PARAMETERS))
+    F[:, place] = 1
+    F[:, _LEVEL] = _tents(_LEVEL_KNOTS, d.predicted)
+    F[:, _LAST] = _tents(_LAST_KNOTS, d.predicted)
+    F[:, _EPOCH] = _tents(_EPOCH_KNOTS, d.X[:, -1] / max_epoch)[:, :2]
     for j, (key, column) in enumerate(zip(SIZE_KEYS, SIZE_COLUMNS, strict=True)):
-        F[:, _FIRST_SIZE + j] = np.searchsorted(PARAMETERS[key].codes, X[:, column]) - 1.0
-    F[:, _FIRST_RATE:] = _tents(_DECADES, np.log10(X[:, RATE_COLUMN].astype(np.float64)))
+        F[:, _SIZE.start + j] = np.searchsorted(PARAMETERS[key].codes, d.X[:, column]) - 1.0
+    F[:, _RATE] = _tents(_DECADES, np.log10(d.X[:, RATE_COLUMN].astype(np.float64)))
     return F
+
+
+def _at_least_an_image(d: Deviations, points: float) -> _Floats:
+    """Return the absolute deviations, at least one image: trainings that all fail alike do not differ at all."""
+    y = np.clip(d.predicted, 0.0, 100.0 - points)
+    return np.maximum(np.abs(d.size), to_line(y + points) - to_line(y))
 
 
 def _penalty() -> _Floats:
     """Return the inverse covariance of the prior."""
-    sd = np.repeat([2.0, np.inf, 0.7, 0.2, np.inf], [_FIRST_LEVEL, _N_LEVELS, 4, len(SIZE_KEYS), len(_DECADES)])
-    P = np.diag(1 / sd**2)
-    level = np.eye(_N_LEVELS)
-    first, second = np.diff(level, axis=0), np.diff(level, n=2, axis=0)
-    block = slice(_FIRST_LEVEL, _FIRST_EPOCH)
-    P[block, block] = first.T @ first / 0.5**2 + second.T @ second / 0.2**2 + level / 3.0**2
-    steps = np.diff(np.eye(len(_DECADES)), axis=0)
-    P[_FIRST_RATE:, _FIRST_RATE:] = steps.T @ steps / 0.4**2 + np.eye(len(_DECADES)) / 1.0**2
+    P = np.zeros((_N_PARAMETERS, _N_PARAMETERS))
+    curves = ((_LEVEL, 1.0, 1.6, 2.0), (_LAST, 0.5, 1.0, 4.0), (_RATE, 0.4, np.inf, 1.0))
+    for block, first, second, own in curves:  # standard deviations of first and second differences, and of the values
+        same = np.eye(block.stop - block.start)
+        differences = ((np.diff(same, axis=0), first), (np.diff(same, n=2, axis=0), second), (same, own))
+        P[block, block] = sum(D.T @ D / sd**2 for D, sd in differences)
+    for block, own in ((slice(0, 2), 2.0), (_EPOCH, 0.7), (_SIZE, 0.05)):
+        P[block, block] = np.eye(block.stop - block.start) / own**2
     return P
 
 
-def _as_spread(metric: str, theta: _Floats, max_epoch: int) -> Spread:
-    is_train = metric == "train_acc"
-    at = _FIRST_EPOCH + (0 if is_train else 2)
-    of_epoch = _tents(_EPOCH_KNOTS, np.arange(1, max_epoch + 1) / max_epoch)[:, :2] @ theta[at : at + 2]
-    of_rate = _tents(_DECADES, np.log10(RATES)) @ theta[_FIRST_RATE:]
-    level = _BASE + theta[0 if is_train else 1] + theta[_FIRST_LEVEL:_FIRST_EPOCH]
-    slopes = theta[_FIRST_SIZE:_FIRST_RATE]
-    n, w, resolution = (tuple(np.exp(slope * np.arange(-1, 2)).tolist()) for slope in slopes)
+def _as_spread(place: int, theta: _Floats, max_epoch: int) -> Spread:
+    of_epoch = _tents(_EPOCH_KNOTS, np.arange(1, max_epoch + 1) / max_epoch)[:, :2] @ theta[_EPOCH]
+    of_rate = _tents(_DECADES, np.log10(RATES)) @ theta[_RATE]
+    level = _BASE + theta[place] + theta[_LEVEL]
+    last = level + _tents(_LAST_KNOTS, _LEVEL_KNOTS) @ theta[_LAST]
+    n, w, resolution = (tuple(np.exp(slope * np.arange(-1, 2)).tolist()) for slope in theta[_SIZE])
     return Spread(
         level=tuple(np.exp(level).tolist()),
+        last=tuple(np.exp(last).tolist()),
         epoch=tuple(np.exp(of_epoch).tolist()),
         rate=tuple(np.exp(of_rate).tolist()),
         N=n,
@@ -225,10 +256,11 @@ def _tents(knots: _Floats, x: NDArray[np.floating]) -> _Floats:
     return np.asarray(np.maximum(0.0, 1.0 - np.abs(place[:, None] - np.arange(len(knots)))))
 
 
-def _unit_weights(deviations: Deviations) -> _Floats:
-    """Return weights with which every unit counts as one."""
-    _, place, counts = np.unique(deviations.unit, return_inverse=True, return_counts=True)
-    return np.asarray(1.0 / counts[place.reshape(-1)], dtype=np.float64)
+def _weights(deviations: Deviations, max_epoch: int = 0) -> _Floats:
+    """Return weights with which every unit counts as one; its row at `max_epoch` has as much as all its others."""
+    own = np.where(deviations.X[:, -1] == max_epoch, 1.0 + max_epoch, 1.0)
+    place = np.unique(deviations.unit, return_inverse=True)[1].reshape(-1)
+    return np.asarray(own / np.bincount(place, weights=own)[place], dtype=np.float64)
 
 
 def _tail(u: _Floats, weights: _Floats, n_configs: int) -> float:
@@ -255,7 +287,7 @@ def _point(u: _Floats, weights: _Floats, share: float) -> float:
 
 
 def _rounded(curves: Spread, *, scale: float, tail: float) -> Spread:
-    by = {"level": scale, **dict.fromkeys(("epoch", "N", "W", "Resolution", "rate"), 1.0)}
+    by = {"level": scale, "last": scale, **dict.fromkeys(("epoch", "N", "W", "Resolution", "rate"), 1.0)}
     values = {name: tuple(_round(max(v * factor, 1e-6)) for v in getattr(curves, name)) for name, factor in by.items()}
     return Spread(**values, tail=_round(tail))
 

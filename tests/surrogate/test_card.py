@@ -113,6 +113,18 @@ def markdown(folder: Path, quality: dict[str, Any]) -> str:
     return to_markdown(card.card(read_release(write(folder, quality))), has_figures=False)
 
 
+def test_the_noise_that_is_drawn_stands_beside_what_was_measured(tmp_path: Path) -> None:
+    line = {"metric": "valid_acc", "region": "all", "n_configs": 9, "freedom": 18, "measured": 1.0, "drawn": 1.04}
+    lines = [{**line, "ratio": 1.04, "low": 0.9, "high": 1.2}]
+    lines += [{**line, "region": "best tenth", "drawn": 1.5, "ratio": 1.5, "low": 1.2, "high": 1.8}]
+    noise = {"counts": {"repeated_configs": 9}, "folds": [], "test": [], "realism": [], "seed_sd": lines}
+    text = markdown(tmp_path, {**QUALITY, "noise": noise})
+    assert "| valid_acc | predicted best tenth | 9 | 18 | 1.00 points | 1.50 points | 1.50 (1.20 to 1.80) |" in text
+    assert "does not include 1 for: valid_acc, predicted best tenth." in text
+    older = {key: value for key, value in noise.items() if key != "seed_sd"}
+    assert "degrees of freedom" not in markdown(tmp_path / "older", {**QUALITY, "noise": older})
+
+
 def test_the_count_of_configs_and_every_weakness_come_first(tmp_path: Path) -> None:
     text = markdown(tmp_path, QUALITY)
     opening = text[: text.index("## At a glance")]

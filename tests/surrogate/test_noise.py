@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from jahs.errors import InvalidTable
 from jahs.models.noise import NoiseModel
+from jahs.models.noise.spread import LEVELS, Spread
 from jahs.spaces.columns import config_ids
 from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
@@ -17,13 +19,29 @@ from jahs.tasks.metrics import ACCURACIES
 from surrogate.data.rows import Rows
 from surrogate.judging.noise import coverage, cross_validated_coverage, fit_noise, realism
 from surrogate.judging.predicted import NOISY, Predicted
+from surrogate.judging.seed_spread import REGIONS, seed_spreads
 from tests.jahs.models.noise_models import noise_model
 
 TASK = TASKS["digits"]
 TRUTH = noise_model()
 
 
-def trainings(n_configs: int, n_repeated: int, *, seed: int, error: float = 0.0) -> dict[str, Predicted]:
+def uneven() -> NoiseModel:
+    """A law whose noise decays where trainings succeed and not where they fail, the more so the more images there are.
+
+    Training accuracy depends on its level in another way than the two others.
+    """
+    last = np.interp(LEVELS, [0, 40, 60, 80, 100], [0.12, 0.12, 0.05, 0.012, 0.01])
+    laws = {}
+    for name, factor, own in (("train_acc", 1.0, np.full(21, 0.05)), ("valid_acc", 1.0, last), ("test_acc", 1.4, last)):
+        law = Spread(level=(0.08 * factor,) * 21, last=tuple((factor * own).tolist()), epoch=(1.0,) * 12, tail=0.05)
+        laws[name] = {"seed": law, "outcome": law}
+    return dataclasses.replace(TRUTH, accuracies=laws)
+
+
+def trainings(
+    n_configs: int, n_repeated: int, *, seed: int, error: float = 0.0, law: NoiseModel = TRUTH
+) -> dict[str, Predicted]:
     """Trainings drawn from the law, the first configs with three seeds; predictions are off by `error` points."""
     chance = np.random.default_rng(seed)
     configs = space().sample_columns(n_configs, seed=seed)
@@ -34,7 +52,7 @@ def trainings(n_configs: int, n_repeated: int, *, seed: int, error: float = 0.0)
     X, ids = encode({key: values[at] for key, values in configs.items()}, epoch), config_ids(configs)[at]
     curve = 10 + 85 * chance.beta(6, 2, n_configs)[at] * (1 - np.exp(-epoch / 4))
     means = {"train_acc": curve - 3, "valid_acc": curve, "test_acc": curve - 0.5, "runtime": 2.0 * epoch}
-    drawn = TRUTH.draw(means, X, ids, of_seed)
+    drawn = law.draw(means, X, ids, of_seed)
     off = chance.normal(0, error, n_configs)[at]
     found = {}
     for metric, mean in means.items():
@@ -68,13 +86,16 @@ def test_twenty_repeated_configs_are_enough_for_sensible_intervals(seed: int) ->
 
 
 def test_the_law_is_found_again(fitted: NoiseModel) -> None:
-    X = encode(space().sample_columns(500, seed=9), np.arange(500) % 12 + 1)
+    others = trainings(400, 0, seed=11)
     for name in ACCURACIES:
-        for level in (40.0, 60.0, 80.0):
-            y = np.full(500, level)
-            ratio = fitted.accuracies[name]["seed"].of_rows(y, X) / TRUTH.accuracies[name]["seed"].of_rows(y, X)
-            assert 0.67 < float(np.exp(np.log(ratio).mean())) < 1.5, (name, level)
-            assert float(np.log(ratio).std()) < 0.25, (name, level)
+        X, y = others[name].rows.X, others[name].mean
+        of_both = [model.accuracies[name]["seed"].of_rows(y, X) for model in (fitted, TRUTH)]
+        ratio = np.log(of_both[0] / of_both[1])
+        for low in (45, 60, 75):
+            for is_last in (X[:, -1] < 12, X[:, -1] == 12):
+                here = ratio[(y >= low) & (y < low + 15) & is_last]
+                assert 0.67 < float(np.exp(here.mean())) < 1.5, (name, low)
+                assert float(here.std()) < 0.25, (name, low)
     assert fitted.runtime["seed"].spread == pytest.approx(0.06, rel=0.2)
     truth = TRUTH.correlation
     assert fitted.correlation.halving == pytest.approx(truth.halving, abs=0.08)
@@ -83,7 +104,7 @@ def test_the_law_is_found_again(fitted: NoiseModel) -> None:
 
 
 def test_the_error_of_predictions_widens_outcomes_and_not_draws() -> None:
-    exact, off = (fit_noise(trainings(150, 60, seed=2, error=error), TASK) for error in (0, 6))
+    exact, off = (fit_noise(trainings(150, 60, seed=2, error=error), TASK) for error in (0, 4))
     X = encode(space().sample_columns(50, seed=9), 12)
     y = np.full(50, 80.0)
     for kind, least, most in (("seed", 0.8, 1.25), ("outcome", 1.5, 6.0)):
@@ -112,6 +133,37 @@ def test_draws_differ_as_much_as_trainings(fitted: NoiseModel) -> None:
     for r in realism(fitted, trainings(300, 300, seed=8)):
         assert r["drawn_difference"] == pytest.approx(r["measured_difference"], rel=0.25)
         assert r["drawn_tau"] == pytest.approx(r["measured_tau"], abs=0.1)
+
+
+def test_draws_have_the_planted_sd_in_every_region() -> None:
+    """On average over the whole space, a model can be right that draws twice the noise among the best configs."""
+    law, of_task = uneven(), dataclasses.replace(TASK, n_valid=3200, n_test=1600)  # an image is less than the noise
+    fitted = fit_noise(trainings(200, 150, seed=3, law=law), of_task)
+    found = seed_spreads(fitted, trainings(400, 400, seed=1, law=law))
+    assert [(one["metric"], one["region"]) for one in found] == [(m, region) for m in ACCURACIES for region in REGIONS]
+    for one in found:
+        assert one["low"] / 1.1 <= 1 <= one["high"] * 1.1, one  # 10 % for the error of the fit
+        assert one["freedom"] == 2 * one["n_configs"]
+
+
+def test_a_law_that_draws_too_much_is_seen_in_its_region() -> None:
+    law = uneven()
+    valid = law.accuracies["valid_acc"]["seed"]
+    last = tuple(2 * sd if level >= 75 else sd for level, sd in zip(LEVELS, valid.last, strict=True))
+    wrong = {
+        **law.accuracies,
+        "valid_acc": {**law.accuracies["valid_acc"], "seed": dataclasses.replace(valid, last=last)},
+    }
+    found = seed_spreads(dataclasses.replace(law, accuracies=wrong), trainings(300, 300, seed=1, law=law))
+    by_region = {one["region"]: one for one in found if one["metric"] == "valid_acc"}
+    assert by_region["best tenth"]["ratio"] == pytest.approx(2, rel=0.2)
+    assert by_region["best tenth"]["low"] > 1
+    assert by_region["worst third"]["low"] < 1 < by_region["worst third"]["high"]
+
+
+def test_regions_without_repeats_are_left_out() -> None:
+    found = seed_spreads(TRUTH, trainings(40, 2, seed=1))
+    assert found == []
 
 
 def test_the_order_of_rows_decides_nothing(fitted: NoiseModel) -> None:

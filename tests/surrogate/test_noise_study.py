@@ -22,7 +22,7 @@ MEASURED = measurements(10)
 def test_an_entry_is_compared_with_the_mean_of_the_others() -> None:
     values = np.array([[80.0, 82.0, 84.0], [50.0, 50.0, 56.0]])
     answers = np.array([82.0, 53.0])
-    found = judge(values, answers, answers + 1, np.array([2.0, 2.0]), n_fitted=5, is_seen=False)
+    found = judge(values, answers, answers + 1, np.array([2.0, 2.0]), n_fitted=5, is_seen=False, image=0.1)
     np.testing.assert_allclose(found.table[0], [3.0, 3.0])
     np.testing.assert_allclose(found.surrogate[0], [1.0, 0.0])
     np.testing.assert_allclose(found.ensemble[0], [0.0, 1.0])

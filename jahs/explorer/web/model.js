@@ -102,8 +102,9 @@ export class Model {
     const { levels, rates } = this.facts.band;
     const y = Math.min(Math.max(prediction, 0), 100);
     const sizes = this.space.sizes.map((key) => of[key][this.space.indexOf(key, x[key])]);
+    const [first, last] = [of.level, of.last].map((table) => between(levels, table, y));
     const spread =
-      between(levels, of.level, y) * of.epoch[epoch - 1] * sizes[0] * sizes[1] * sizes[2] *
+      (first + (last - first) * (epoch / of.epoch.length)) * of.epoch[epoch - 1] * sizes[0] * sizes[1] * sizes[2] *
       between(rates, of.rate, x.LearningRate);
     const t = (y - 50) / 51;
     const z = t / Math.sqrt(1 - t * t);

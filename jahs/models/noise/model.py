@@ -56,7 +56,11 @@ from jahs.spaces.parameters import is_number, show
 from jahs.spaces.seeds import read_seeds
 from jahs.tasks.metrics import ACCURACIES
 
-NOISE_FORMAT: Final = 1
+NOISE_FORMAT: Final = 2
+"""Version of noise.json; format 1, without the spreads' `last`, is read as well."""
+
+_OLD_FORMAT: Final = 1
+_DRAWS: Final = 1  # version of the random numbers: they are the same for both formats
 _MOST_EPOCHS: Final = 10_000
 _EPOCH_WORDS: Final = 16  # words before this one belong to the whole training
 _FEW: Final = 24  # up to this many rows are faster one by one
@@ -112,7 +116,7 @@ class NoiseModel:
             ]
         if faults:
             raise InvalidArgument("\n".join(faults))
-        object.__setattr__(self, "_salt", int(digest_facts({"noise": NOISE_FORMAT, "task": self.task}), 16))
+        object.__setattr__(self, "_salt", int(digest_facts({"noise": _DRAWS, "task": self.task}), 16))
         object.__setattr__(self, "_loadings", self.correlation.slow_loadings(self.max_epoch))
         object.__setattr__(self, "_weights", self.correlation.weights(self.max_epoch))
         object.__setattr__(self, "_tables", {name: kinds["seed"].tables() for name, kinds in self.accuracies.items()})
@@ -243,14 +247,14 @@ class NoiseModel:
             each = zip(names, y, strict=True)
             found = np.array([_centre(self.accuracies[name]["seed"], _within(name, many), X) for name, many in each])
         found = found.reshape(len(names), 2, len(X))
-        tails = np.array([[self._tables[name][4]] for name in names])
+        tails = np.array([[self._tables[name][-2]] for name in names])
         return found[:, 0], found[:, 1], tails
 
     def deviations(self, names: Sequence[str], y: _Floats, X: NDArray[np.float32]) -> _Floats:
         """Return the standard deviations of the draws of accuracies around these predictions, (n_names, n)."""
         self._check_epochs(X)
         centre, sigma, _ = self.on_line(names, y, X)
-        h, share = _draws_with(tuple(self._tables[name][4] for name in names))
+        h, share = _draws_with(tuple(self._tables[name][-2] for name in names))
         found = np.empty_like(centre)
         for at in range(0, len(X), _ROWS):  # all at once would take 54 numbers a row
             drawn = from_line(centre[:, at : at + _ROWS] + sigma[:, at : at + _ROWS] * h)  # (n_blocks, n_names, n)
@@ -277,12 +281,18 @@ class NoiseModel:
     def from_dict(cls, state: Mapping[str, Any]) -> NoiseModel:  # Any: JSON
         """Return the model that `to_dict` described; InvalidArgument or UnknownFormat if it is not such a model."""
         with reading_state("noise"):
-            check_format(state.get("format"), NOISE_FORMAT, of="noise")
+            is_old = type(found := state.get("format")) is int and found == _OLD_FORMAT
+            if not is_old:
+                check_format(found, NOISE_FORMAT, of="noise")
+            without = ("last",) if is_old else ()
             return cls(
                 task=str(state["task"]),
                 max_epoch=state["max_epoch"],
                 accuracies={
-                    name: {kind: read_part(Spread, part, where=f"{name} {kind}") for kind, part in spreads.items()}
+                    name: {
+                        kind: read_part(Spread, part, where=f"{name} {kind}", without=without)
+                        for kind, part in spreads.items()
+                    }
                     for name, spreads in state["accuracies"].items()
                 },
                 runtime={
@@ -375,7 +385,7 @@ def _place(x: Sequence[float]) -> _Place:
 def _moved_one(name: str, tables: SpreadTables, y: float, place: _Place, g: float) -> float:
     """Return `_moved` of one prediction, the same bits."""
     z, sigma = _centre_one(name, tables, y, place)
-    tail, scale = tables[4:]
+    tail, scale = tables[-2:]
     return from_line_one(z + sigma * (g * (1.0 + tail * g * g) * scale))
 
 
@@ -384,12 +394,14 @@ def _centre_one(name: str, tables: SpreadTables, y: float, place: _Place) -> tup
     if math.isnan(y):
         raise InvalidArgument(f"{name}: 1 of 1 predictions are NaN")
     y = 0.0 if y < 0.0 else 100.0 if y > 100.0 else y
-    levels, epochs, sizes, rates, tail, _ = tables
+    levels, lasts, epochs, sizes, rates, tail, _ = tables
     pull = pulls(tail)
     epoch, size, at, share = place
     knot = y * PER_LEVEL
     cell = min(int(knot), len(LEVELS) - 2)
-    sigma = (levels[cell] + (levels[cell + 1] - levels[cell]) * (knot - cell)) * epochs[epoch]
+    first = levels[cell] + (levels[cell + 1] - levels[cell]) * (knot - cell)
+    final = lasts[cell] + (lasts[cell + 1] - lasts[cell]) * (knot - cell)
+    sigma = (first + (final - first) * ((epoch + 1) / len(epochs))) * epochs[epoch]
     sigma = min(sigma * sizes[size] * (rates[at] + (rates[at + 1] - rates[at]) * share), MOST)
     z = to_line_one(y)
     step = sigma * PER_SPREAD

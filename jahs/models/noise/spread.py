@@ -8,7 +8,7 @@ and IEEE 754 rounds those alike everywhere: a number has the same bits alone, in
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import product
 from typing import Any, Final, TypeAlias, TypeVar, overload
@@ -40,7 +40,7 @@ _RATES: Final = np.array(RATES)
 _Floats = NDArray[np.float64]
 
 SpreadTables: TypeAlias = tuple[
-    list[float], list[float], dict[tuple[float, float, float], float], list[float], float, float
+    list[float], list[float], list[float], dict[tuple[float, float, float], float], list[float], float, float
 ]
 """The tables of `Spread.tables`."""
 
@@ -71,10 +71,15 @@ def from_line_one(z: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Standard deviation of an accuracy on the unbounded scale, as a product of factors; shape of the distribution."""
+    """Standard deviation of an accuracy on the unbounded scale, as a product of factors; shape of the distribution.
 
-    level: tuple[float, ...]  # standard deviation at each predicted accuracy of `LEVELS`
+    It depends on the predicted accuracy in one way early in a training and in another at its end: between `level` and
+    `last` it is interpolated linearly in the epoch.
+    """
+
+    level: tuple[float, ...]  # standard deviation at each predicted accuracy of `LEVELS`, before the first epoch
     epoch: tuple[float, ...]  # a factor for each epoch
+    last: tuple[float, ...] = ()  # standard deviation at each of `LEVELS` at the last epoch; empty: as `level`
     N: tuple[float, ...] = (1.0, 1.0, 1.0)  # a factor for each choice, here and below
     W: tuple[float, ...] = (1.0, 1.0, 1.0)
     Resolution: tuple[float, ...] = (1.0, 1.0, 1.0)
@@ -83,7 +88,9 @@ class Spread:
 
     def __post_init__(self) -> None:
         """Refuse tables of a wrong length and factors that are not positive, every fault at once."""
-        lengths = {"level": len(LEVELS), "rate": len(RATES), "epoch": len(self.epoch)} | dict.fromkeys(SIZE_KEYS, 3)
+        object.__setattr__(self, "last", self.last or self.level)
+        lengths = {"level": len(LEVELS), "last": len(LEVELS), "rate": len(RATES), "epoch": len(self.epoch)}
+        lengths |= dict.fromkeys(SIZE_KEYS, 3)
         faults = []
         for name, length in lengths.items():
             values = getattr(self, name)
@@ -94,19 +101,21 @@ class Spread:
             raise InvalidArgument("\n".join(faults))
 
     def tables(self) -> SpreadTables:
-        """Return level, epoch, size by (N, W, Resolution) and rate; then tail and its factor for unit variance."""
+        """Return level, last, epoch, size by (N, W, Resolution), rate, tail and its factor for unit variance."""
         sizes = {
             (a, b, c): n * w * r
             for (a, b, c), (n, w, r) in zip(product(*_CODES), product(self.N, self.W, self.Resolution), strict=True)
         }
-        return list(self.level), list(self.epoch), sizes, list(self.rate), self.tail, tail_scale(self.tail)
+        lists = (list(self.level), list(self.last), list(self.epoch))
+        return *lists, sizes, list(self.rate), self.tail, tail_scale(self.tail)
 
     def of_rows(self, y: _Floats, X: NDArray[np.float32]) -> _Floats:
         """Return the standard deviation for predicted accuracies in 0..100 and encoded rows, (n,)."""
-        level, epoch, sizes, rate, _, _ = self.tables()
+        level, last, epoch, sizes, rate, _, _ = self.tables()
         place = y * PER_LEVEL
         cell = np.minimum(place.astype(np.intp), len(LEVELS) - 2)
-        found = _between(np.array(level), cell, place - cell)
+        first, final = (_between(np.array(table), cell, place - cell) for table in (level, last))
+        found = first + (final - first) * (X[:, -1].astype(np.float64) / len(epoch))
         found = found * np.array(epoch)[X[:, -1].astype(np.intp) - 1]
         at_n, at_w, at_r = (np.searchsorted(codes, X[:, i]) for codes, i in zip(_CODES, SIZE_COLUMNS, strict=True))
         found = found * np.array(list(sizes.values()))[at_n * 9 + at_w * 3 + at_r]
@@ -223,9 +232,13 @@ def tail_scale(tail: Any) -> Any:  # Any: a float, or an array
 _Part = TypeVar("_Part", Spread, TimeSpread, Correlation)
 
 
-def read_part(cls: type[_Part], state: object, *, where: str) -> _Part:
-    """Return the part that `asdict` described, lists for tuples; InvalidArgument lists every fault."""
-    names = [field.name for field in fields(cls)]
+def read_part(cls: type[_Part], state: object, *, where: str, without: Sequence[str] = ()) -> _Part:
+    """Return the part that `asdict` described, lists for tuples; InvalidArgument lists every fault.
+
+    Args:
+        without: names of fields that an older format lacks.
+    """
+    names = [field.name for field in fields(cls) if field.name not in without]
     if not isinstance(state, Mapping) or set(state) != set(names):
         raise InvalidArgument(f"{where}: not a mapping of {', '.join(names)}")
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,15 +65,32 @@ def test_a_seed_for_each_row_gives_what_the_seeds_give_one_by_one() -> None:
         assert np.array_equal(drawn[name], np.choose(seeds, [one[name] for one in alone]))
 
 
-def test_draws_never_change() -> None:
+def of_format_1() -> dict[str, Any]:
+    """A model of the first format, which has no spread of its own for the last epoch."""
+    state = noise_model(has_last=False).to_dict() | {"format": 1}
+    for kinds in state["accuracies"].values():
+        for part in kinds.values():
+            assert part.pop("last") == part["level"]
+    return state
+
+
+def test_draws_of_the_first_format_never_change() -> None:
+    """Releases of format 1 keep every bit, whatever later formats add."""
     means = {"train_acc": 70.0, "valid_acc": 60.0, "test_acc": 99.0, "runtime": 20.0}
-    drawn = MODEL.draw_one(means, X[6].tolist(), 2**64 - 1, 7)
+    drawn = NoiseModel.from_dict(of_format_1()).draw_one(means, X[6].tolist(), 2**64 - 1, 7)
     assert {name: value.hex() for name, value in drawn.items()} == {
         "train_acc": "0x1.057b96bb1f72ap+6",
         "valid_acc": "0x1.c9e0abf256ec6p+5",
         "test_acc": "0x1.8bee993f8d39bp+6",
         "runtime": "0x1.4f4d0595bf58ap+4",
     }
+
+
+def test_a_spread_goes_from_its_first_to_its_last_table_with_the_epoch() -> None:
+    rows = np.repeat(X[:1], 4, axis=0)
+    rows[:, -1] = np.arange(1, 5)
+    both = Spread(level=(0.1,) * 21, last=(0.3,) * 21, epoch=(1.0, 1.0, 2.0, 1.0))
+    assert both.of_rows(np.full(4, 60.0), rows) == pytest.approx([0.15, 0.2, 0.5, 0.3])
 
 
 @settings(max_examples=20)
@@ -210,7 +228,7 @@ def test_another_version_is_refused() -> None:
             "valid_acc seed: level=(1.0,) is not 21 positive numbers",
         ),
         (("accuracies", "test_acc", "outcome", "tail"), -1, "test_acc outcome: tail=-1 is not a number in 0..1"),
-        (("accuracies", "test_acc", "outcome"), {}, "test_acc outcome: not a mapping of level, epoch, N, W"),
+        (("accuracies", "test_acc", "outcome"), {}, "test_acc outcome: not a mapping of level, epoch, last, N, W"),
         (("runtime", "seed", "spread"), 9.0, "runtime seed: spread=9.0 is not a number in (0, 1.5]"),
         (("runtime", "seed"), None, "runtime seed: not a mapping of spread, tail"),
         (("correlation", "halving"), "no", "correlation: halving='no' is not a number in 0..1"),
