@@ -158,8 +158,8 @@ def test_models_of_another_version_are_refused(copy, key):
 
 
 @pytest.mark.parametrize(("noise", "error", "said"), [
-    ({"format": 2}, UnknownFormat, "noise: format 2"),
-    ({"format": 1}, CorruptFile, "a part is missing"),
+    ({"format": 3}, UnknownFormat, "noise: format 3"),
+    ({"format": 2}, CorruptFile, "a part is missing"),
     ([1], CorruptFile, "holds no object"),
 ], ids=["version", "empty", "list"])  # fmt: skip
 def test_noise_that_cannot_be_read_names_its_file(tmp_path, noise, error, said):
