@@ -10,6 +10,7 @@ import functools
 import logging
 import os
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _MOST_LOST: Final = 20
 _TICK_S: Final = 1.0
+_LOKYS_THREAD: Final = "ExecutorManagerThread"
 _ENVIRONMENT: Final = {"PYTHONHASHSEED": "0"}
 """Makes tools that iterate over sets of strings, such as NePS, give the same results in every worker."""
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -229,7 +231,18 @@ class _Processes:
         self._executor = self._make()
 
     def close(self) -> None:
-        self._executor.shutdown(wait=True, kill_workers=True)
+        """Stop the workers; errors of loky's own thread are not shown, for its workers are killed under it."""
+        hook = threading.excepthook
+
+        def unless_of_loky(args: threading.ExceptHookArgs) -> None:
+            if args.thread is None or args.thread.name != _LOKYS_THREAD:
+                hook(args)
+
+        threading.excepthook = unless_of_loky
+        try:
+            self._executor.shutdown(wait=True, kill_workers=True)
+        finally:
+            threading.excepthook = hook
 
 
 def _ignore_ctrl_c() -> None:

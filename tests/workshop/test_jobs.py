@@ -6,6 +6,7 @@ import functools
 import itertools
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +138,23 @@ def test_the_time_spent_is_that_of_the_workers(monkeypatch: pytest.MonkeyPatch) 
     now = iter(range(100))
     monkeypatch.setattr("workshop.jobs.time.monotonic", lambda: next(now))
     assert [done.spent_s for done in run_jobs(square, range(3), where=Where())] == [1, 2, 3]
+
+
+def test_an_error_of_lokys_thread_is_not_shown_while_its_workers_are_killed(monkeypatch):
+    shown = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: shown.append(args.thread.name))
+    pool = _Processes(2)
+    shutdown = pool._executor.shutdown
+
+    def fail(**how):
+        for name in ("ExecutorManagerThread", "another"):
+            thread = threading.Thread(target=divide, kwargs={"a": 1, "b": 0}, name=name)
+            thread.start()
+            thread.join()
+        shutdown(**how)
+
+    monkeypatch.setattr(pool._executor, "shutdown", fail)
+    hook = threading.excepthook
+    pool.close()
+    assert shown == ["another"]
+    assert threading.excepthook is hook
