@@ -33,7 +33,7 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.errors import InvalidArgument
 from jahs.files.sealed_json import read_sealed
-from jahs.queries.exhaustive import LARGEST
+from jahs.queries.exhaustive import at_full_size
 from jahs.tasks.definitions import caveats_of
 from splits.kinship import fidelity_groups, group_name
 from workshop.folders import commit_fact, versions_fact
@@ -286,12 +286,12 @@ def _paper_overlaps(cells: _Cells | None) -> Iterator[str | Block]:
     )
     shares = ", ".join(f"{100 * share:g}" for share in SHARES)
     yield Text(
-        "The paper says that `params` and `synflow` collapse under RBO, and that `ntk` is among the best; here it is "
-        "the other way round. For the number of parameters, the sample is not the reason: over all "
-        f"{N_CELLS:,} cells, its overlap for the top {shares} % is {said['largest first']} %, that of a random order "
-        f"{said['random order']} %, and with the smallest network first {said['smallest first']} %; the paper has "
-        f"{PAPER['parameters'].overlap:.2f}. Its values without the lowest two, {_others()}, hardly differ, however "
-        "large rho is. The paper does not give its p."
+        "The paper finds that `params` and `synflow` collapse under RBO and that `ntk` is among the best; we find the "
+        "opposite. Our sample does not explain the result for the number of parameters: over all "
+        f"{N_CELLS:,} cells, its overlap for the top {shares} % is {said['largest first']} %, against "
+        f"{said['random order']} % for a random order and {said['smallest first']} % with the smallest network first; "
+        f"the paper reports {PAPER['parameters'].overlap:.2f}. Except for its two lowest, the paper's values are "
+        f"nearly equal ({_others()}) whatever rho is. The paper does not state its p."
     )
     rows = [
         (
@@ -472,7 +472,7 @@ def _seconds(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str 
             rows=tuple((name, *(number_text(of[name], 4) for of in data_sets.values())) for name in names),
         )
     for task in tasks:
-        is_full = np.logical_and.reduce([task.configs[key] == value for key, value in LARGEST.items()])
+        is_full = at_full_size(task.configs)
         if is_full.any():
             most = np.sum([*task.cpu_s.values()], axis=0)[is_full].max()
             yield Text(

@@ -21,7 +21,7 @@ from scipy import stats
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.sealed_json import read_sealed
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import LARGEST
+from jahs.queries.exhaustive import LARGEST, at_full_size
 from jahs.spaces.cell import Cell
 from jahs.spaces.cell.index import nb201_indices
 from jahs.spaces.columns import Columns
@@ -69,7 +69,7 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
         raise InvalidArgument(f"{len(accuracies)} configs were given; at least {_FEWEST} are needed to compare")
     real = real_accuracies(columns, landscape)
     groups = np.unique(np.stack([columns[key] for key in LARGEST]), axis=1, return_inverse=True)[1]
-    is_full = np.all([columns[key] == value for key, value in LARGEST.items()], axis=0)
+    is_full = at_full_size(columns)
     return {
         "n_configs": len(accuracies),
         "n_full_size": int(is_full.sum()),

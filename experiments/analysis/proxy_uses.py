@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.proxy_orders import last_where_missing, seeds_of, with_references
+from experiments.analysis.proxy_orders import last_where_missing, seeds_of
 from jahs.comparison.logs import Floats
 from jahs.files.runs import (
     is_timed,
@@ -198,13 +198,14 @@ def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halvi
     draws = [rng.permutation(len(timed))[:N_SCORED] for _ in range(n_repetitions)]
     plain = [_Search(*trainings.halve(drawn[: N_SCORED // _ETA])) for drawn in draws]
     found = {"plain": _halving(trainings, plain, plain)}
-    free = "multiply-adds"
-    orders = {**with_references(scored.scores), free: scored.baselines[free]}
-    for name in [name for name in orders if name not in {"ntk", "random order"}]:
-        scores = last_where_missing(orders[name][0, timed])
-        cpu_s = np.zeros(len(timed)) if name == free else scored.cpu_s[name.split(",")[0]][timed]
+    rungs = {name: (values[0], scored.cpu_s[name]) for name, values in scored.scores.items()}
+    largest_first, ntk_s = rungs.pop("ntk")
+    rungs["ntk, least first"] = -largest_first, ntk_s
+    rungs["multiply-adds"] = scored.baselines["multiply-adds"][0], np.zeros(len(ntk_s))
+    for name, (values, cpu_s) in rungs.items():
+        scores = last_where_missing(values[timed])
         runs = [
-            trainings.halve_within(drawn, scores, cpu_s, other.spent_s)
+            trainings.halve_within(drawn, scores, cpu_s[timed], other.spent_s)
             for drawn, other in zip(draws, plain, strict=True)
         ]
         found[name] = _halving(trainings, runs, plain)

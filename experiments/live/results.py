@@ -20,6 +20,7 @@ from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
 from jahs.files.runs import last_rows
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.configs import Config, config_id
+from surrogate.judging.seed_spread import apart_by_config
 
 _ROUNDING: Final = 1e-9
 
@@ -126,7 +127,7 @@ def read_live(path: Path) -> LiveResults:
     )
 
 
-class SeedNoise(NamedTuple):
+class CornerNoise(NamedTuple):
     """The standard deviation of validation accuracy between trainings of one config, in points.
 
     Attributes:
@@ -139,21 +140,18 @@ class SeedNoise(NamedTuple):
     n_trainings: int
 
 
-def measured_noise(bench: Benchmark) -> SeedNoise:
+def measured_noise(bench: Benchmark) -> CornerNoise:
     """Return the noise between seeds, from the repeated trainings of the corner in the record of a release."""
     release = release_of(bench)
     if not release.has("table.npz"):
-        return SeedNoise(np.nan, 0, 0)
+        return CornerNoise(np.nan, 0, 0)
     configs, last = release.table.configs, last_rows(release.table.runs)
     is_in = np.all([np.isclose(configs[key], value) for key, value in CORNER.items()], axis=0)
     is_of = (last["status"] == "finished") & np.isin(last["config_id"], configs["config_id"][is_in])
-    accuracies = last["valid_acc"][is_of].astype(np.float64)
-    _, of_config, counts = np.unique(last["config_id"][is_of], return_inverse=True, return_counts=True)
-    is_repeated = counts > 1
-    apart = accuracies - (np.bincount(of_config, weights=accuracies) / counts)[of_config]
-    n_configs, n_trainings = int(is_repeated.sum()), int(counts[is_repeated].sum())
-    sd = float(np.sqrt((apart**2).sum() / (n_trainings - n_configs))) if n_configs else np.nan
-    return SeedNoise(sd, n_configs, n_trainings)
+    apart = apart_by_config(last["config_id"][is_of], last["valid_acc"][is_of].astype(np.float64))
+    n_configs, freedom = int((apart.freedom > 0).sum()), int(apart.freedom.sum())
+    sd = float(np.sqrt(apart.squares.sum() / freedom)) if n_configs else np.nan
+    return CornerNoise(sd, n_configs, n_configs + freedom)
 
 
 def _refuse_seen(bench: Benchmark, trained: Mapping[tuple[str, int], tuple[Trained, ...]]) -> None:

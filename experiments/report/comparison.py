@@ -16,7 +16,7 @@ from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import HOLDS, Comparison, compare_groups
 from jahs.comparison.steps import Steps, hypervolume_over_time
-from jahs.comparison.summaries import FEWEST_SEEDS, p_text
+from jahs.comparison.summaries import FEWEST_SEEDS, p_statement, p_text
 from jahs.errors import MissingData, UnknownName
 from workshop.pages.document import Block, Figure, Table
 from workshop.pages.style import LIGHT, series
@@ -109,13 +109,12 @@ def comparison_blocks(arms: Sequence[Arm], found: Comparison, *, what: str, key:
     has_refits = any(pair.holds is not None for pair in found.pairs)
     order = np.argsort(found.mean_ranks)
     quantity, _, unit = what.partition(" (")
-    friedman = f"= {p_text(found.p_friedman)}".replace("= <", "<")
     yield Figure(
         name=f"{key}-difference",
-        caption=f"Critical differences of the final {quantity}. Friedman's test of all arms: p {friedman}. "
-        f"{n_differ} of {len(found.pairs)} pairs differ; bars join arms that do not. Pairs differ with a significant "
-        f"signed-rank test of Wilcoxon on {found.n_blocks} paired seeds (α = {found.alpha:g}, Holm's correction over "
-        f"all {found.n_family} pairs of the study){on_refits * has_refits}.",
+        caption=f"Critical differences of the final {quantity}. Friedman's test of all arms: "
+        f"{p_statement(found.p_friedman)}. {n_differ} of {len(found.pairs)} pairs differ; bars join arms that do not. "
+        f"Pairs differ with a significant signed-rank test of Wilcoxon on {found.n_blocks} paired seeds (α = "
+        f"{found.alpha:g}, Holm's correction over all {found.n_family} pairs of the study){on_refits * has_refits}.",
         alt="Mean ranks: " + ", ".join(f"{arms[i].title} {found.mean_ranks[i]:.2f}" for i in order),
         drawing=draw_comparison(found, [arm.title for arm in arms], numbers=range(len(arms))),
     )

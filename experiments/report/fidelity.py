@@ -15,7 +15,7 @@ from experiments.study import Arm
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import LARGEST
+from jahs.queries.exhaustive import LARGEST, at_full_size
 from jahs.queries.views import View
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
@@ -127,9 +127,8 @@ def trained_at_full_size(bench: Benchmark) -> tuple[Columns, Floats]:
     if not release.has("table.npz"):
         return {}, np.empty((0, bench.max_epoch))
     configs, runs = release.table.configs, release.table.runs
-    is_large = np.logical_and.reduce([configs[name] == value for name, value in LARGEST.items()])
     found = {}
-    for row in np.flatnonzero(is_large).tolist():
+    for row in np.flatnonzero(at_full_size(configs)).tolist():
         own = np.flatnonzero(runs["config_id"] == configs["config_id"][row])
         first = own[runs["seed"][own] == runs["seed"][own].min(initial=np.iinfo(np.int64).max)]
         if len(first) == bench.max_epoch:  # it did not diverge

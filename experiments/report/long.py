@@ -17,7 +17,7 @@ from experiments.report.speedups import Speedup, speedup
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
-from jahs.comparison.summaries import interval_text, mean_interval, p_text, summarize
+from jahs.comparison.summaries import interval_text, mean_interval, p_statement, summarize
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, answer
 from workshop.pages.drawing import Curve, draw_curves
@@ -62,7 +62,7 @@ def _order_text(results: Results, task: str, arms: Sequence[Arm], finals: Sequen
     has_order = found is not None and found.p_friedman < found.alpha
     said = ", ".join(f"{title} {error:.2f} %" for error, title in (sorted(means) if has_order else means))
     is_tested = found is not None and np.isfinite(found.p_friedman)
-    p = f" (Friedman's test: p = {p_text(found.p_friedman)})".replace("= <", "<") if found and is_tested else ""
+    p = f" (Friedman's test: {p_statement(found.p_friedman)})" if found and is_tested else ""
     verdict = "from best to worst" if has_order else "without a significant order"
     return (
         f"Mean validation error after a budget of {budget:,.0f} mean full evaluations on {TASKS[task].title}, "

@@ -57,13 +57,13 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
         "of the arms, and the arm of the largest between refits."
     )
     yield Text(
-        "The last column counts pairs whose mean differences have the same sign on every refit. Each is a mean over "
-        "few seeds, so small differences change their sign by chance, even if refits had no effect. The rule therefore "
-        "estimates the share of refits: a pair holds if a new refit has the sign of the released models with a "
-        f"probability of at least {100 * HOLDS:.0f} %. The probability is that of a normal distribution with the mean "
-        "difference over refits; its variance is the one between refits, without that of seeds, plus the squared "
-        "standard error of the mean. Few refits leave it uncertain: a pair that does not hold is not shown to depend "
-        "on the refit."
+        "The last column counts the pairs whose mean difference has the same sign on every refit. With few seeds per "
+        "refit, the sign of a small difference can flip by chance alone, even if all refits were identical. We "
+        "therefore estimate the probability that a new refit gives the sign found on the released models; a pair holds "
+        f"if this is at least {100 * HOLDS:.0f} %. The estimate assumes a normal distribution over refits, centred on "
+        "the mean difference; its variance is the component between refits (without seed noise) plus the squared "
+        "standard error of the mean. With few refits it is uncertain: a pair that does not hold has not been shown to "
+        "depend on the refit."
     )
 
 

@@ -17,7 +17,7 @@ from jahs.comparison.summaries import Interval, interval_text
 from jahs.files.runs import halves_of_visits, is_timed, last_rows, read_profile_visits, sorted_runs, timing_machine
 from jahs.files.tables import Table as Rows
 from jahs.files.tables import take
-from jahs.queries.exhaustive import LARGEST
+from jahs.queries.exhaustive import at_full_size
 from workshop.pages.document import Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau
@@ -68,7 +68,7 @@ def measure_repeats(subject: Subject, *, is_full_size: bool) -> dict[str, Repeat
     table = release_of(subject.bench).table
     ids = table.configs["config_id"]
     if is_full_size:
-        ids = ids[np.all([table.configs[key] == value for key, value in LARGEST.items()], axis=0)]
+        ids = ids[at_full_size(table.configs)]
     pairs = {"latency": (np.array([]), np.array([]))}
     pairs |= pairs_of_seeds(take(table.runs, np.isin(table.runs["config_id"], ids)), table.profile)
     runs = None if subject.data is None else subject.data / subject.bench.task.name / "runs"

@@ -111,6 +111,12 @@ def p_text(value: float) -> str:
     return "< 0.001" if value < 0.001 else number_text(value, 3)
 
 
+def p_statement(value: float) -> str:
+    """Return a p-value for a sentence, such as "p = 0.020"."""
+    text = p_text(value)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
 def interval_text(found: Interval, digits: int = 2, *, sign: str = "") -> str:
     """Return an estimate with its interval if it has one, or a dash without an estimate.
 

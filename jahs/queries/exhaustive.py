@@ -58,6 +58,11 @@ def cells_to_ask(release: Release, metric: str) -> NDArray[np.int64]:
     return representatives() if is_canonical else all_ops()
 
 
+def at_full_size(columns: Columns) -> NDArray[np.bool_]:
+    """Return which configs have the largest networks, (n_configs,)."""
+    return np.asarray(np.all([columns[key] == value for key, value in LARGEST.items()], axis=0))
+
+
 def cell_columns(cells: NDArray[np.int64]) -> Columns:
     """Return the columns Op1 to Op6 of cells, (n_cells, 6)."""
     return {name: cells[:, place].astype(COLUMN_DTYPES[name]) for place, name in enumerate(OPS)}

@@ -58,9 +58,9 @@ def noise_of(
 ) -> tuple[Facts | None, Facts]:
     """Return a noise model fitted to the train and valid parts, and facts about it; None and the reason if impossible.
 
-    The facts are the coverage of its 90 % intervals on held-out repeats (cross-validated, and on the test part if that
-    has repeats), and what it draws beside what was measured. Predictions come from models that are fitted as `fitted`
-    were.
+    The facts are the coverage of its 90 % intervals on held-out repeats (by cross-validation, and on the test part if
+    it has repeats), and its standard deviations compared with measured ones. Predictions come from models trained
+    like `fitted`.
     """
     if missing := sorted(set(NOISY) & unmeasured(measured, split).keys()):
         return None, {"reason": f"there are no measurements of {', '.join(missing)}"}

@@ -7,7 +7,7 @@ So each region of the last epoch is compared: all repeated configs, those at ful
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,29 @@ _N_RESAMPLES: Final = 1000
 _Floats = NDArray[np.float64]
 
 
+class Apart(NamedTuple):
+    """How far trainings of a config are apart: one entry for each config.
+
+    Attributes:
+        first: row of its first training.
+        freedom: its number of trainings minus 1.
+        squares: sum of squared deviations from its mean.
+    """
+
+    first: NDArray[np.intp]
+    freedom: NDArray[np.intp]
+    squares: _Floats
+
+
+def apart_by_config(config_id: NDArray[np.uint64], y: _Floats) -> Apart:
+    """Return how far values of the same config are apart."""
+    _, first, place, counts = np.unique(config_id, return_index=True, return_inverse=True, return_counts=True)
+    place = place.reshape(-1)
+    means = np.bincount(place, weights=y) / np.maximum(counts, 1)
+    squares = np.bincount(place, weights=(y - means[place]) ** 2).astype(np.float64)  # integers of no rows
+    return Apart(first, counts - 1, squares)
+
+
 def seed_spreads(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Facts]:
     """Return measured and drawn standard deviations of each accuracy and region at the last epoch, in points.
 
@@ -38,12 +61,7 @@ def seed_spreads(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[
         rows, mean = predicted[metric].rows, predicted[metric].mean
         is_last = rows.epoch == model.max_epoch
         X, y, p = rows.X[is_last], rows.y[is_last], mean[is_last]
-        _, first, place, counts = np.unique(
-            rows.config_id[is_last], return_index=True, return_inverse=True, return_counts=True
-        )
-        place = place.reshape(-1)
-        squares = np.bincount(place, weights=(y - (np.bincount(place, weights=y) / counts)[place]) ** 2)
-        freedom = counts - 1
+        first, freedom, squares = apart_by_config(rows.config_id[is_last], y)
         drawn = model.deviations([metric], p[first][None], X[first])[0] ** 2 * freedom
         is_repeated = freedom > 0
         table = np.column_stack([freedom, squares, drawn])[is_repeated]

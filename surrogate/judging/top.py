@@ -19,6 +19,7 @@ from jahs.schema import SOURCES
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import FEWEST_TO_FIT, GROUP_VALUES, Facts, Rows, group_numbers
 from surrogate.judging.agreement import agreement, ceiling, first_seed
+from surrogate.judging.seed_spread import apart_by_config
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import fit_surrogate
 from workshop.ranks import kendall_tau, spearman
@@ -54,13 +55,11 @@ def full_rows(rows: Rows, *, epoch: int) -> Rows:
 
 def seed_sd(rows: Rows) -> tuple[float | None, int]:
     """Return the pooled standard deviation between seeds of a config at one epoch, and the number of such configs."""
-    _, place, counts = np.unique(rows.config_id, return_inverse=True, return_counts=True)
-    place = place.reshape(-1)
-    means = np.bincount(place, weights=rows.y) / np.maximum(counts, 1)
-    freedom = int((counts - 1).sum())
+    apart = apart_by_config(rows.config_id, rows.y)
+    freedom = int(apart.freedom.sum())
     if not freedom:
         return None, 0
-    return math.sqrt(float(((rows.y - means[place]) ** 2).sum()) / freedom), int((counts > 1).sum())
+    return math.sqrt(float(apart.squares.sum()) / freedom), int((apart.freedom > 0).sum())
 
 
 def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted: _Floats) -> dict[str, Facts]:
