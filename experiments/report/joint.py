@@ -26,7 +26,7 @@ _PAPER: Final[Mapping[str, tuple[str, tuple[tuple[float, float], ...]]]] = {
 
 _METHOD: Final = """The paper's scripts draw the part that is not searched at random for each seed, so its numbers are
     beside the arms with a random cell and with random hyperparameters. It has 10 seeds and no intervals, and
-    neither of the stronger competitors above: NAS with default hyperparameters, HPO in a reference cell."""
+    none of the stronger competitors above: NAS with default or tuned hyperparameters, HPO in a good cell."""
 
 
 def joint_blocks(results: Results) -> Iterator[str | Block]:

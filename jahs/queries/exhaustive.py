@@ -156,7 +156,7 @@ class Best(NamedTuple):
 def best_of(asked: Queryable, configs: list[Config], metric: str, *, is_exact: bool) -> Best:
     """Return the best of these configs; there must be at least one."""
     config = configs[_order(asked, configs, metric)[0]]
-    return Best(config, asked.query(config, metrics=(metric,)).values[metric], is_exact)
+    return Best(config, asked.query_many([config], metrics=(metric,))[metric].item(), is_exact)
 
 
 def recorded_in_full(

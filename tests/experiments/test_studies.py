@@ -11,8 +11,9 @@ import pytest
 from experiments.optimizers import OPTIMIZERS, make
 from experiments.studies import STUDIES, find_study
 from experiments.study import Study, TaskFacts
-from jahs.comparison.views import ViewChoice, open_view
+from jahs.comparison.views import CELLS, ViewChoice, open_view
 from jahs.errors import InvalidArgument, UnknownName
+from jahs.queries.exhaustive import LARGEST
 from jahs.queries.views import View
 from jahs.spaces.space import GROUPS
 from jahs.tasks.metrics import METRICS
@@ -81,6 +82,22 @@ def test_a_random_fixed_part_is_that_of_its_seed_and_a_default_one_is_not():
     assert fixed(0, fixed_part="random") == fixed(0, fixed_part="random") != fixed(1, fixed_part="random")
     assert fixed(0, fixed_part="reference") == BENCH.reference_config["LearningRate"]
     assert fixed(0) == fixed(1) == 0.1
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_named_cell_is_fixed_and_no_default_or_random_hyperparameters_in_it_beat_the_tuned_ones(name):
+    cell = {**LARGEST, **CELLS[name].to_config()}
+    hpo = open_view(BENCH, ViewChoice(search="hpo", fixed_part=name), seed=0)
+    assert cell.items() <= hpo.space.fixed.items()
+    tuned = open_view(BENCH, ViewChoice(search="nas", fixed_part=name), seed=0).space.fixed
+    assert tuned == open_view(BENCH, ViewChoice(search="nas", fixed_part=name), seed=1).space.fixed
+    others = [hpo.space.default(), *hpo.space.sample(500, seed=0)]
+    reached = BENCH.query_many([{**tuned, **cell}, *others], metrics=("valid_acc",))["valid_acc"]
+    assert reached[0] >= reached[1:].max()
+
+
+def test_named_cells_are_those_of_nas_bench_201():
+    assert {name: cell.nb201_index for name, cell in CELLS.items()} == {"resnet": 11472, "nasbench201": 6111}
 
 
 @pytest.mark.parametrize("study", [pytest.param(study, id=study.name) for study in STUDIES.values()])
