@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jahs.errors import MissingData, ProtocolMismatch
 from jahs.files.tables import rows_of
@@ -41,6 +42,7 @@ from surrogate.judging.top import (
     best_tenth,
     figure,
     full_rows,
+    least_difference,
     leave_sources_out,
     not_measured,
     overlap,
@@ -158,12 +160,21 @@ def _ends(release: Release, measured: Measurements) -> Facts:
 
 
 def _of_shipped(release: Release, seed: int) -> dict[str, Facts]:
-    """Return the overlap of the refits that ship."""
+    """Return the overlap of the refits that ship, and the difference of predictions that they bear out."""
     if not release.has(REFITS):
-        return dict.fromkeys(("overlap", "tau"), not_measured("the release has no refits"))
+        return dict.fromkeys(("overlap", "tau", "difference"), not_measured("the release has no refits"))
     columns, n = full_size().sample_columns(_N_SAMPLE, seed=seed), release.refits.n_refits
-    refits = (Benchmark(release.task.name, release=release.path, refit=k) for k in range(n))
-    return overlap([bench.query_many(columns, metrics=(MAIN,))[MAIN] for bench in refits])
+    own, *refits = (
+        Benchmark(release.task.name, release=release.path, refit=k).query_many(columns, metrics=(MAIN,))[MAIN]
+        for k in (None, *range(n))
+    )
+    best = _best_few(own)
+    return {**overlap(refits), "difference": least_difference(own[best], np.stack(refits)[:, best])}
+
+
+def _best_few(predicted: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the places of the predicted best tenth."""
+    return np.argsort(-predicted, kind="stable")[: len(predicted) // 10]
 
 
 def _of_folds(
@@ -182,7 +193,17 @@ def _of_folds(
         is_new = np.isin(at_last.config_id, every.config_id[is_out])
         predicted[is_new] = model.predict(at_last.X[is_new])
     bases = kin(without_sizes(rows_of(measured.configs, at_last.config_id)))  # equal if sizes alone differ
-    return {"refits": overlap(answers), "sizes": size_correlations(bases, at_last, predicted)}
+    full = full_rows(at_last, epoch=last)
+    p = predicted[np.isin(at_last.config_id, full.config_id)]
+    best = _best_few(p)
+    return {
+        "refits": overlap(answers),
+        "sizes": size_correlations(bases, at_last, predicted),
+        "trained": {
+            name: least_difference(p[best], full.y[None, best], n_runs=n_runs)
+            for name, n_runs in (("one_run", 1), ("ten_runs", 10))
+        },
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:

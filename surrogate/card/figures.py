@@ -14,7 +14,7 @@ from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.release import Release
 from surrogate.data.rows import Facts
 from workshop.folders import write_text
-from workshop.pages.document import Block, Table, Text
+from workshop.pages.document import Block, Table, Text, answer
 
 _FORMAT: Final = 1
 _NOT_YET: Final = "not measured yet"
@@ -131,6 +131,37 @@ def figures_blocks(found: Facts | None) -> Iterator[str | Block]:
     yield from _fits(found)
 
 
+def verdict_blocks(found: Facts | None) -> Iterator[str | Block]:
+    """Yield what users can tell apart with the release."""
+    known = [(title, _at(place, found)) for title, place in _APART]
+    if not any(each and each["value"] is not None for _, each in known):
+        return
+    yield "What the release can tell apart"
+    yield answer(
+        "Among the best tenth at full size and the last epoch, the better of two has been found, in 95 % of the cases, "
+        f"if predictions differ by this much or more: {'; '.join(f'{_points(each)} {title}' for title, each in known)}."
+    )
+    yield Text(
+        "Points of validation accuracy, with 90 % intervals. Refits are those that ship, and configs the best tenth of "
+        "20,000 random ones. Trainings are of recorded configs, predicted by models that were not fitted to them; the "
+        "runs of an optimiser are taken to end at different configs. `python -m surrogate.figures` measures this."
+    )
+
+
+_APART: Final = (
+    ("if refits of the models decide", ("shipped_refits", "difference")),
+    ("if one training of each config decides", ("trained", "one_run")),
+    ("between the means of two optimisers that end with ten runs each, as trained", ("trained", "ten_runs")),
+)
+
+
+def _points(figure: Facts | None) -> str:
+    if figure is None or figure["value"] is None:
+        return f"({_NOT_YET})"
+    low, high = figure["interval"]
+    return f"{figure['value']:.1f} points ({low:.1f} to {high:.1f})"
+
+
 def figure_values(found: Facts) -> list[tuple[str, str]]:
     """Return title and value of every figure, of the ordinary test part where a part is read."""
     return [(line.title, _shown(_both(line, found)[0])) for line in _LINES]
@@ -163,10 +194,14 @@ def _both(line: _Line, found: Facts | None) -> tuple[Facts | None, Facts | None]
     if line.has_final:
         (name,) = line.place
         return found["ordinary"][name], None if found["final"] is None else found["final"][name]
+    return _at(line.place, found), None
+
+
+def _at(place: tuple[str, ...], found: Facts | None) -> Facts | None:
     value: Any = found
-    for key in line.place:
+    for key in place:
         value = (value or {}).get(key)  # figures of an older release lack some
-    return value, None
+    return value  # type: ignore[no-any-return]  # a figure
 
 
 def _shown(figure: Facts | None) -> str:

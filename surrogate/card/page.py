@@ -19,7 +19,7 @@ from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import caveats_of
 from jahs.tasks.metrics import METRICS
 from surrogate.card.cells import amount_text, score_text, table_of
-from surrogate.card.figures import figures_blocks
+from surrogate.card.figures import figures_blocks, verdict_blocks
 from surrogate.card.noise import noise_blocks
 from surrogate.card.plots import plots_of
 from surrogate.card.uncertainty import uncertainty_blocks
@@ -57,7 +57,13 @@ def card(release: Release, figures: Facts | None = None) -> Document:
                 caveats=caveats_of([release.task]),
                 subtitle=_subtitle(release, quality),
                 sections=sections_of(
-                    chain(_opening(quality), figures_blocks(figures), _metrics(quality), _closing(release, quality))
+                    chain(
+                        verdict_blocks(figures),
+                        _opening(quality),
+                        figures_blocks(figures),
+                        _metrics(quality),
+                        _closing(release, quality),
+                    )
                 ),
             )
     except (KeyError, TypeError, AttributeError, IndexError) as err:

@@ -31,6 +31,8 @@ FEWEST: Final = 6
 """Configs that a mean, a correlation or a standard deviation needs."""
 
 _Z: Final = 1.645
+_SURE: Final = 0.95
+_N_PAIRS: Final = 2000
 _BEST: Final = 0.01  # share of a sample
 _FULL: Final = len(GROUP_VALUES) - 1
 _METRIC: Final = "valid_acc"
@@ -151,6 +153,33 @@ def overlap(predicted: Sequence[_Floats]) -> dict[str, Facts]:
         "overlap": _jackknifed(shared, pairs, len(predicted)),
         "tau": _jackknifed(np.array(taus), pairs, len(predicted)),
     }
+
+
+def least_difference(predicted: _Floats, truths: _Floats, *, n_runs: int = 1) -> Facts:
+    """Return the difference between two predictions from which on 95 % of the truths agree which is better.
+
+    The error of a difference is taken not to depend on the difference. Predictions and truths are means over `n_runs`
+    configs each, drawn with replacement. The interval resamples the configs, or several truths.
+
+    Args:
+        predicted: predictions for the best configs.
+        truths: what decides which of two configs is better, such as trainings or refits, (n_truths, n_configs).
+    """
+    if len(predicted) < FEWEST:
+        return not_measured(f"{len(predicted)} of {FEWEST} configs needed among the predicted best")
+    configs = np.arange(len(predicted))
+
+    def difference(of: _Floats, at: NDArray[np.intp]) -> float:
+        drawn = np.random.default_rng(0).choice(at, (2, _N_PAIRS, n_runs))
+        one, other = predicted[drawn].mean(axis=-1)
+        true = of[:, drawn].mean(axis=-1)
+        gap, true_gap = one - other, true[:, 0] - true[:, 1]
+        too_small = (gap - true_gap) * np.sign(gap)
+        return max(float(np.quantile(too_small[:, gap != 0], _SURE)), 0.0)
+
+    if len(truths) > 1:
+        return _figures(lambda at: difference(truths[at], configs), len(truths), len(truths))[0]
+    return _figures(lambda at: difference(truths, at), len(configs), len(configs))[0]
 
 
 def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) -> dict[str, Facts]:

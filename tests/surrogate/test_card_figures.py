@@ -11,7 +11,7 @@ import pytest
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.files.sealed_json import sealed_text
 from jahs.release import read_release
-from surrogate.card.figures import figures_blocks, figures_of, read_figures, write_figures
+from surrogate.card.figures import figures_blocks, figures_of, read_figures, verdict_blocks, write_figures
 from tests.releases import make_release
 from workshop.pages.document import Document, sections_of
 from workshop.pages.markdown import to_markdown
@@ -38,7 +38,9 @@ FOUND: dict[str, Any] = {
     "shipped_refits": {
         "overlap": {"value": 0.6, "interval": None, "n": 8, "missing": ""},
         "tau": NONE,
+        "difference": {"value": 0.81, "interval": [0.7, 0.9], "n": 8, "missing": ""},
     },
+    "trained": {"one_run": {"value": 2.9, "interval": [2.1, 3.6], "n": 30, "missing": ""}, "ten_runs": NONE},
     "sizes": dict.fromkeys(("measured", "predicted", "difference"), NONE),
     "sources": [{"source": "best", "n_train": 9, "n_test": 8, "with": {"r2": 0.5, "tau": 0.4}, "without": None}],
     "final_counts": {"uniform": 60, "tpe": 60},
@@ -46,10 +48,12 @@ FOUND: dict[str, Any] = {
 }  # fmt: skip
 
 
-def shown(found: dict[str, Any] | None) -> str:
-    return to_markdown(
-        Document(title="t", subtitle="s", sections=sections_of(figures_blocks(found))), has_figures=False
-    )
+def shown(found: dict[str, Any] | None, blocks: Any = figures_blocks) -> str:
+    return to_markdown(Document(title="t", subtitle="s", sections=sections_of(blocks(found))), has_figures=False)
+
+
+def verdict(found: dict[str, Any] | None) -> str:
+    return shown(found, verdict_blocks)
 
 
 def test_without_figures_nothing_has_a_number() -> None:
@@ -70,6 +74,15 @@ def test_both_test_sets_are_side_by_side_and_the_final_one_is_judged() -> None:
     assert "(60 uniform, 60 tpe)" in text
     assert "Its measurements were read 2 times so far." in text
     assert "| best | 9 | 8 | not measured yet | 0.500 | not measured yet | 0.400 |" in text
+
+
+def test_the_verdict_says_what_can_be_told_apart_and_what_is_unknown() -> None:
+    text = verdict(FOUND)
+    assert "0.8 points (0.7 to 0.9) if refits of the models decide; 2.9 points (2.1 to 3.6) if one training" in text
+    assert "(not measured yet) between the means of two optimisers" in text
+    without = {key: value for key, value in FOUND.items() if key not in {"shipped_refits", "trained"}}
+    assert verdict(None) == verdict(without) == verdict({**without, "trained": {"one_run": NONE}})
+    assert "tell apart" not in verdict(None)
 
 
 def test_fits_that_were_rejected_are_on_the_card() -> None:

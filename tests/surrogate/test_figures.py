@@ -81,6 +81,7 @@ def test_the_final_test_set_is_read_only_when_it_is_asked_for_and_then_counted(
     assert 0 <= found["refits"]["overlap"]["value"] <= 1
     assert found["shipped_refits"]["tau"]["missing"] == "the release has no refits"
     assert found["sizes"]["measured"]["value"] is None
+    assert found["trained"]["one_run"]["missing"] == "0 of 6 configs needed among the predicted best"
     assert call(runs, release, tmp_path / "two.json", "--read-final") == 0
     found = read_figures(tmp_path / "two.json")
     assert (found["final"]["n_configs"], found["n_reads"]) == (20, 1)
@@ -96,7 +97,7 @@ def test_refits_that_ship_are_compared_as_a_user_asks_them(tmp_path: Path) -> No
     ]
     pairs = [len(a & b) / 200 for a, b in combinations(best, 2)]
     assert found["overlap"]["value"] == pytest.approx(np.mean(pairs))
-    assert found["overlap"]["n"] == 3
+    assert found["overlap"]["n"] == found["difference"]["n"] == 3
 
 
 def test_a_release_of_another_split_is_refused_before_anything_is_read(

@@ -11,6 +11,7 @@ from surrogate.data.rows import Rows
 from surrogate.judging.top import (
     best_tenth,
     full_rows,
+    least_difference,
     overlap,
     search_gap,
     seed_sd,
@@ -114,3 +115,21 @@ def test_correlations_between_sizes_are_measured_and_predicted_on_the_same_pairs
     assert found["difference"]["value"] == pytest.approx(2)
     assert found["difference"]["n"] == 30
     assert size_correlations(np.arange(60), rows, rows.y)["measured"]["value"] is None
+
+
+@pytest.mark.parametrize("n_truths", [1, 8])
+def test_the_least_difference_follows_from_the_errors_and_shrinks_with_the_root_of_the_runs(n_truths: int) -> None:
+    rng = np.random.default_rng(0)
+    predicted = rng.normal(70, 1, 400)
+    truths = predicted + rng.normal(3, 0.5, (n_truths, 400))  # all too low by 3 points, which decides nothing
+    one, ten = (least_difference(predicted, truths, n_runs=n) for n in (1, 10))
+    assert one["value"] == pytest.approx(1.645 * 0.5 * 2**0.5, rel=0.1)
+    assert ten["value"] == pytest.approx(one["value"] / 10**0.5, rel=0.1)
+    assert one["interval"][0] < one["value"] < one["interval"][1]
+    assert one["n"] == (400 if n_truths == 1 else 8)
+
+
+def test_equal_truths_bear_out_any_difference_and_few_configs_none() -> None:
+    predicted = np.linspace(60, 70, 30)
+    assert least_difference(predicted, predicted[None])["value"] == pytest.approx(0, abs=1e-9)
+    assert least_difference(predicted[:5], predicted[None, :5])["missing"].startswith("5 of 6 configs needed")
