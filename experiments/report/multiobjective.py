@@ -25,12 +25,6 @@ from jahs.tasks.metrics import METRICS
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import Curve, draw_curves
 
-_NAMES: Final = {
-    "latency": "latency",
-    "n_macs": "multiply-adds",
-    "n_params": "parameters",
-    "runtime": "runtime",
-}
 _LABELS: Final = {
     "latency": "latency (s per batch of 256)",
     "n_macs": "multiply-adds per image",
@@ -41,18 +35,19 @@ _LABELS: Final = {
 
 
 def multiobjective_blocks(results: Results) -> Iterator[str | Block]:
-    """Yield a section for each combination of metrics."""
-    for names in results.study.combinations:
-        yield f"Accuracy and {_NAMES[names[1]]}"
-        arms = [arm for arm in results.arms if arm.objectives == names]
-        for task in results.tasks:
-            if missing := [name for name in names if name not in results.bench[task].metrics]:
+    """Yield a section for each chapter, whose arms have the same objectives."""
+    for chapter in results.study.chapters:
+        yield chapter
+        arms = results.arms_of(chapter)
+        for task in results.tasks if arms else ():
+            if missing := [name for name in arms[0].objectives if name not in results.bench[task].metrics]:
                 yield Text(f"The release of {task} has no {', '.join(missing)}.")
-            elif arms:
-                yield from _blocks(results, task, arms, names)
+            else:
+                yield from _blocks(results, task, arms)
 
 
-def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, ...]) -> Iterator[Block]:
+def _blocks(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block]:
+    names = arms[0].objectives
     try:
         front = results.bench[task].front(names)
     except (MissingData, UnknownName) as err:
@@ -62,7 +57,7 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
     if not seeds:
         yield no_common_seed(arms)
         return
-    key = f"{task}-{names[1]}".replace("_", "-")
+    key = "-".join((task, names[1], *(["fidelities"] if arms[0].view.search == "all" else []))).replace("_", "-")
     share = [[curve(results, task, arm, r) for r in results.of(task, arm, seeds)] for arm in arms]
     points = [[r.points(names)[1] for r in results.of(task, arm, seeds)] for arm in arms]
     grid = time_grid(results)
