@@ -115,7 +115,7 @@ class Study:
     arms: tuple[Arm, ...]
     tasks: tuple[str, ...] = ("fashion_mnist_mini", "cifar10_mini")
     n_seeds: int = 30
-    n_refit_seeds: int = 5
+    n_refit_seeds: int = 6
     n_evaluations: int = 100
     workers: int = 1
     noise: Literal["mean", "seeded"] = "seeded"

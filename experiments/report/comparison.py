@@ -16,7 +16,7 @@ from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import HOLDS, Comparison, compare_groups
 from jahs.comparison.steps import Steps, hypervolume_over_time
-from jahs.comparison.summaries import FEWEST_SEEDS, p_statement, p_text
+from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, p_statement, p_text
 from jahs.errors import MissingData, UnknownName
 from workshop.pages.document import Block, Figure, Table
 from workshop.pages.style import LIGHT, series
@@ -123,6 +123,7 @@ def comparison_blocks(arms: Sequence[Arm], found: Comparison, *, what: str, key:
         (
             *(arms[pair.one].title, arms[pair.other].title, f"{pair.difference:+.{digits}f}"),
             *(f"{pair.superiority:.2f}", p_text(pair.p), p_text(pair.p_holm)),
+            "–" if pair.mean is None else interval_text(pair.mean, digits),
             "–" if pair.holds is None else f"{100 * pair.holds:.0f} %",
             "yes" if pair.differs else "no",
         )
@@ -132,7 +133,8 @@ def comparison_blocks(arms: Sequence[Arm], found: Comparison, *, what: str, key:
         caption=f"Wilcoxon's signed-rank test of the final {quantity}, for all pairs of arms, with effect sizes",
         columns=(
             *("arm", "other arm", "median difference" + (f" ({unit}" if unit else ""), "better in a share of seeds"),
-            *("p-value", "p-value (Holm)", "same sign on refits (estimated share)", "differs"),
+            *("p-value", "p-value (Holm)", "mean difference (95 % interval over seeds and refits)"),
+            *("same sign on refits (estimated share)", "differs"),
         ),
         rows=tuple(rows),
         n_labels=2,

@@ -63,7 +63,8 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
         f"if this is at least {100 * HOLDS:.0f} %. The estimate assumes a normal distribution over refits, centred on "
         "the mean difference; its variance is the component between refits (without seed noise) plus the squared "
         "standard error of the mean. With few refits it is uncertain: a pair that does not hold has not been shown to "
-        "depend on the refit."
+        "depend on the refit. In the tables above, the variance of an interval over seeds and refits is that of the "
+        "mean over seeds plus the component between refits."
     )
 
 

@@ -8,13 +8,20 @@ from typing import Final
 
 import numpy as np
 
-from experiments.report.comparison import comparison_blocks, comparison_of
+from experiments.report.comparison import comparison_blocks, comparison_of, finals
 from experiments.report.results import Results, best_at_full_size
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import mean_ranks
+from jahs.comparison.ranks import mean_ranks, mean_with_refits
 from jahs.comparison.steps import regret_area
-from jahs.comparison.summaries import Summary, digits_for, estimate_text, mean_interval, number_text, summarize
+from jahs.comparison.summaries import (
+    Summary,
+    digits_for,
+    estimate_text,
+    mean_interval,
+    number_text,
+    summarize,
+)
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
@@ -146,14 +153,17 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
         "guess": TASKS[task].chance_error,
         "budget": float(results.study.n_evaluations),
     }
+    on_refits = finals(results, task, arms)[1]
+    over = "seeds and refits" if on_refits.size else "seeds"
     rows = []
-    for arm, values in zip(arms, final, strict=True):
+    for number, (arm, values) in enumerate(zip(arms, final, strict=True)):
         known = values[np.isfinite(values)]
         counts = [result.n_trials for result in results.of(task, arm, seeds)]
         numbers: tuple[str, ...] = ("–",) * 6
         if known.size:
             found, digits = summarize(known), digits_for(float(summarize(known).se))
-            mean = mean_interval(known)
+            has_refits = on_refits.size and known.size == len(values)
+            mean = mean_with_refits(known, on_refits[number]) if has_refits else mean_interval(known)
             area = summarize(np.array([100 * regret_area(steps, **scale) for steps in results.steps(task, arm, seeds)]))
             test = test_errors(results, task, arm, seeds)
             test = test[np.isfinite(test)]
@@ -173,7 +183,7 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
         "from the start, 100 % never beats a guess. The incumbent is selected by validation error at the highest "
         "fidelity; no optimiser sees its test error",
         columns=(
-            *("arm", "validation error (%)", "95 % interval of the mean", "median", "quartiles"),
+            *("arm", "validation error (%)", f"95 % interval of the mean, over {over}", "median", "quartiles"),
             *("area under regret (%)", "test error (%)", "seeds with a result", "mean number of trials"),
         ),
         rows=tuple(rows),

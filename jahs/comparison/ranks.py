@@ -18,6 +18,7 @@ HOLDS: Final = 0.95
 """The share of refits on which a difference must have the same sign to count."""
 
 _ALPHA: Final = 0.05
+_Z: Final = 1.96
 _FEWEST_BLOCKS = 2
 
 
@@ -31,6 +32,7 @@ class Pair:
     p_holm: float  # after Holm's correction
     difference: float  # median over blocks of one minus other
     superiority: float  # share of blocks in which one is better; ties count half
+    mean: Interval | None  # mean of one minus other, with an interval over seeds and refits; None without refits
     holds: float | None  # estimated share of refits on which the arms differ in this direction; None without refits
     differs: bool  # whether the difference is significant and holds on at least 95 % of the refits
 
@@ -137,9 +139,10 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]]) -> list[Compa
 
 def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits: Floats | None) -> Pair:
     differences = values[i] - values[j]
-    holds = None
+    mean = holds = None
     if on_refits is not None and on_refits.size:
-        holds = _share_that_holds((on_refits[i] - on_refits[j]) * np.sign(differences.mean()))
+        there = on_refits[i] - on_refits[j]
+        mean, holds = mean_with_refits(differences, there), _share_that_holds(there * np.sign(differences.mean()))
     return Pair(
         one=i,
         other=j,
@@ -147,9 +150,21 @@ def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits:
         p_holm=p_holm,
         difference=float(np.median(differences)),
         superiority=float((0.5 - np.sign(differences) / 2).mean()),
+        mean=mean,
         holds=holds,
         differs=p_holm < _ALPHA and (holds is None or holds >= HOLDS),
     )
+
+
+def mean_with_refits(values: Floats, on_refits: Floats) -> Interval:
+    """Return the mean over seeds, (n_seeds,), with a 95 % interval that contains the error of the models.
+
+    The interval is from a normal distribution: the variance is that of the mean over seeds plus that between refits,
+    from values on refits, (n_refits, n_seeds). It is NaN without two refits or seeds.
+    """
+    variance = float(values.var(ddof=1)) / len(values) + crossed_variances(on_refits)[0]
+    mean, reach = float(values.mean()), _Z * math.sqrt(variance)
+    return Interval(value=mean, low=mean - reach, high=mean + reach)
 
 
 def _share_that_holds(differences: Floats) -> float:

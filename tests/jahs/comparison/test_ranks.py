@@ -8,6 +8,7 @@ from jahs.comparison.ranks import (
     crossed_variances,
     holm,
     mean_ranks,
+    mean_with_refits,
     rank_agreement,
     ranks,
     wilcoxon_p,
@@ -205,3 +206,26 @@ def test_friedman_finds_an_arm_that_is_always_best_and_nothing_among_equals():
     assert compare(values).p_friedman < 1e-6
     assert compare(np.ones((3, 5))).p_friedman == 1.0
     assert np.isnan(compare(values[:2]).p_friedman)
+
+
+def test_an_interval_with_refits_holds_the_mean_of_all_models_and_one_over_seeds_does_not():
+    rng = np.random.default_rng(3)
+    held = held_by_seeds = 0
+    for _ in range(300):
+        of_models = rng.normal(0, 1, (9, 1)) + rng.normal(0, 0.5, (1, 30)) + rng.normal(0, 0.5, (9, 30))
+        found = mean_with_refits(of_models[0], of_models[1:, :5])
+        held += found.low < 0 < found.high
+        held_by_seeds += abs(of_models[0].mean()) < 2 * of_models[0].std(ddof=1) / 30**0.5
+    assert 0.88 < held / 300 < 0.98
+    assert held_by_seeds / 300 < 0.4
+
+
+def test_a_pair_has_its_mean_difference_and_refits_that_agree_add_nothing_to_its_interval():
+    rng = np.random.default_rng(0)
+    values, seeds = rng.normal(size=(2, 20)), rng.normal(size=(2, 1, 5))
+    (pair,) = compare_groups([(values, np.repeat(seeds, 4, axis=1))])[0].pairs
+    apart = values[0] - values[1]
+    assert pair.mean is not None
+    assert pair.mean.value == pytest.approx(apart.mean())
+    assert pair.mean.high - pair.mean.low == pytest.approx(2 * 1.96 * apart.std(ddof=1) / 20**0.5)
+    assert compare(values).pairs[0].mean is None
