@@ -273,7 +273,7 @@ LONG: Final = Study(
         "evaluations, in which optimisers that choose slow configs train fewer. Incumbents are reported by their means."
     ),
     n_evaluations=10_000,
-    n_seeds=9,
+    n_seeds=10,
     n_refit_seeds=0,
     arms=tuple(arm_of(name, chapter=MAIN) for name in _OPTIMIZERS_OF_BASELINES[:4]),
 )
