@@ -138,8 +138,8 @@ def verdict_blocks(found: Facts | None) -> Iterator[str | Block]:
         return
     yield "What the release can tell apart"
     yield answer(
-        "Among the best tenth at full size and the last epoch, the better of two has been found, in 95 % of the cases, "
-        f"if predictions differ by this much or more: {'; '.join(f'{_points(each)} {title}' for title, each in known)}."
+        "Among the best tenth at full size and the last epoch, predicted differences of at least this size have the "
+        f"right sign in 95 % of the cases: {'; '.join(f'{_points(each)} {title}' for title, each in known)}."
     )
     yield Text(
         "Points of validation accuracy, with 90 % intervals. Refits are those that ship, and configs the best tenth of "
@@ -149,9 +149,9 @@ def verdict_blocks(found: Facts | None) -> Iterator[str | Block]:
 
 
 _APART: Final = (
-    ("if refits of the models decide", ("shipped_refits", "difference")),
-    ("if one training of each config decides", ("trained", "one_run")),
-    ("between the means of two optimisers that end with ten runs each, as trained", ("trained", "ten_runs")),
+    ("between two configs, judged by refits", ("shipped_refits", "difference")),
+    ("between two configs, judged by one training of each", ("trained", "one_run")),
+    ("between the final means of two optimisers with ten runs each, judged by trainings", ("trained", "ten_runs")),
 )
 
 

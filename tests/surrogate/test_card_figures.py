@@ -78,8 +78,8 @@ def test_both_test_sets_are_side_by_side_and_the_final_one_is_judged() -> None:
 
 def test_the_verdict_says_what_can_be_told_apart_and_what_is_unknown() -> None:
     text = verdict(FOUND)
-    assert "0.8 points (0.7 to 0.9) if refits of the models decide; 2.9 points (2.1 to 3.6) if one training" in text
-    assert "(not measured yet) between the means of two optimisers" in text
+    assert "0.8 points (0.7 to 0.9) between two configs, judged by refits; 2.9 points (2.1 to 3.6) between two" in text
+    assert "(not measured yet) between the final means of two optimisers" in text
     without = {key: value for key, value in FOUND.items() if key not in {"shipped_refits", "trained"}}
     assert verdict(None) == verdict(without) == verdict({**without, "trained": {"one_run": NONE}})
     assert "tell apart" not in verdict(None)
