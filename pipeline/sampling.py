@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.files.tables import Table, typed
-from jahs.schema import CONFIG_TABLE_COLUMNS, SOURCE_DEFAULTS
+from jahs.schema import CONFIG_TABLE_COLUMNS, SIZE_KEYS, SOURCE_DEFAULTS
 from jahs.spaces.columns import config_ids, rows
 from jahs.spaces.configs import Config
 from workshop.numbered import FIDELITY_GROUPS, sample_range
@@ -29,7 +29,7 @@ def sample_config(number: int) -> Config:
 def group_positions(configs: Table) -> NDArray[np.int64]:
     """Return the position in `FIDELITY_GROUPS` of each row's fidelity group."""
     positions = {group: i for i, group in enumerate(FIDELITY_GROUPS)}
-    values = zip(*(configs[key].tolist() for key in ("N", "W", "Resolution")), strict=True)
+    values = zip(*(configs[key].tolist() for key in SIZE_KEYS), strict=True)
     return np.array([positions[value] for value in values], dtype=np.int64)
 
 

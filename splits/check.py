@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable, Leakage, ProtocolMismatch
 from jahs.files.runs import read_configs, read_runs
-from jahs.schema import SOURCES, SPLIT_PARTS
+from jahs.schema import SIZE_KEYS, SOURCES, SPLIT_PARTS
 from jahs.spaces.parameters import PARAMETERS
 from splits.final import FinalTest, final_beside, is_final, n_reads
-from splits.kinship import FIDELITY_KEYS, fidelity_groups, find_leaks, group_name, source_groups
+from splits.kinship import fidelity_groups, find_leaks, group_name, source_groups
 from splits.quotas import WHOLE, deviations
 from splits.recorded import Recorded, examples, read_recorded
 from splits.split import Split, read_split
@@ -137,7 +137,7 @@ def _marginals(recorded: Recorded) -> Iterator[tuple[str, NDArray[np.bool_], boo
     for i, (number, source) in enumerate(zip(of_group.tolist(), sources, strict=True)):
         if (of_group == number).sum() > 1:
             yield f"{group_name(groups[number])} {source}", pair == i, True
-    for key in FIDELITY_KEYS:
+    for key in SIZE_KEYS:
         for value in PARAMETERS[key].choices:
             yield f"repeated, {key}={value}", is_repeated & (configs[key] == value), True
     yield "all", np.ones(len(group), dtype=bool), False

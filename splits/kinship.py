@@ -7,19 +7,18 @@ bit. They are in one fidelity group, since N, W and Resolution are among those k
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.schema import CONFIG_KEYS, OPS, SOURCE_DEFAULTS, SOURCES, SPLIT_PARTS
+from jahs.schema import CONFIG_KEYS, OPS, SIZE_KEYS, SOURCE_DEFAULTS, SOURCES, SPLIT_PARTS
 from jahs.spaces.cell import canonical_keys
 
 ConfigColumns: TypeAlias = Mapping[str, NDArray[np.generic]]
 """Rows with the 14 keys and `config_id`, as `jahs.files.runs.read_configs` gives them; a config may have many rows."""
 
-FIDELITY_KEYS: Final = ("N", "W", "Resolution")
 _OTHER_KEYS: Final = tuple(key for key in CONFIG_KEYS if key not in OPS)
 
 
@@ -54,7 +53,7 @@ def find_leaks(table: ConfigColumns, parts: NDArray[np.integer]) -> list[str]:
 
 def fidelity_groups(table: ConfigColumns) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the group of each row, (n_rows,), and (N, W, Resolution) of the groups in order, (n_groups, 3)."""
-    values = np.column_stack([table[key].astype(np.float64) for key in FIDELITY_KEYS])
+    values = np.column_stack([table[key].astype(np.float64) for key in SIZE_KEYS])
     groups, codes = np.unique(values, axis=0, return_inverse=True)
     return codes.reshape(-1).astype(np.int64), groups
 
@@ -71,9 +70,9 @@ def source_groups(table: ConfigColumns) -> tuple[NDArray[np.int64], NDArray[np.i
     return pair.reshape(-1).astype(np.int64), pairs[:, 0], tuple(SOURCES[i] for i in pairs[:, 1].tolist())
 
 
-def group_name(group: NDArray[np.float64]) -> str:
-    """Return a row of groups as text, such as "N=1 W=4 Resolution=0.25"."""
-    return " ".join(f"{key}={value:g}" for key, value in zip(FIDELITY_KEYS, group.tolist(), strict=True))
+def group_name(group: Iterable[float]) -> str:
+    """Return N, W and Resolution of a fidelity group as text, such as "N=1 W=4 Resolution=0.25"."""
+    return " ".join(f"{key}={value:g}" for key, value in zip(SIZE_KEYS, group, strict=True))
 
 
 def seeded_ranks(ids: NDArray[np.generic], *, seed: int, purpose: str) -> NDArray[np.uint64]:

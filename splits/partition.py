@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable, Leakage, ProtocolMismatch
-from jahs.schema import SPLIT_PARTS
+from jahs.schema import SIZE_KEYS, SPLIT_PARTS
 from jahs.spaces.seeds import read_seed
-from splits.kinship import FIDELITY_KEYS, fidelity_groups, find_leaks, group_name, kin, seeded_ranks, source_groups
+from splits.kinship import fidelity_groups, find_leaks, group_name, kin, seeded_ranks, source_groups
 from splits.quotas import SHARES, WHOLE, Margins, fill_quotas
 from splits.recorded import Recorded, examples
 from splits.split import SEED_BITS, Split
@@ -164,7 +164,7 @@ def quota_margins(groups: NDArray[np.float64], of_group: NDArray[np.int64] | Non
     has_several = np.bincount(of_group, minlength=len(groups))[of_group] > 1
     pairs = np.repeat(np.eye(len(of_group), dtype=bool)[has_several], 2, axis=1)
     is_repeated = np.tile([False, True], len(of_group))
-    values = [groups[:, j] == value for j in range(len(FIDELITY_KEYS)) for value in np.unique(groups[:, j])]
+    values = [groups[:, j] == value for j in range(len(SIZE_KEYS)) for value in np.unique(groups[:, j])]
     thirds = np.repeat(np.array(values)[:, of_group], 2, axis=1)
     return Margins(
         groups=np.vstack([every, pairs]),

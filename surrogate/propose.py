@@ -31,11 +31,10 @@ import jahs
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch, UnknownName
 from jahs.files.tables import rows_of
 from jahs.release import Release, read_release
-from jahs.schema import CONFIG_KEYS
+from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.spaces.columns import Columns, Configs, config_ids, rows, validate_columns
 from jahs.spaces.configs import Config
 from splits.final import FinalTest, final_beside, is_final
-from splits.kinship import FIDELITY_KEYS
 from splits.split import Split
 from surrogate.command import check_integers, runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
@@ -177,7 +176,7 @@ def _measured_best(measured: Measurements, split: Split, n: int) -> Columns:
 def _paired(drawn: Columns) -> Columns:
     """Return each config at each of `PAIRED_SIZES`."""
     columns = {key: np.repeat(values, len(PAIRED_SIZES)) for key, values in drawn.items()}
-    for key, values in zip(FIDELITY_KEYS, zip(*PAIRED_SIZES, strict=True), strict=True):
+    for key, values in zip(SIZE_KEYS, zip(*PAIRED_SIZES, strict=True), strict=True):
         columns[key] = np.tile(np.array(values), len(drawn[key]))
     return validate_columns(columns)
 

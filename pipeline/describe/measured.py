@@ -44,7 +44,6 @@ from workshop.real_landscape import read_check
 NOISY: Final = (*ACCURACIES, "train_loss", "valid_loss", "test_loss", "runtime")
 """The metrics whose noise between seeds is shown."""
 
-FIDELITIES: Final = ("N", "W", "Resolution")
 FEWEST: Final = 60
 """Configs that each value needs to be compared."""
 

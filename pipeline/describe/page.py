@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from jahs.comparison.summaries import number_text
 from jahs.files.runs import TIMES, halves_of_visits
 from jahs.files.tables import take
+from jahs.schema import SIZE_KEYS
 from jahs.tasks.definitions import RESOLUTIONS, Task, caveats_of
 from jahs.tasks.metrics import METRICS
 from pipeline.describe import cell_plots, plots
-from pipeline.describe.measured import FEWEST, FIDELITIES, Measured, epoch_agreement, seed_noise, value_agreement
+from pipeline.describe.measured import FEWEST, Measured, epoch_agreement, seed_noise, value_agreement
 from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.style import style
@@ -309,7 +310,7 @@ def _agreement(measured: Measured) -> Iterator[str | Block]:
         drawing=plots.epochs_against_last(*epoch_agreement(measured)),
     )
     yield Text(_ABOUT_VALUES)
-    found = {key: value_agreement(measured, key) for key in FIDELITIES}
+    found = {key: value_agreement(measured, key) for key in SIZE_KEYS}
     known = {key: values for key, values in found.items() if values is not None}
     if len(known) < len(found):
         yield Text(f"This needs {FEWEST} configs with a finished run at every value; there are too few yet.")

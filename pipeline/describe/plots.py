@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from jahs.files.tables import take
-from jahs.schema import OPS
+from jahs.schema import OPS, SIZE_KEYS
 from jahs.spaces.parameters import PARAMETERS, Parameter
 from jahs.tasks.definitions import RESOLUTIONS
 from jahs.tasks.metrics import ACCURACIES
 from jahs.tasks.pareto import pareto_front
-from pipeline.describe.measured import FIDELITIES, Measured
+from pipeline.describe.measured import Measured
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.drawing import Curve, draw_curves, draw_points, new_panels
 from workshop.pages.style import LIGHT, dash, series
@@ -61,7 +61,7 @@ def distributions(measured: Measured) -> Figure:
     for number, metric in enumerate(ACCURACIES):
         _steps(axes[0], measured.curves[metric][:, -1], number, _PARTS[metric])
     axes[0].set_title("all configs")
-    for key, ax in zip(FIDELITIES, axes[1:], strict=True):
+    for key, ax in zip(SIZE_KEYS, axes[1:], strict=True):
         for number, choice in enumerate(PARAMETERS[key].choices):
             _steps(ax, measured.final[measured.configs[key] == choice], number, f"{key} = {choice:g}")
         ax.set_title(f"validation, by {key}")
@@ -74,7 +74,7 @@ def distributions(measured: Measured) -> Figure:
 
 def marginal_effects(measured: Measured) -> Figure:
     """Draw validation accuracy at the last epoch by the value of each parameter: median, middle half, middle 80 %."""
-    keys = ("LearningRate", "WeightDecay", "Activation", "TrivialAugment", *FIDELITIES, *OPS)
+    keys = ("LearningRate", "WeightDecay", "Activation", "TrivialAugment", *SIZE_KEYS, *OPS)
     drawn, axes = new_panels(4, 4, width=10.6, height=9.2, share_y=True)
     for key, ax in zip(keys, axes, strict=False):
         parameter = PARAMETERS[key]

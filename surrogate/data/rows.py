@@ -19,10 +19,10 @@ from jahs.errors import InvalidTable, UnknownName
 from jahs.files.runs import halves_of_visits, last_rows, sorted_runs
 from jahs.files.tables import Table, take
 from jahs.models.cost import n_macs, n_params
-from jahs.schema import COLUMNS, SPLIT_PARTS
+from jahs.schema import COLUMNS, SIZE_KEYS, SPLIT_PARTS
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.metrics import LEARNED
-from splits.kinship import FIDELITY_KEYS
+from splits.kinship import group_name
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
 from workshop.numbered import FIDELITY_GROUPS
@@ -41,7 +41,7 @@ EXACT: Final = MappingProxyType({"n_params": n_params, "n_macs": n_macs})
 
 _MOST_EXAMPLES: Final = 3
 
-GROUP_VALUES: Final = tuple(dict(zip(FIDELITY_KEYS, values, strict=True)) for values in FIDELITY_GROUPS)
+GROUP_VALUES: Final = tuple(dict(zip(SIZE_KEYS, values, strict=True)) for values in FIDELITY_GROUPS)
 """N, W and Resolution of each fidelity group, by its number."""
 
 
@@ -188,13 +188,8 @@ def diverged_runs(measured: Measurements, split: Split) -> dict[str, int]:
 
 def group_numbers(X: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return the fidelity group of each encoded row: the position of its (N, W, Resolution) in `GROUP_VALUES`."""
-    places = [np.searchsorted(PARAMETERS[key].codes, X[:, COLUMNS.index(key)]) for key in FIDELITY_KEYS]
+    places = [np.searchsorted(PARAMETERS[key].codes, X[:, COLUMNS.index(key)]) for key in SIZE_KEYS]
     return (places[0] * 9 + places[1] * 3 + places[2]).astype(np.int64)
-
-
-def group_name(number: int) -> str:
-    """Return a fidelity group's values as text."""
-    return " ".join(f"{key}={value:g}" for key, value in GROUP_VALUES[number].items())
 
 
 def configs_by_group(rows: Rows) -> NDArray[np.int64]:
@@ -208,7 +203,7 @@ def check_groups(metric: str, rows: Rows, *, fewest: int = FEWEST) -> None:
     counts = configs_by_group(rows)
     if not (few := np.flatnonzero(counts < fewest)).size:
         return
-    named = [f"{group_name(g)} has {counts[g]}" for g in few[:_MOST_EXAMPLES].tolist()]
+    named = [f"{group_name(FIDELITY_GROUPS[g])} has {counts[g]}" for g in few[:_MOST_EXAMPLES].tolist()]
     raise InvalidTable(
         f"{metric}: {len(few)} of 27 fidelity groups have fewer than {fewest} training configs: {', '.join(named)}; "
         "collect more, or lower --fewest"

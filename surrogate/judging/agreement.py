@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.tasks.metrics import ACCURACIES, METRICS
-from surrogate.data.rows import Rows, group_name, group_numbers
+from splits.kinship import group_name
+from surrogate.data.rows import Rows, group_numbers
 from surrogate.models.model import Surrogate
+from workshop.numbered import FIDELITY_GROUPS
 from workshop.ranks import kendall_tau, kendall_tau_within
 from workshop.resampling import bootstrap_interval
 
@@ -238,7 +240,7 @@ def _cuts(metric: str, rows: Rows) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     yield "best tenth", is_best
     groups = group_numbers(rows.X)
     for group in np.unique(groups[is_last]).tolist():
-        yield group_name(group), (groups == group) & is_last
+        yield group_name(FIDELITY_GROUPS[group]), (groups == group) & is_last
 
 
 def _rounded(metric: str, values: _Floats) -> _Floats:

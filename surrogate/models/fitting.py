@@ -12,11 +12,11 @@ from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.sealed_json import read_sealed
 from jahs.files.tables import take
 from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
-from jahs.schema import CONFIG_KEYS
+from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import LEARNED
 from splits.folds import k_folds
-from splits.kinship import FIDELITY_KEYS, ConfigColumns
+from splits.kinship import ConfigColumns
 from splits.split import Split
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, development_rows
@@ -102,4 +102,4 @@ def held_out_rows(
 
 def without_sizes(configs: ConfigColumns) -> dict[str, NDArray[np.generic]]:
     """Return the columns with one N, W and Resolution for all, so that configs that differ only there are kin."""
-    return {**configs, **{key: np.full_like(configs[key], configs[key][0]) for key in FIDELITY_KEYS}}
+    return {**configs, **{key: np.full_like(configs[key], configs[key][0]) for key in SIZE_KEYS}}

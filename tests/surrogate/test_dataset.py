@@ -16,6 +16,7 @@ from jahs.files.tables import Table, take
 from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.encoding import encode
+from splits.kinship import group_name
 from splits.split import Split, write_split
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import (
@@ -25,12 +26,12 @@ from surrogate.data.rows import (
     assemble_repeats,
     by_part,
     check_groups,
-    group_name,
     group_numbers,
     unmeasured,
 )
 from surrogate.judging.agreement import ceiling
 from tests.surrogate.landscape import EPOCHS, measurements, split_of, write_folder
+from workshop.numbered import FIDELITY_GROUPS
 
 MEASURED = measurements()
 SPLIT = split_of(MEASURED)
@@ -256,7 +257,7 @@ def test_what_configs_were_trained_for_is_no_measurement() -> None:
 def test_groups_are_named_by_their_numbers() -> None:
     rows = parts_of("valid_acc")["train"]
     for x, number in zip(rows.X[:40], group_numbers(rows.X[:40]).tolist(), strict=True):
-        assert group_name(number) == f"N={x[2]:g} W={x[12]:g} Resolution={x[10]:g}"
+        assert group_name(FIDELITY_GROUPS[number]) == f"N={x[2]:g} W={x[12]:g} Resolution={x[10]:g}"
 
 
 def test_an_unknown_metric_is_refused() -> None:
