@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -43,8 +43,6 @@ _log = logging.getLogger(__name__)
 _UNSCALED: Final = "there is no noise model, so intervals cannot be calibrated"
 FIRST: Final = "0.1.0"
 _NUMBER: Final = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
-_SILENT: Final = frozenset({"quality.json"})  # no query reads it
-_REFERENCE: Final = "reference_config"
 
 
 def recorded_table(measured: Measurements) -> RecordedTable:
@@ -202,9 +200,9 @@ def number_after(old: Manifest | None, new: Manifest) -> str:
     first, second, third = map(int, found.groups())
     if old.facts.get("protocol") != new.facts.get("protocol"):
         return f"{first + 1}.0.0"
-    if _files(old, besides=_SILENT) != _files(new, besides=_SILENT):
+    if _asked(old) != _asked(new):
         return f"{first}.{second + 1}.0"
-    has_moved = _files(old) != _files(new) or old.facts.get(_REFERENCE) != new.facts.get(_REFERENCE)
+    has_moved = old.files != new.files or old.facts.get("reference_config") != new.facts.get("reference_config")
     return f"{first}.{second}.{third + has_moved}"
 
 
@@ -221,5 +219,6 @@ def number_facts(old: Manifest | None, new: Manifest) -> dict[str, Any]:  # Any:
     return {"version": number, **({"same_answers": same} if same else {})}
 
 
-def _files(release: Manifest, besides: Set[str] = frozenset()) -> dict[str, tuple[int, str]]:
-    return {name: entry for name, entry in release.files.items() if name not in besides}
+def _asked(release: Manifest) -> dict[str, tuple[int, str]]:
+    """Return the files that queries read."""
+    return {name: entry for name, entry in release.files.items() if name != "quality.json"}

@@ -54,11 +54,15 @@ class ReleaseSettings:
 
     def command(self) -> str:
         """Return the command line of these settings, with placeholders for folders and files."""
-        flags: dict[str, object] = {"curve-seeds": self.curve_seeds, "fewest": self.fewest, "seed": self.seed}
-        flags |= {"refits": self.n_refits}
-        flags |= {} if self.distilled is None else {"distilled": self.distilled}
-        flags |= {"families": " ".join(self.families)} if self.families else {}
-        flags |= {"rates": self.rates} if self.rates else {}
+        flags = {
+            "curve-seeds": self.curve_seeds,
+            "distilled": self.distilled,
+            "families": " ".join(self.families) or None,
+            "fewest": self.fewest,
+            "rates": self.rates or None,
+            "refits": self.n_refits,
+            "seed": self.seed,
+        }
         given = ["--params PARAMS"] if self.params else []
-        options = [f"--{name} {value}" for name, value in sorted(flags.items())]
+        options = [f"--{name} {value}" for name, value in flags.items() if value is not None]
         return " ".join(["python -m surrogate.release RUNS --split SPLIT", *given, *options, "--out RELEASE"])

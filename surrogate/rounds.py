@@ -72,10 +72,10 @@ class Came:
     release: str
     n_configs: int
     n_runs: int
-    n_new: int
-    predicted: float | None
-    measured: float | None
-    scores: Scores | None
+    n_new: int = 0
+    predicted: float | None = None
+    measured: float | None = None
+    scores: Scores | None = None
 
 
 def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known]) -> list[Came]:
@@ -107,10 +107,7 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
 
 
 def _came(rows: Rows, known: Known | None, number: int, source: str, release: str) -> Came:
-    came = Came(
-        round=number, source=source, release=release, n_configs=rows.n_configs, n_runs=len(rows), n_new=0,
-        predicted=None, measured=None, scores=None,
-    )  # fmt: skip
+    came = Came(round=number, source=source, release=release, n_configs=rows.n_configs, n_runs=len(rows))
     if known is None:
         return came
     ask, seen = known

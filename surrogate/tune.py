@@ -34,13 +34,13 @@ from surrogate.data.rows import FEWEST, Facts, Rows, training_rows
 from surrogate.judging.agreement import agreement
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import default_features, fit_surrogate
-from surrogate.models.search import Range, Searched, alone, evaluated, search
+from surrogate.models.search import Range, alone, evaluated, search
 from workshop.command import add_workers, run_command
 from workshop.folders import write_text, writing
 from workshop.jobs import in_processes
 from workshop.ranks import kendall_tau
 
-FORESTS: Final[Searched] = {
+FORESTS: Final[Mapping[str, Range]] = {
     "max_depth": Range(1, 15, 6, is_integer=True),
     "min_child_weight": Range(1, 10, 1, is_integer=True),
     "colsample_bytree": Range(0.001, 1.0, 1.0),  # XGBoost refuses 0; one column is drawn at least
@@ -129,12 +129,8 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
     how: dict[str, Any] = {"evaluations": evaluations, "optimizer": _OPTIMIZER}  # Any: arguments
     done = search(folder, FORESTS, score, facts=facts, parts=parts, **how)
     tried = [
-        {
-            "number": one["number"],
-            "settings": asdict(settings_of(one["point"], default)),
-            "tau": one["tau"],
-            "seconds": one["seconds"],
-        }
+        {key: one[key] for key in ("number", "tau", "seconds")}
+        | {"settings": asdict(settings_of(one["point"], default))}
         for one in done
     ]
     best = max(tried, key=lambda one: -1.0 if one["tau"] is None else one["tau"], default=None)
@@ -194,15 +190,8 @@ def smallest(found: Sequence[Size]) -> Size:
 
 def settings_of(proposed: Mapping[str, Any], default: ForestSettings) -> ForestSettings:  # Any: NePS's values
     """Return the settings of a point of the search space; the default ones where it has none."""
-    return replace(
-        default,
-        max_depth=int(proposed["max_depth"]),
-        min_child_weight=int(proposed["min_child_weight"]),
-        colsample_bytree=float(proposed["colsample_bytree"]),
-        colsample_bylevel=float(proposed["colsample_bylevel"]),
-        learning_rate=float(proposed["learning_rate"]),
-        slope=float(proposed["sigmoid_k"]),
-    )
+    values = {name: (int if part.is_integer else float)(proposed[name]) for name, part in FORESTS.items()}
+    return replace(default, slope=values.pop("sigmoid_k"), **values)  # type: ignore[arg-type]  # __post_init__ checks
 
 
 def read_history(path: Path) -> dict[str, Any]:  # Any: JSON

@@ -25,10 +25,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
-from jahs.files.atomic import hold, write_beside
+from jahs.files.atomic import hold
 from jahs.files.hashing import digest_bytes, digest_facts
 from jahs.files.strict_json import parse_json
 from surrogate.data.rows import Rows
+from workshop.folders import write_text
 
 SEARCH_FORMAT: Final = 1
 _ARRAYS: Final = ("X", "y", "config_id", "seed")
@@ -119,8 +120,7 @@ def _begin(folder: Path, facts: Mapping[str, object], parts: Mapping[str, Rows])
     wanted = {**facts, "format": SEARCH_FORMAT, "rows": rows}
     recorded = folder / "search.json"
     if not recorded.exists():
-        with write_beside(recorded) as beside:
-            beside.write_text(json.dumps(wanted, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        write_text(recorded, json.dumps(wanted, indent=2, sort_keys=True) + "\n")
         return
     found = _read_json(recorded)
     if not isinstance(found, dict):
@@ -200,8 +200,8 @@ def _record(folder: Path, content: dict[str, Any]) -> None:  # Any: JSON
     place = folder / "evaluations"
     place.mkdir(exist_ok=True)
     number = len(list(place.glob("*.json"))) + 1
-    with write_beside(place / f"{digest_facts(content['point'])}.json") as beside:
-        beside.write_text(json.dumps({**content, "number": number}, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    record = json.dumps({**content, "number": number}, indent=2, sort_keys=True) + "\n"
+    write_text(place / f"{digest_facts(content['point'])}.json", record)
 
 
 def _read_json(path: Path) -> Any:  # Any: JSON
