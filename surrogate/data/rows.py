@@ -79,14 +79,13 @@ class Rows:
         return Rows(X=self.X[rows], y=self.y[rows], config_id=self.config_id[rows], seed=self.seed[rows])
 
 
+ROW_ARRAYS: Final = ("X", "y", "config_id", "seed")
+"""The arrays of `Rows`, in order."""
+
+
 def join_rows(several: Sequence[Rows]) -> Rows:
     """Return the rows of several parts one after another."""
-    return Rows(
-        X=np.concatenate([rows.X for rows in several]),
-        y=np.concatenate([rows.y for rows in several]),
-        config_id=np.concatenate([rows.config_id for rows in several]),
-        seed=np.concatenate([rows.seed for rows in several]),
-    )
+    return Rows(**{name: np.concatenate([getattr(rows, name) for rows in several]) for name in ROW_ARRAYS})
 
 
 def assemble(metric: str, measured: Measurements) -> Rows:

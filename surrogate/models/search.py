@@ -28,11 +28,10 @@ from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
 from jahs.files.atomic import hold
 from jahs.files.hashing import digest_bytes, digest_facts
 from jahs.files.strict_json import parse_json
-from surrogate.data.rows import Rows
+from surrogate.data.rows import ROW_ARRAYS, Rows
 from workshop.folders import write_text
 
 SEARCH_FORMAT: Final = 1
-_ARRAYS: Final = ("X", "y", "config_id", "seed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 def _begin(folder: Path, facts: Mapping[str, object], parts: Mapping[str, Rows]) -> None:
     """Record the facts of the search, or check that the folder has the same ones."""
-    arrays = [np.ascontiguousarray(getattr(parts[part], name)) for part in ("train", "valid") for name in _ARRAYS]
+    arrays = [np.ascontiguousarray(getattr(parts[part], name)) for part in ("train", "valid") for name in ROW_ARRAYS]
     rows = digest_bytes(b"".join(values.tobytes() for values in arrays))
     wanted = {**facts, "format": SEARCH_FORMAT, "rows": rows}
     recorded = folder / "search.json"

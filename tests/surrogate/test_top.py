@@ -7,7 +7,7 @@ import pytest
 
 from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
-from surrogate.data.rows import Rows
+from surrogate.data.rows import Rows, join_rows
 from surrogate.judging.top import (
     best_tenth,
     full_rows,
@@ -103,12 +103,7 @@ def test_refits_that_agree_overlap_and_others_do_not() -> None:
 def test_correlations_between_sizes_are_measured_and_predicted_on_the_same_pairs() -> None:
     base = np.linspace(60, 90, 30)
     small, large = rows_of(base, ids=np.arange(30), N=1), rows_of(base[::-1].copy(), ids=np.arange(30, 60))
-    rows = Rows(
-        X=np.concatenate([small.X, large.X]),
-        y=np.concatenate([small.y, large.y]),
-        config_id=np.concatenate([small.config_id, large.config_id]),
-        seed=np.zeros(60, np.int64),
-    )
+    rows = join_rows([small, large])
     bases = np.tile(np.arange(30), 2)
     found = size_correlations(bases, rows, np.tile(base, 2))
     assert (found["measured"]["value"], found["predicted"]["value"]) == (pytest.approx(-1), pytest.approx(1))
