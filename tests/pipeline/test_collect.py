@@ -295,19 +295,11 @@ def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path
     assert same_measurements(out, plain)
 
 
-def test_a_scheduler_that_does_not_answer_is_one_line(tmp_path, capsys):
-    out = tmp_path / "runs"
-    assert main(command(out, "--backend", "dask", "--scheduler", "tcp://127.0.0.1:9")[3:]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("pipeline.collect: no Dask scheduler answers at tcp://127.0.0.1:9")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--task", "digit"], "did you mean 'digits'"),
         (["--task", "digits", "--minutes", "-1"], "minutes=-1.0 must be more than 0"),
-        (["--task", "digits", "--workers", "0"], "workers=0 is not at least 1"),
         (["--task", "digits", "--runs", "0"], "runs=0 must be at least 1"),
         (["--task", "digits", "--backend", "dask"], "needs the address of a scheduler"),
         (["--task", "colorectal_histology", "--data-dir", "nowhere"], "no images in nowhere"),

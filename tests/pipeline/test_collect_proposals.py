@@ -173,10 +173,7 @@ def test_a_list_survives_kill_9(tmp_path):
     ("lines", "arguments", "message"),
     [
         ([LISTED[0], {"N": 4}], ["--source", "best"], "line 2: "),
-        ([], ["--source", "best"], "lists no config"),
-        ([LISTED[0]] * 2, ["--source", "best"], "line 2: the config of line 1 again"),
         ([{"config": LISTED[0], "protocol": "0" * 16}], ["--source", "best"], "for another protocol than"),
-        ([LISTED[0]], ["--source", "bset"], "did you mean 'best'"),
         ([LISTED[0]], [], "a list of configs needs its source, and a source its list"),
         ([LISTED[0]], ["--source", "best", "--pairs", "3"], "pairs is for numbered configs"),
     ],

@@ -68,7 +68,7 @@ def test_a_run_that_was_stopped_and_resumed_has_the_bits_of_one_that_was_not(ima
     run = train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint, on_epoch=lambda epoch, row: heard.append(epoch))
     assert _is_same(run, whole)
     assert heard == [1, 2, 3, 4]
-    assert np.all(np.diff(run.epochs[:, N_MEASURED]) > 0)
+    assert np.all(np.diff(run.epochs[:, N_MEASURED], prepend=0) > 0)
     assert np.array_equal(run.epochs[:n_epochs], first.epochs)
     assert list(tmp_path.iterdir()) == [checkpoint]
 
@@ -112,12 +112,6 @@ def test_training_uses_the_rate_and_the_decay_of_its_task(images):
 
 def test_an_epoch_of_all_images_is_the_usual_one(images, whole):
     assert _is_same(train(CONFIG, dataclasses.replace(TINY, epoch_images=TINY.n_train), images, seed=7), whole)
-
-
-def test_the_runtime_strictly_increases_and_is_cpu_time(whole):
-    runtime = whole.epochs[:, N_MEASURED]
-    assert runtime[0] > 0
-    assert np.all(np.diff(runtime) > 0)
 
 
 def test_the_callers_torch_is_left_as_it_was(images):
@@ -221,19 +215,13 @@ def test_divergence_ends_the_run_with_the_epoch_in_which_it_happened(images, who
     assert np.all(np.diff(run.epochs[:, N_MEASURED]) > 0)
 
 
-def test_an_infinite_image_diverges_in_the_first_epoch(images):
+def test_an_infinite_image_diverges_in_the_first_epoch_and_again_where_the_run_is_resumed(images, tmp_path):
     planted = dataclasses.replace(images, std=(1e-42,))  # pixels leave the range of float32
-    run = train(CONFIG | {"LearningRate": 1.0}, TINY, planted, seed=0)
-    assert run.status == "diverged"
-    assert run.epochs.shape == (1, len(EPOCH_FIELDS))
-    assert np.isnan(run.epochs[0, EPOCH_FIELDS.index("train_loss")])
-
-
-def test_a_resumed_run_diverges_where_the_whole_one_does(images, tmp_path):
-    planted = dataclasses.replace(images, std=(1e-42,))
-    runs = [train(CONFIG, TINY, planted, seed=0, checkpoint=tmp_path / "run.pt") for _ in range(2)]
-    assert runs[0].status == runs[1].status == "diverged"
-    assert len(runs[0].epochs) == len(runs[1].epochs) == 1
+    for _ in range(2):
+        run = train(CONFIG | {"LearningRate": 1.0}, TINY, planted, seed=0, checkpoint=tmp_path / "run.pt")
+        assert run.status == "diverged"
+        assert run.epochs.shape == (1, len(EPOCH_FIELDS))
+        assert np.isnan(run.epochs[0, EPOCH_FIELDS.index("train_loss")])
 
 
 # ------------------------------------------------------------------------------------------------- bad input

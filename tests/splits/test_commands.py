@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jahs.files.tables import read_table, write_table
-from jahs.schema import CONFIG_COLUMNS, RUN_COLUMNS
+from jahs.schema import CONFIG_COLUMNS
 from splits import check, make
 from splits.kinship import find_leaks
 from splits.recorded import read_recorded
@@ -185,18 +185,6 @@ def test_what_is_off_balance_is_shown(runs, out, capsys):
     assert "! 36 promised marginals are off by more than one config" in capsys.readouterr().out
 
 
-def drop_column(folder):
-    columns = {name: dtype for name, dtype in CONFIG_COLUMNS.items() if name != "W"}
-    write_table(folder / "configs.parquet", read_table(folder / "configs.parquet", columns), columns)
-
-
-def mix_protocols(folder):
-    def change(table):
-        table["protocol"][:3] = "f" * 16
-
-    rewrite(folder, "runs-0001.parquet", RUN_COLUMNS, change)
-
-
 def forget_configs(folder):
     def change(table):
         for name in table:
@@ -228,8 +216,6 @@ def forget_task(folder):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (drop_column, "lacks the columns W"),
-        (mix_protocols, "but rows of ffffffffffffffff"),
         (forget_configs, "5 configs of the runs are not in configs.parquet: "),
         (double_configs, "2 ids occur more than once in configs.parquet: "),
         (spoil_configs, "LearningRate=nan"),
