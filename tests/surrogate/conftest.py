@@ -1,4 +1,4 @@
-"""A folder of runs for every module that says what was measured."""
+"""A folder of runs for every module that says what was measured, and releases that are made quickly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from surrogate import contents
 from tests.surrogate.landscape import write_folder
+
+
+@pytest.fixture
+def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases without a noise model: to fit it takes longer than everything else."""
+    monkeypatch.setattr(contents, "noise_of", lambda *_, seed, **_times: (None, {"reason": f"left out, seed {seed}"}))
 
 
 @pytest.fixture(scope="module")

@@ -3,63 +3,64 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from jahs.files.tables import Table, write_table
+from jahs.files.tables import Table, typed, write_table
 from jahs.models.cost import n_macs
-from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
+from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS
 from jahs.spaces.cell import path_features
-from jahs.spaces.columns import config_ids
 from jahs.spaces.encoding import encode
-from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from splits.split import Split, write_split
 from surrogate.data.measurements import Measurements
+from tests.building import make_configs
 
 TASK = TASKS["digits"]
 EPOCHS = (1, 3, 6, TASK.max_epoch)
 PROTOCOL = "0123456789abcdef"
-SIZES = tuple(product((1, 3, 5), (4, 8, 16), (0.25, 0.5, 1.0)))
+WHERE = {"machine": "a processor", "torch_version": "2.13", "protocol": PROTOCOL}
 
 
 def measurements(n_per_group: int = 10, *, seed: int = 0, noise: float = 1.0) -> Measurements:
     """Runs of `n_per_group` configs in every fidelity group, every fifth one with three seeds."""
     rng = np.random.default_rng(seed)
-    configs = _configs(27 * n_per_group, seed=seed)
+    configs = make_configs(27 * n_per_group, seed=seed)
+    keys = {name: configs[name] for name in CONFIG_KEYS}
     repeats = np.where(np.arange(27 * n_per_group) % 5 == 0, 3, 1)
     at = np.repeat(np.arange(27 * n_per_group), repeats)
     of_run = np.concatenate([np.arange(n) for n in repeats])
     epochs = np.tile(EPOCHS, len(at))
-    X = encode({name: values[at].repeat(len(EPOCHS)) for name, values in configs.items() if name[0].isupper()}, epochs)
+    X = encode({name: values[at].repeat(len(EPOCHS)) for name, values in keys.items()}, epochs)
     accuracy = np.clip(_accuracy(X) + rng.normal(0, noise, len(X)), 0, 100)
     per_epoch = _seconds(X) * rng.lognormal(0, 0.02, len(at)).repeat(len(EPOCHS))
-    runs: Table = {
+    runs = {
         "config_id": configs["config_id"][at].repeat(len(EPOCHS)),
         "seed": of_run.repeat(len(EPOCHS)),
         "epoch": epochs,
         "train_acc": np.clip(accuracy + 2, 0, 100),
         "valid_acc": accuracy,
         "test_acc": np.clip(accuracy - 1, 0, 100),
-        **{f"{part}_loss": np.ones(len(X)) for part in ("train", "valid", "test")},
+        **dict.fromkeys(("train_loss", "valid_loss", "test_loss"), 1.0),
         "runtime": per_epoch * epochs,
-        **_texts(len(X), status="finished", device="cpu"),
+        "status": "finished",
+        "device": "cpu",
+        **WHERE,
     }
-    profile: Table = {
+    profile = {
         "config_id": configs["config_id"],
-        "latency": _seconds(encode({k: v for k, v in configs.items() if k[0].isupper()}, 1)) / 30,
-        "step_time_s": np.ones(len(repeats)),
-        "n_repeats": np.full(len(repeats), 5),
-        **_texts(len(repeats)),
+        "latency": _seconds(encode(keys, 1)) / 30,
+        "step_time_s": 1.0,
+        "n_repeats": 5,
+        **WHERE,
     }
     return Measurements(
         task=TASK,
         protocol=PROTOCOL,
-        configs=_typed(configs, CONFIG_COLUMNS),
-        runs=_typed(runs, RUN_COLUMNS),
-        profile=_typed(profile, PROFILE_COLUMNS),
+        configs=configs,
+        runs=typed(runs, RUN_COLUMNS),
+        profile=typed(profile, PROFILE_COLUMNS),
     )
 
 
@@ -90,11 +91,9 @@ def write_folder(folder: Path, measured: Measurements, **other: Table) -> Path:
     return folder
 
 
-def _configs(n: int, *, seed: int) -> Table:
-    columns = space().sample_columns(n, seed=seed)
-    for key, values in zip(("N", "W", "Resolution"), zip(*SIZES, strict=True), strict=True):
-        columns[key] = np.array(values)[np.arange(n) % 27].astype(columns[key].dtype)
-    return {"config_id": config_ids(columns), "config_index": np.arange(n), **columns}
+def arguments(runs: Path, out: Path) -> list[str]:
+    """Return the arguments of a command that reads such a folder and writes `out`."""
+    return [str(runs), "--split", str(runs / "split.json"), "--out", str(out)]
 
 
 def _accuracy(X: np.ndarray) -> np.ndarray:
@@ -108,13 +107,3 @@ def _accuracy(X: np.ndarray) -> np.ndarray:
 
 def _seconds(X: np.ndarray) -> np.ndarray:
     return 0.05 + n_macs(X, TASK) * 1e-7 + 0.1 * X[:, 11]
-
-
-def _texts(n: int, **values: str) -> Table:
-    values |= {"machine": "a processor", "torch_version": "2.13", "protocol": PROTOCOL}
-    return {name: np.full(n, text) for name, text in values.items()}
-
-
-def _typed(table: Table, columns: object) -> Table:
-    assert isinstance(columns, type(RUN_COLUMNS))
-    return {name: table[name] if dtype == "string" else table[name].astype(dtype) for name, dtype in columns.items()}

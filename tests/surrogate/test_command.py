@@ -8,13 +8,9 @@ import pytest
 
 from jahs.files.sealed_json import sealed_text
 from surrogate import release, tune
-from tests.surrogate.landscape import measurements
+from tests.surrogate.landscape import arguments, measurements
 
 MEASURED = measurements(10)
-
-
-def arguments(runs: Path, out: Path) -> list[str]:
-    return [str(runs), "--split", str(runs / "split.json"), "--out", str(out)]
 
 
 def test_too_few_configs_in_a_group_are_refused(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ from surrogate.models.boosting import ForestSettings
 from surrogate.models.optima import full_size
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
-from tests.surrogate.landscape import PROTOCOL, TASK, measurements, split_of, write_folder
+from tests.surrogate.landscape import PROTOCOL, TASK, arguments, measurements, split_of, write_folder
 
 SETTINGS = ForestSettings(n_trees=6, max_depth=3)
 WITH_FINAL = measurements(8)
@@ -63,9 +63,7 @@ def release(tmp_path: Path) -> Path:
 
 
 def call(runs: Path, release: Path, out: Path, *more: str) -> int:
-    return command.main(
-        [str(runs), "--split", str(runs / "split.json"), "--release", str(release), "--out", str(out), *more]
-    )
+    return command.main([*arguments(runs, out), "--release", str(release), *more])
 
 
 def test_the_final_test_set_is_read_only_when_it_is_asked_for_and_then_counted(

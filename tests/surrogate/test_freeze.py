@@ -14,7 +14,7 @@ from jahs.spaces.columns import config_ids, rows
 from pipeline.proposals import read_proposals
 from splits.final import final_beside
 from surrogate import freeze as command
-from tests.surrogate.landscape import PROTOCOL, TASK, measurements, write_folder
+from tests.surrogate.landscape import PROTOCOL, TASK, arguments, measurements, write_folder
 from workshop.numbered import FINAL_SEED, full_range
 
 MEASURED = measurements(8)
@@ -33,14 +33,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "OPTIMIZERS", ("random_search", "local_search", "regularized_evolution"))
 
 
-def call(runs: Path, out: Path) -> int:
-    return command.main([str(one) for one in (runs, "--split", runs / "split.json", "--out", out)])
-
-
 def test_it_is_frozen_once_and_its_list_is_written_again(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(runs, tmp_path / "list") == 0
+    assert command.main(arguments(runs, tmp_path / "list")) == 0
     said = capsys.readouterr().out
     assert "is frozen: 12 uniform, 4 random_search, 4 local_search, 4 regularized_evolution" in said
     final = final_beside(runs / "split.json")
@@ -49,14 +45,14 @@ def test_it_is_frozen_once_and_its_list_is_written_again(
     listed = read_proposals(tmp_path / "list", "final", protocol=PROTOCOL)
     assert listed.configs["config_id"].tolist() == final.config_ids.tolist()
     assert set(listed.seeds) == {(0, 1)}
-    assert call(runs, tmp_path / "again") == 0
+    assert command.main(arguments(runs, tmp_path / "again")) == 0
     assert "was frozen already" in capsys.readouterr().out
     assert (tmp_path / "again").read_bytes() == (tmp_path / "list").read_bytes()
     assert (runs / "final_test.json").read_bytes() == frozen
 
 
 def test_half_is_uniform_and_every_search_finds_cells_of_its_own(runs: Path, tmp_path: Path) -> None:
-    assert call(runs, tmp_path / "list") == 0
+    assert command.main(arguments(runs, tmp_path / "list")) == 0
     final = final_beside(runs / "split.json")
     assert final is not None
     assert list(final.configs[:12]) == rows(full_range(0, 12, seed=FINAL_SEED))

@@ -12,7 +12,7 @@ from jahs.errors import UnknownName
 from jahs.models.features import FeatureBuilder
 from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
-from surrogate import contents, release
+from surrogate import release
 from surrogate.data.rows import assemble, by_part
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.lightgbm import _first_above, fit_lightgbm, predict_lightgbm
@@ -44,11 +44,11 @@ def test_the_flat_forest_answers_as_the_booster() -> None:
     np.testing.assert_allclose(predict_lightgbm(booster, X, first), wanted, rtol=0, atol=1e-3)
 
 
+@pytest.mark.usefixtures("without_noise")
 def test_a_release_has_the_second_family_beside_files_that_stay_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(release, "_N_REFERENCE_CONFIGS", 500)
-    monkeypatch.setattr(contents, "noise_of", lambda *_, **__: (None, {"reason": "left out, it takes the longest"}))
     how = ReleaseSettings(params=write_params(tmp_path / "tuned", MEASURED), curve_seeds=0, n_refits=0, workers=1)
     make_release(MEASURED, SPLIT, tmp_path / "plain", how)
     quality = make_release(MEASURED, SPLIT, tmp_path / "both", replace(how, families=["lightgbm"]))

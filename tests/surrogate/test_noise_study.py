@@ -13,7 +13,7 @@ from surrogate.data.rows import assemble
 from surrogate.noise_study import judge, repeated
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
-from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
+from tests.surrogate.landscape import TASK, arguments, measurements, write_folder
 from tests.surrogate.test_release import write_params
 
 MEASURED = measurements(10)
@@ -51,10 +51,8 @@ def test_a_page_has_every_size_and_rotation(
     runs = write_folder(tmp_path / "runs", MEASURED)
     noise = noise_model(TASK.name, max_epoch=TASK.max_epoch).to_dict()
     release = make_release(tmp_path / "release", task=TASK.name, n_refits=2, noise=noise)
-    arguments = [str(runs), "--split", str(runs / "split.json"), "--release", str(release)]
-    arguments += ["--params", str(write_params(tmp_path / "tuned")), "--out", str(tmp_path / "page")]
-    assert split_of(MEASURED).task == TASK.name
-    assert noise_study.main(arguments) == 0
+    more = ["--release", str(release), "--params", str(write_params(tmp_path / "tuned"))]
+    assert noise_study.main([*arguments(runs, tmp_path / "page"), *more]) == 0
     page = (tmp_path / "page" / "report.md").read_text(encoding="utf-8")
     assert "60 configs, others" in page
     assert page.count("these among them") == 2

@@ -14,7 +14,7 @@ from jahs.errors import InvalidArgument
 from jahs.files.sealed_json import sealed_text
 from jahs.release import read_release
 from splits.split import Split, read_split
-from surrogate import contents, release, renew
+from surrogate import release, renew
 from surrogate.card import page
 from surrogate.data.measurements import Measurements, digest_measurements, read_measurements
 from surrogate.data.rows import Facts
@@ -29,10 +29,8 @@ MEASURED = measurements(4)
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def _quick(monkeypatch: pytest.MonkeyPatch, without_noise: None) -> None:
     monkeypatch.setattr(release, "_N_REFERENCE_CONFIGS", 500)
-    monkeypatch.setattr(contents, "noise_of", lambda *_, seed, **_times: (None, {"reason": f"left out, seed {seed}"}))
-
     monkeypatch.setattr(page, "svg_text", lambda _figure: "<svg></svg>")  # drawing takes longer than all fits
 
     def quick(measured: Measurements, split: Split, out: Path, settings: ReleaseSettings) -> Facts:

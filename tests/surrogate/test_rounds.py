@@ -17,7 +17,7 @@ from surrogate.data.measurements import Measurements
 from surrogate.packing import release_answers
 from surrogate.rounds import rounds_of
 from tests.releases import make_release
-from tests.surrogate.landscape import PROTOCOL, TASK, measurements, split_of, write_folder
+from tests.surrogate.landscape import PROTOCOL, TASK, arguments, measurements, split_of, write_folder
 from tests.surrogate.test_card_figures import FOUND
 
 MEASURED = measurements(8)
@@ -70,8 +70,18 @@ def test_the_page_shows_what_came_and_how_the_figures_moved(release: Path, tmp_p
     runs = write_folder(tmp_path / "runs", MEASURED)
     write_table(runs / "configs.parquet", in_rounds(sha256).configs, CONFIG_TABLE_COLUMNS)
     write_figures(tmp_path / "f.json", {**FOUND, "release": sha256})
-    arguments = [str(runs), "--split", str(runs / "split.json"), "--out", str(tmp_path / "rounds.md")]
-    assert command.main([*arguments, "--releases", str(release), "--figures", str(tmp_path / "f.json")]) == 0
+    assert (
+        command.main(
+            [
+                *arguments(runs, tmp_path / "rounds.md"),
+                "--releases",
+                str(release),
+                "--figures",
+                str(tmp_path / "f.json"),
+            ]
+        )
+        == 0
+    )
     text = (tmp_path / "rounds.md").read_text()
     assert "## Round 1" in text
     assert f"| best | {sha256[:8]} |" in text
@@ -84,7 +94,6 @@ def test_the_page_shows_what_came_and_how_the_figures_moved(release: Path, tmp_p
 def test_a_release_of_another_protocol_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = make_release(tmp_path / "other", task=TASK.name, facts={"protocol": "f" * 16})
     runs = write_folder(tmp_path / "runs", MEASURED)
-    arguments = [str(runs), "--split", str(runs / "split.json"), "--out", str(tmp_path / "rounds.md")]
-    assert command.main([*arguments, "--releases", str(other)]) == 2
+    assert command.main([*arguments(runs, tmp_path / "rounds.md"), "--releases", str(other)]) == 2
     assert f"has protocol {'f' * 16}, but the runs have {PROTOCOL}" in capsys.readouterr().err
     assert not (tmp_path / "rounds.md").exists()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,17 +13,18 @@ from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part
 from surrogate.models.boosting import ForestSettings
 from surrogate.top_fits import compare_fits, fit_all, fit_forest, read_fits
-from tests.surrogate.landscape import measurements, split_of, write_folder
+from tests.surrogate.landscape import arguments, measurements, split_of, write_folder
 
 MEASURED = measurements(10)
 SPLIT = split_of(MEASURED)
 QUICK = ForestSettings(n_trees=8, max_depth=3)
+TRUTH = assemble("valid_acc", measurements(10, noise=0.0))
+LAST = TRUTH.take(TRUTH.epoch == MEASURED.task.max_epoch)
 
 
-def truth(measured: Measurements) -> Mapping[int, float]:
-    rows = assemble("valid_acc", measurements(10, noise=0.0))
-    last = rows.epoch == measured.task.max_epoch
-    return dict(zip(rows.config_id[last].tolist(), rows.y[last].tolist(), strict=True))
+def right(out: Rows) -> np.ndarray:
+    known = dict(zip(LAST.config_id.tolist(), LAST.y.tolist(), strict=True))
+    return np.array([known[one] for one in out.config_id.tolist()])
 
 
 def beside_the_forest(name: str, predict: Callable[[Rows], np.ndarray]) -> Callable[..., dict[str, np.ndarray]]:
@@ -34,12 +35,11 @@ def beside_the_forest(name: str, predict: Callable[[Rows], np.ndarray]) -> Calla
 
 
 def test_a_better_fit_is_chosen_and_no_test_config_is_read() -> None:
-    known, seen = truth(MEASURED), set()
+    seen = set()
 
     def fit(train: Rows, out: Rows, *more: object) -> dict[str, np.ndarray]:
         seen.update(train.config_id.tolist(), out.config_id.tolist())
-        right = np.array([known[one] for one in out.config_id.tolist()])
-        return {"forest": fit_forest(train, out, *more), "right": right}
+        return {"forest": fit_forest(train, out, *more), "right": right(out)}
 
     found = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=fit)
     assert found["chosen"] == "right"
@@ -51,22 +51,13 @@ def test_a_better_fit_is_chosen_and_no_test_config_is_read() -> None:
 
 
 def test_what_answers_too_slowly_to_ship_is_shown_but_not_chosen() -> None:
-    known = truth(MEASURED)
-
-    def right(out: Rows) -> np.ndarray:
-        return np.array([known[one] for one in out.config_id.tolist()])
-
     found = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=beside_the_forest("teacher", right))
     assert (found["chosen"], found["rows"][1][-1]) == ("forest", "–")
 
 
 def test_a_gain_at_the_top_that_costs_the_whole_space_is_not_chosen() -> None:
-    known = truth(MEASURED)
-    middle = float(np.median(list(known.values())))
-
     def top_alone(out: Rows) -> np.ndarray:
-        values = np.array([known[one] for one in out.config_id.tolist()])
-        return np.where(values > middle, values, 50.0)
+        return np.where(right(out) > np.median(LAST.y), right(out), 50.0)
 
     found = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=beside_the_forest("top", top_alone))
     assert found["rows"][1][-1] == "no"
@@ -90,8 +81,7 @@ def test_the_command_writes_what_is_read_back(
     runs = write_folder(tmp_path / "runs", MEASURED)
     monkeypatch.setattr(command, "_SETTINGS", QUICK)
     monkeypatch.setattr(command, "_DISTILLED", ())
-    arguments = [str(runs), "--split", str(runs / "split.json"), "--out", str(tmp_path / "fits.json")]
-    assert command.main(arguments) == 0
+    assert command.main(arguments(runs, tmp_path / "fits.json")) == 0
     shown = capsys.readouterr().out
     found = read_fits(tmp_path / "fits.json")
     assert "| forest |" in shown

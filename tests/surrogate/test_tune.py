@@ -23,7 +23,7 @@ from surrogate.data.rows import Rows, assemble, by_part
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.search import evaluated, search
 from surrogate.tune import FORESTS, Size, settings_of, sizes, smallest, validation_tau
-from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
+from tests.surrogate.landscape import TASK, arguments, measurements, split_of, write_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = measurements(8)
@@ -117,8 +117,8 @@ def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_p
     runs = write_folder(tmp_path / "runs", MEASURED)
     out = tmp_path / "tuned"
     command = [
-        sys.executable, "-m", "surrogate.tune", str(runs), "--split", str(runs / "split.json"), "--out", str(out),
-        "--metrics", "valid_acc", "--evaluations", "3", "--trees", "100", "--workers", "1",
+        sys.executable, "-m", "surrogate.tune", *arguments(runs, out), "--metrics", "valid_acc",
+        "--evaluations", "3", "--trees", "100", "--workers", "1",
     ]  # fmt: skip
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True) as first:
         while not evaluated(out / "valid_acc") and first.poll() is None:
