@@ -274,18 +274,6 @@ def test_a_release_stays_as_it_is_if_the_new_one_is_too_large_or_answers_otherwi
     assert sorted(path.name for path in made.iterdir()) == ["one", "tuned"]
 
 
-def test_settings_are_not_shipped_with_the_search_for_others(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    params = write_params(tmp_path / "tuned")
-    params.write_text(sealed_text({"metrics": {**SETTINGS, "runtime": {"n_trees": 13}}}))
-    assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS, "--params", str(params)]) == 2
-    assert (
-        "runtime: params.json differs from the settings chosen in history.json; tune again" in capsys.readouterr().err
-    )
-    assert not (tmp_path / "release").exists()
-
-
 @pytest.mark.parametrize(("flag", "name"), [("--seed", "seed"), ("--curve-seeds", "curve_seeds")])
 def test_what_is_no_seed_is_refused_before_anything_is_fitted(
     flag: str,
