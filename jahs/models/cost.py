@@ -32,17 +32,23 @@ _COLUMNS: Final = [COLUMNS.index(key) for key in (*SIZE_KEYS, *OPS)]
 _LARGEST: Final = 1024  # N and W: far beyond the space, and far from overflowing 64 bits
 
 _Ints = NDArray[np.int64]
-_Floats = NDArray[np.float32] | NDArray[np.float64]
 
 
 def n_params(X: NDArray[np.float32], task: Task) -> _Ints:
     """Return the trainable parameters, (n,), of encoded configs, (n, 15); see `jahs.schema.COLUMNS`."""
-    return _params(X.T[_COLUMNS], task)
+    n_cells, width, _, n_conv3x3, n_conv1x1 = _counts(X, task)
+    square = width * width
+    cells = n_cells * ((9 * n_conv3x3 + n_conv1x1) * 21 * square + (n_conv3x3 + n_conv1x1) * 14 * width)
+    rest = 280 * square + (9 * task.n_channels + 34 + 4 * task.n_classes) * width + task.n_classes
+    total: _Ints = cells + rest
+    return total
 
 
 def n_macs(X: NDArray[np.float32], task: Task) -> _Ints:
     """Return the multiply-adds of one image, (n,), of encoded configs, (n, 15); see `jahs.schema.COLUMNS`."""
-    return _macs(X.T[_COLUMNS], task)
+    n_cells, width, side, n_conv3x3, n_conv1x1 = _counts(X, task)
+    per_pixel = 9 * task.n_channels * width + (3 * n_cells * (9 * n_conv3x3 + n_conv1x1) + 28) * width * width
+    return per_pixel * side * side + (4 * width + 1) * task.n_classes
 
 
 def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
@@ -66,8 +72,9 @@ def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
     faults += [fault for key in SIZE_KEYS if key in config and (fault := _size_fault(key, config[key]))]
     if faults:
         raise InvalidConfig(sorted(faults))
-    columns = np.array([*(config[key] for key in SIZE_KEYS), *codes], dtype=np.float64)[:, None]
-    return {"n_params": int(_params(columns, task)[0]), "n_macs": int(_macs(columns, task)[0])}
+    X = np.zeros((1, len(COLUMNS)), dtype=np.float32)
+    X[0, _COLUMNS] = [*(config[key] for key in SIZE_KEYS), *codes]
+    return {"n_params": int(n_params(X, task)[0]), "n_macs": int(n_macs(X, task)[0])}
 
 
 def _size_fault(key: str, value: object) -> str | None:
@@ -80,26 +87,12 @@ def _size_fault(key: str, value: object) -> str | None:
     return None if is_right else f"{key}={show(value)} must be {allowed}"
 
 
-def _counts(columns: _Floats, task: Task) -> tuple[_Ints, _Ints, _Ints, _Ints, _Ints]:
+def _counts(X: NDArray[np.float32], task: Task) -> tuple[_Ints, _Ints, _Ints, _Ints, _Ints]:
     """N, W, image side, and numbers of 3x3 and 1x1 convolutions in a cell."""
+    columns = X.T[_COLUMNS]
     n_cells, width = columns[:2].astype(np.int64)
     side = (columns[2] * task.side).astype(np.int64)
     n_conv3x3, n_conv1x1 = (
         (columns[3:] == op).view(np.int8).sum(axis=0, dtype=np.int8).astype(np.int64) for op in (CONV3X3, CONV1X1)
     )
     return n_cells, width, side, n_conv3x3, n_conv1x1
-
-
-def _params(columns: _Floats, task: Task) -> _Ints:
-    n_cells, width, _, n_conv3x3, n_conv1x1 = _counts(columns, task)
-    square = width * width
-    cells = n_cells * ((9 * n_conv3x3 + n_conv1x1) * 21 * square + (n_conv3x3 + n_conv1x1) * 14 * width)
-    rest = 280 * square + (9 * task.n_channels + 34 + 4 * task.n_classes) * width + task.n_classes
-    total: _Ints = cells + rest
-    return total
-
-
-def _macs(columns: _Floats, task: Task) -> _Ints:
-    n_cells, width, side, n_conv3x3, n_conv1x1 = _counts(columns, task)
-    per_pixel = 9 * task.n_channels * width + (3 * n_cells * (9 * n_conv3x3 + n_conv1x1) + 28) * width * width
-    return per_pixel * side * side + (4 * width + 1) * task.n_classes
