@@ -73,7 +73,7 @@ def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
     if faults:
         raise InvalidConfig(sorted(faults))
     X = np.zeros((1, len(COLUMNS)), dtype=np.float32)
-    X[0, _COLUMNS] = [*(config[key] for key in SIZE_KEYS), *codes]
+    X[0, _COLUMNS] = np.array([*(config[key] for key in SIZE_KEYS), *codes], dtype=np.float32)
     return {"n_params": int(n_params(X, task)[0]), "n_macs": int(n_macs(X, task)[0])}
 
 
