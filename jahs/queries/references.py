@@ -12,9 +12,9 @@ the release is the same, because the reference point does not depend on the meth
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from itertools import combinations
 from typing import Any, Final, TypeAlias
 
@@ -328,9 +328,5 @@ def _reference_point(front: _Floats, ordinary: _Floats, objectives: Sequence[Obj
 
 
 def _round_up(value: float) -> float:
-    """Round a positive number up to three digits."""
-    power = math.floor(math.log10(value)) - _DIGITS + 1
-    digits = math.floor(value / 10.0**power)
-    while float(f"{digits}e{power}") < value:
-        digits += 1
-    return float(f"{digits}e{power}")
+    """Round a number up to three digits of its shortest decimal form."""
+    return float(Context(prec=_DIGITS, rounding=ROUND_CEILING).create_decimal(repr(value)))
