@@ -178,10 +178,7 @@ def _codes_of_columns(columns: Mapping[str, npt.ArrayLike]) -> npt.NDArray[np.fl
 def _as_array(values: object) -> npt.NDArray[np.generic]:
     """Return an array unchanged, and a list as objects: numpy would silently turn [1, True] into integers."""
     if isinstance(values, list | tuple):
-        column = np.empty(len(values), dtype=np.object_)
-        for i, value in enumerate(values):
-            column[i] = value
-        return column
+        return np.fromiter(values, np.object_, len(values))
     return np.asarray(values)
 
 

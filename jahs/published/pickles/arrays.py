@@ -101,9 +101,7 @@ class ObjectItems:
             self._flush()
             codes = np.concatenate(self._codes).reshape(shape)
             return CodedArray(codes, tuple(value for _, value in self._numbers))
-        array: Array = np.empty(self.n_items, object)
-        for i, item in enumerate(self.items):
-            array[i] = item
+        array: Array = np.fromiter(self.items, np.object_, self.n_items)
         return np.asarray(array.reshape(shape), order="F" if is_fortran else "C")
 
     def _flush(self) -> None:
