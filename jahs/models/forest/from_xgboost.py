@@ -48,7 +48,9 @@ def forest_from_xgboost(models: Sequence[Json]) -> Forest:
 def _forest_of(model: Json, where: str) -> Forest:
     try:
         parameters, trees = _checked(model, where)
-        n_features, base_score = int(parameters["num_feature"]), _number(parameters["base_score"])
+        # "5E-1" until XGBoost 3.0, then a list of one, "[5E-1]".
+        base_score = float(parameters["base_score"].strip().removeprefix("[").removesuffix("]"))
+        n_features = int(parameters["num_feature"])
         columns = [_columns(tree, n_features, f"{where}, tree {k}") for k, tree in enumerate(trees)]
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as err:
         if isinstance(err, (CorruptFile, UnknownFormat)):
@@ -144,9 +146,3 @@ def _columns(tree: Json, n_features: int, where: str) -> tuple[Int64s, Int64s, I
         raise CorruptFile(f"{where}: a split on a feature that does not exist; there are {n_features}")
     with np.errstate(over="ignore"):  # a value beyond float32 becomes infinite, which the forest refuses
         return left, right, feature, condition.astype(np.float32)
-
-
-def _number(text: str) -> np.float32:
-    """base_score: "5E-1" until XGBoost 3.0, then a list of one, "[5E-1]"."""
-    number: np.float32 = np.float32(float(text.strip().removeprefix("[").removesuffix("]")))
-    return number
