@@ -136,8 +136,6 @@ def _sorted_groups(points: _Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[n
 def _is_minimal(points: _Floats) -> _Bools:
     """Return which of distinct, ascending rows are not dominated; only an earlier row can dominate."""
     n_points, n_objectives = points.shape
-    if n_objectives <= 1:
-        return np.asarray(np.arange(n_points) == 0)
     if n_objectives == 2:
         keep = np.ones(n_points, dtype=np.bool_)
         keep[1:] = points[1:, 1] < np.minimum.accumulate(points[:, 1])[:-1]
