@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from jahs.queries.prediction import Uncertain
 
 _N_CHECKED: Final = 1_000
-
-
-class _ReadEpoch(Protocol):
-    def __call__(self, at: object, max_epoch: int, *, name: str) -> int: ...
 
 
 class View(Queryable):
@@ -243,7 +239,7 @@ class View(Queryable):
             len(there), len(self._fidelity_names)
         )
 
-    def _read(self, at: object, read: _ReadEpoch = read_epoch) -> dict[str, float]:
+    def _read(self, at: object, read: Callable[..., int] = read_epoch) -> dict[str, float]:
         """Return a whole fidelity of this view; `read` reads the epoch."""
         there: dict[str, float] = {"epoch": self.max_epoch, **self.full}
         faults = []
@@ -258,7 +254,7 @@ class View(Queryable):
             raise InvalidFidelity("\n".join(faults))
         return there
 
-    def _read_one(self, name: str, value: object, read: _ReadEpoch) -> float:
+    def _read_one(self, name: str, value: object, read: Callable[..., int]) -> float:
         if name == "epoch":
             epoch = read(value, self.max_epoch, name="epoch")
             if "epoch" not in self.fidelities and epoch != self.max_epoch:
