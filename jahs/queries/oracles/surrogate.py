@@ -20,7 +20,7 @@ from jahs.models.features import FeatureSet, RowBuilder, joint_columns, joint_ti
 from jahs.models.forest import EngineKind, Forest, join_forests, open_engine, take_forests
 from jahs.models.forest.engines import Engine
 from jahs.queries.oracles.oracle import Codes, Kind, Numbers, Oracle
-from jahs.release.models import Costs, MetricModel, Models
+from jahs.release.models import Costs, Models
 from jahs.release.reading import Release
 from jahs.spaces.columns import ids_of_codes
 from jahs.spaces.configs import id_of_codes
@@ -39,9 +39,8 @@ _CHUNK: Final = 2**15  # rows at a time, which bounds the memory of features
 class _Plan:
     """The plan of a query for one choice of metrics."""
 
-    learned: tuple[tuple[str, MetricModel], ...]  # metrics that forests answer, with their models
-    targets: tuple[tuple[str, bool], ...]  # the same metrics, with whether each is learned per epoch
-    transforms: tuple[BoundedTransform | None, ...]
+    learned: tuple[tuple[str, bool], ...]  # metrics that forests answer, with whether each is learned per epoch
+    transforms: tuple[BoundedTransform | None, ...]  # of the same metrics
     forests: tuple[int, ...] | None  # their places in the joint forest; None for all, in order
     exact: tuple[tuple[str, int], ...]  # metrics that are computed, and their places in `RowBuilder.costs`
     order: tuple[str, ...]  # all names in the requested order
@@ -108,7 +107,7 @@ class SurrogateOracle(Oracle):
         values: dict[str, float] = {}
         if self._engine is not None and plan.learned:
             answers = self._engine.answer_row(self._rows.pack(codes, epoch, place), forests=plan.forests)
-            for (name, is_per_epoch), target in zip(plan.targets, invert_row(plan.transforms, answers), strict=True):
+            for (name, is_per_epoch), target in zip(plan.learned, invert_row(plan.transforms, answers), strict=True):
                 values[name] = target * epoch if is_per_epoch else target
             if seed is not None:
                 encoded = np.array((*codes, epoch), dtype=np.float32).tolist()
@@ -160,13 +159,12 @@ class SurrogateOracle(Oracle):
             return self._plans[order]
         except KeyError:
             pass
-        learned = tuple((name, self._models[name]) for name in order if name in self._models)
-        forests = tuple(self._forest_of[name] for name, _ in learned)
+        models = {name: self._models[name] for name in order if name in self._models}
+        forests = tuple(self._forest_of[name] for name in models)
         exact = tuple((name, EXACT.index(name)) for name in order if name in EXACT and name not in self._models)
         self._plans[order] = plan = _Plan(
-            learned=learned,
-            targets=tuple((name, model.target == "per_epoch") for name, model in learned),
-            transforms=tuple(model.transform for _, model in learned),
+            learned=tuple((name, model.target == "per_epoch") for name, model in models.items()),
+            transforms=tuple(model.transform for model in models.values()),
             forests=None if forests == tuple(range(self._n_forests)) else forests,
             exact=exact,
             order=order,
@@ -179,10 +177,9 @@ class SurrogateOracle(Oracle):
         ask = self._engine.predict_walk if is_walk else self._engine.predict
         answers = ask(F, forests=plan.forests)
         found: Numbers = {}
-        for i, (name, model) in enumerate(plan.learned):
-            answer = answers[:, i]
-            values = answer.astype(np.float64) if model.transform is None else model.transform.inverse(answer)
-            found[name] = values * epochs.astype(np.float64) if model.target == "per_epoch" else values
+        for (name, is_per_epoch), transform, answer in zip(plan.learned, plan.transforms, answers.T, strict=True):
+            values = answer.astype(np.float64) if transform is None else transform.inverse(answer)
+            found[name] = values * epochs.astype(np.float64) if is_per_epoch else values
         return found
 
     def _finish(
