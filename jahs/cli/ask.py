@@ -25,8 +25,8 @@ from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import METRICS
 
 
-def _add_free(commands: Commands) -> None:
-    """Add the commands that need no release."""
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module, first those that need no release."""
     sampled = commands.add("sample", _sample, "Draw random configs.", "jahs sample -n 3 --fix N=5 --fix W=16 --json")
     sampled.add_argument("-n", type=int, default=1, help="number of configs (default: 1)")
     sampled.add_argument("--seed", type=int, default=0, help="seed of the configs (default: 0)")
@@ -36,6 +36,21 @@ def _add_free(commands: Commands) -> None:
         "cell", nargs="+", help="six codes Op1 .. Op6, or a NAS-Bench-201 index, or its architecture string"
     )
     commands.add("info", _info, "List the space, tasks, metrics, releases and versions.", "jahs info --json")
+    asked = commands.add("query", _query, "Query the metrics of configs.", "jahs query N=5 W=16 --at 5 --at 12")
+    asked.add_argument(
+        "--at", action="append", type=_number, metavar="EPOCH", help="epoch (default: the last); repeatable"
+    )
+    path = commands.add(
+        "trajectory", _trajectory, "Query a config's metrics, epoch by epoch.", "jahs trajectory N=5 --to 6 --seed 1"
+    )
+    path.add_argument("--from", dest="frm", type=_number, default=1, metavar="EPOCH", help="first epoch (default: 1)")
+    path.add_argument("--to", type=_number, metavar="EPOCH", help="last epoch (default: the task's)")
+    path.add_argument("--step", type=_number, default=1, help="epochs between two rows (default: 1)")
+    for parser in (asked, path):
+        add_configs(parser)
+        parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
+        parser.add_argument("--metrics", metavar="NAME,NAME", help="metrics to return (default: all)")
+        add_bench(parser)
 
 
 def _sample(arguments: argparse.Namespace) -> str:
@@ -110,26 +125,6 @@ def format_config(config: Config) -> str:
     rows = [(key, f"{value:.6g}" if isinstance(value, float) else str(value)) for key, value in config.items()]
     shown = [row for row in rows if not row[0].startswith("Op") or row[0] == "Optimizer"]
     return "\n".join(f"  {key:<15} {value}" for key, value in [*shown, ("Op1 .. Op6", " ".join(ops))])
-
-
-def add_commands(commands: Commands) -> None:
-    """Add the commands of this module."""
-    _add_free(commands)
-    asked = commands.add("query", _query, "Query the metrics of configs.", "jahs query N=5 W=16 --at 5 --at 12")
-    asked.add_argument(
-        "--at", action="append", type=_number, metavar="EPOCH", help="epoch (default: the last); repeatable"
-    )
-    path = commands.add(
-        "trajectory", _trajectory, "Query a config's metrics, epoch by epoch.", "jahs trajectory N=5 --to 6 --seed 1"
-    )
-    path.add_argument("--from", dest="frm", type=_number, default=1, metavar="EPOCH", help="first epoch (default: 1)")
-    path.add_argument("--to", type=_number, metavar="EPOCH", help="last epoch (default: the task's)")
-    path.add_argument("--step", type=_number, default=1, help="epochs between two rows (default: 1)")
-    for parser in (asked, path):
-        add_configs(parser)
-        parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
-        parser.add_argument("--metrics", metavar="NAME,NAME", help="metrics to return (default: all)")
-        add_bench(parser)
 
 
 def _number(text: str) -> object:
