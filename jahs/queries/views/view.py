@@ -169,8 +169,7 @@ class View(Queryable):
         given = _mapping(to)
         last = read_epoch(given.pop("epoch"), self.max_epoch, name="to") if "epoch" in given else self.max_epoch
         whole = self._whole(config, self._read(given))
-        answers = self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)
-        return Answers(answers)
+        return self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)
 
     def _whole(self, config: Mapping[str, object], there: Mapping[str, float]) -> Config:
         """Return all 14 keys of a config at a fidelity."""
