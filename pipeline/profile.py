@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from jahs.errors import InvalidArgument
-from jahs.files.runs import TIMES, profile_of_visits, read_configs, read_profile, read_visits, visits_path
+from jahs.files.runs import TIMES, VISITS, profile_of_visits, read_configs, read_profile, read_visits
 from jahs.files.tables import Table, concatenate, sort_by, take, typed
 from jahs.schema import CONFIG_KEYS, PROFILE_COLUMNS, VISIT_COLUMNS
 from jahs.spaces.columns import rows
@@ -202,7 +202,7 @@ def _refuse_other_processor(
 
 def write_visits(folder: Path, visits: Table) -> None:
     """Write the visits of a folder in their order."""
-    RunsFolder(folder).commit(visits_path(folder).name, sort_by(visits, (*_KEY, "repeat")), VISIT_COLUMNS)
+    RunsFolder(folder).commit(VISITS, sort_by(visits, (*_KEY, "repeat")), VISIT_COLUMNS)
 
 
 def write_profile(folder: Path, visits: Table) -> None:

@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
-from jahs.files.runs import proxies_path, read_configs, read_proxies, read_runs
+from jahs.files.runs import SCORES, read_configs, read_proxies, read_runs
 from jahs.files.tables import Table, concatenate, sort_by, take, typed
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXIES_FORMAT, PROXY_COLUMNS, PROXY_KEY, PROXY_TIMES
 from jahs.spaces.columns import rows
@@ -189,7 +189,7 @@ def _add_scores(folder: Path, added: Table) -> None:
         together = sort_by(concatenate([read_proxies(folder), added], PROXY_COLUMNS), PROXY_KEY)
         keys = [together[name] for name in PROXY_KEY]
         is_first = np.append(True, np.any([key[1:] != key[:-1] for key in keys], axis=0))
-        runs.commit(proxies_path(folder).name, take(together, is_first), PROXY_COLUMNS)
+        runs.commit(SCORES, take(together, is_first), PROXY_COLUMNS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -50,9 +50,13 @@ from jahs.schema import (
 TIMES: Final = ("latency", "step_time_s")
 """The columns of the profile."""
 
+VISITS: Final = "profile_visits.parquet"
+SCORES: Final = "proxies.parquet"
+"""Names of the files with the profile's visits and with the scores of untrained networks."""
+
 _NATIVE: Final = "native"  # the device of the C engine
 _MOST_COMPACTIONS: Final = 3  # while a folder is read
-_LISTED: Final = ("protocol.json", "configs.parquet", "profile.parquet", "profile_visits.parquet", "proxies.parquet")
+_LISTED: Final = ("protocol.json", "configs.parquet", "profile.parquet", VISITS, SCORES)
 
 _Read = TypeVar("_Read")
 
@@ -170,27 +174,16 @@ def read_profile_visits(path: Path) -> tuple[Table, Table]:
     return profile, visits_of_profile(read_visits(path), profile)
 
 
-def visits_path(path: Path) -> Path:
-    """Return the path of the profile's visits in a folder of runs."""
-    return path / "profile_visits.parquet"
-
-
 def read_visits(path: Path) -> Table:
     """Return every repeat of every visit to a config, on any processor; possibly no rows."""
-    return _read_if_there(path, visits_path(path).name, VISIT_COLUMNS)
-
-
-def proxies_path(path: Path) -> Path:
-    """Return the path of the scores of untrained networks in a folder of runs."""
-    return path / "proxies.parquet"
+    return _read_if_there(path, VISITS, VISIT_COLUMNS)
 
 
 def read_proxies(path: Path) -> Table:
     """Return the scores of untrained networks, possibly without rows; UnknownFormat if another version wrote them."""
-    file = proxies_path(path)
-    scored = _read_if_there(path, file.name, PROXY_COLUMNS)
+    scored = _read_if_there(path, SCORES, PROXY_COLUMNS)
     for found in np.unique(scored["format"]).tolist():
-        check_format(found, PROXIES_FORMAT, of=f"{file}: scores")
+        check_format(found, PROXIES_FORMAT, of=f"{path / SCORES}: scores")
     return scored
 
 

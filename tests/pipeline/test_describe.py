@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from jahs.files.runs import last_rows, read_profile, read_runs, visits_path
+from jahs.files.runs import VISITS, last_rows, read_profile, read_runs
 from jahs.files.tables import read_table, sort_by, take, typed, write_table
 from jahs.schema import (
     CONFIG_COLUMNS,
@@ -118,7 +118,7 @@ def test_one_processor_is_meant_everywhere(runs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     shutil.copytree(runs, folder)
     (folder / "profile.parquet").unlink()
-    visits_path(folder).unlink(missing_ok=True)
+    (folder / VISITS).unlink(missing_ok=True)
     table = read_runs(folder)
     ids = np.unique(table["config_id"])
     at_once = np.isin(table["config_id"], ids[: 2 * len(ids) // 3])
@@ -200,12 +200,12 @@ def test_halves_of_the_visits_show_how_far_times_can_be_trusted(tmp_path: Path) 
     visits |= {name: np.append(profile[name], 1.1 * profile[name]) for name in ("latency", "step_time_s")}
     visits["latency"][[n, n + 1]] = visits["latency"][[n + 1, n]]
     table = typed({**visits, "visit": np.repeat([0, 1], n), "repeat": 0}, VISIT_COLUMNS)
-    write_table(visits_path(folder), sort_by(table, ("config_id", "visit")), VISIT_COLUMNS)
+    write_table(folder / VISITS, sort_by(table, ("config_id", "visit")), VISIT_COLUMNS)
     write_page(folder, tmp_path / "out")
     page = page_of(tmp_path / "out")
     assert f"| `step_time_s` | {n} configs | 1.000 | 9.5 % |" in page
     assert re.search(rf"\| `latency` \| {n} configs \| 0\.333 \|", page)
-    write_table(visits_path(folder), take(table, table["visit"] == 0), VISIT_COLUMNS)
+    write_table(folder / VISITS, take(table, table["visit"] == 0), VISIT_COLUMNS)
     write_page(folder, tmp_path / "out")
     assert "Kendall's tau | median difference" not in page_of(tmp_path / "out")
 

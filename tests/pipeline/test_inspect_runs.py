@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable
-from jahs.files.runs import read_protocol, read_proxies, read_runs, run_shards, visits_path
+from jahs.files.runs import VISITS, read_protocol, read_proxies, read_runs, run_shards
 from jahs.files.tables import concatenate, read_table, take, write_table
 from jahs.schema import (
     CONFIG_COLUMNS,
@@ -123,7 +123,7 @@ def test_another_processor_for_the_runtimes_is_announced(folder, tmp_path, caplo
 def test_a_merge_of_what_cannot_be_read_changes_nothing(folder, tmp_path):
     sound, damaged = (shutil.copytree(folder, tmp_path / name) for name in ("sound", "damaged"))
     RunsFolder(sound).add_configs(config_table(0, 540))
-    visits_path(damaged).write_bytes(b"PAR1")
+    (damaged / VISITS).write_bytes(b"PAR1")
     before = {path: path.read_bytes() for path in folder.rglob("*.parquet")}
     with pytest.raises(CorruptFile):
         merge(folder, [sound, damaged])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
-from jahs.files.runs import read_profile, read_visits, visits_of_profile, visits_path
+from jahs.files.runs import VISITS, read_profile, read_visits, visits_of_profile
 from jahs.files.tables import take
 from jahs.schema import PROFILE_COLUMNS, VISIT_COLUMNS
 from jahs.tasks import definitions as tasks
@@ -128,7 +128,7 @@ def test_visits_of_folders_merge_into_a_profile_of_the_machine_that_visited_the_
     assert np.array_equal(kept["latency"][kept["machine"] != "Abacus 9"], merged["latency"])
     empty = make_folder(tmp_path, task, 5)
     merge_visits(empty, [read_visits(one)])
-    assert visits_path(empty).read_bytes() == visits_path(one).read_bytes()
+    assert (empty / VISITS).read_bytes() == (one / VISITS).read_bytes()
     assert (empty / "profile.parquet").read_bytes() == (one / "profile.parquet").read_bytes()
 
 

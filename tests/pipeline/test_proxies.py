@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from jahs.errors import InvalidArgument, ProtocolMismatch, UnknownFormat
-from jahs.files.runs import proxies_path, read_configs, read_proxies
+from jahs.files.runs import SCORES, read_configs, read_proxies
 from jahs.files.tables import take, write_table
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_COLUMNS, RUN_COLUMNS
 from jahs.spaces.columns import rows
@@ -129,7 +129,7 @@ def test_scores_that_another_process_saves_meanwhile_stay(folder, task, monkeypa
     config = rows({key: read_configs(folder)[key] for key in CONFIG_KEYS})[0]
 
     def score(*_, seed):
-        if not proxies_path(folder).exists():
+        if not (folder / SCORES).exists():
             theirs = proxies_module._table_of((config, (0, 1)), [scores(7.0)] * 2, protocol=protocol_digest(task))
             RunsFolder(folder).commit("proxies.parquet", theirs, PROXY_COLUMNS)
         return scores()
