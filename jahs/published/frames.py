@@ -168,23 +168,17 @@ def _column_names(index: Record, where: str) -> list[tuple[str, ...]]:
             if not len(levels) == len(codes) <= _MOST_LEVELS or not all(map(_is_short, codes)):
                 raise CorruptFile(f"{where}: levels without up to {_MOST_NAMES} codes each")
             words = [index_names(level, where) for level in levels]
+            for own, code in zip(words, codes, strict=True):
+                if code.dtype.kind not in "iu" or not all(number in range(len(own)) for number in code.tolist()):
+                    raise CorruptFile(f"{where}: a code without a name")
             rows = zip(*(code.tolist() for code in codes), strict=True)
-            try:
-                return [tuple(words[i][_code(code)] for i, code in enumerate(row)) for row in rows]
-            except (IndexError, TypeError) as err:
-                raise CorruptFile(f"{where}: a code without a name") from err
+            return [tuple(words[i][number] for i, number in enumerate(row)) for row in rows]
     return [(name,) for name in index_names(index, where)]
 
 
 def _is_short(values: object) -> bool:
     """Return whether it is an array of names, or of their numbers, and not too long."""
     return isinstance(values, np.ndarray) and values.ndim == 1 and values.size <= _MOST_NAMES
-
-
-def _code(code: object) -> int:
-    if type(code) is not int or code < 0:
-        raise IndexError
-    return code
 
 
 def index_names(index: object, where: str) -> list[str]:
