@@ -216,16 +216,15 @@ class NoiseModel:
         _check_lengths(means, len(X))
         g = quantile((1 + level) / 2)
         ends: dict[str, tuple[_Floats, _Floats]] = {}
-        for name in means:
+        for name, mean in means.items():
             if name == "runtime":
-                spread, is_mean = self.runtime[of], of == "seed"
-                low, high = (means[name] * _factor(spread, side * g, is_mean=is_mean) for side in (-1, 1))
-                ends[name] = low, high
+                low, high = (mean * _factor(self.runtime[of], side, is_mean=of == "seed") for side in (-g, g))
             elif name in ACCURACIES:
-                y, of_row = _within(name, means[name]), np.full(len(X), g)
-                spread_of = self.accuracies[name][of]
-                low, high = (_moved(spread_of, y, X, side * of_row, is_mean=of == "seed") for side in (-1, 1))
-                ends[name] = low, high
+                y, spread, sides = _within(name, mean), self.accuracies[name][of], np.full((2, len(X)), [[-g], [g]])
+                low, high = (_moved(spread, y, X, side, is_mean=of == "seed") for side in sides)
+            else:
+                continue
+            ends[name] = low, high
         return ends
 
     def on_line(self, names: Sequence[str], y: _Floats, X: NDArray[np.float32]) -> tuple[_Floats, _Floats, _Floats]:
