@@ -59,7 +59,7 @@ class Ranking:
         """Return the best open position among the first `n` of `order`; None if all are taken."""
         if self._ranked:
             return next((i for _, i in self._ranked[:n] if is_open[i]), None)
-        if len(self._fronts):
+        if self._fronts.fronts:
             return next((i for i in islice(self._fronts.order(), n) if is_open[i]), None)
         if self._order is None:
             self._order = order(self._losses)
@@ -76,9 +76,6 @@ class _Fronts:
     def __init__(self) -> None:
         self.fronts: list[list[_Point]] = []
         self._ordered: list[list[int] | None] = []  # positions of each front, the least crowded first
-
-    def __len__(self) -> int:
-        return len(self.fronts)
 
     def add(self, point: _Point) -> None:
         """Add a point."""
