@@ -115,12 +115,14 @@ class RowBuilder:
         self._varying = [i for i in self._computed if self.columns[i].name in TRENDS]
         self._cell_rows = _table([cells[flag][name] for name, flag in self.columns[first:end]], np.float32)
         self._cell_bytes, self._width = self._cell_rows.tobytes(), 4 * (end - first)
-        facts = sorted({fact for i in self._computed for fact in _facts(self.columns[i])})
+        computed = [self.columns[i] for i in self._computed]
+        # The inputs of computed columns from the cell and its signal, besides the costs.
+        facts = sorted({(part, flag) for name, flag in computed for part in _reads(name) if part in FACTS})
         self._facts = np.concatenate([_fact_table(facts, n) for n in _DEPTHS])
         self._fact_bytes = self._facts.tobytes()
         self._fact_row = Struct(f"={len(facts)}d")
         arguments = (*_ARGUMENTS, *(_argument(name, is_canonical=flag) for name, flag in facts), *_OF_EPOCH)
-        self._formulas = _formulas([self.columns[i] for i in self._computed], arguments)
+        self._formulas = _formulas(computed, arguments)
         self._varying_formulas = _formulas([self.columns[i] for i in self._varying], arguments)
         self._n_before = first
         self._before, self._behind = Struct(f"={first}f"), Struct(f"={len(self.columns) - end}f")
@@ -229,11 +231,6 @@ def _places(X: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.int64
 def _table(columns: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # Any: float32 or float64
     """Return one row per cell, (15625, n_columns)."""
     return np.column_stack(columns).astype(dtype, copy=False) if columns else np.empty((N_CELLS, 0), dtype)
-
-
-def _facts(column: Column) -> list[tuple[str, bool]]:
-    """Return the inputs of a computed column from the cell and its signal, besides the costs."""
-    return [(name, column.is_canonical) for name in _reads(column.name) if name in FACTS]
 
 
 def _fact_table(facts: Sequence[tuple[str, bool]], n_cells: int) -> NDArray[np.float64]:
