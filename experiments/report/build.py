@@ -9,7 +9,7 @@ from typing import Any, Final
 import experiments.studies
 from experiments.packs import season_of
 from experiments.report.baselines import baselines_blocks
-from experiments.report.carried import carried_blocks, read_mean_runs
+from experiments.report.carried import carried_blocks, read_means
 from experiments.report.comparison import compared
 from experiments.report.fidelity import fidelity_blocks
 from experiments.report.incumbents import leaderboard_blocks, retrained_blocks
@@ -69,13 +69,13 @@ def _blocks(
     study = results.study
     # Trade-offs have no single winner, and worlds cannot be queried again from the release.
     is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
-    there = read_mean_runs(real) if is_ranked and real is not None else None
+    there = read_means(real, study) if is_ranked and real is not None else None
     yield from _CHAPTERS[study.name](results)
     if study.name == "joint":
         yield from paper_blocks(results, there)
     yield from refits_blocks(results)
     if is_ranked:
-        without = None if there is None or control is None else read_mean_runs(control)
+        without = None if there is None or control is None else read_means(control, study)
         yield from carried_blocks(results, there, without)
     yield from retrained_blocks(results, retrained)
     if is_ranked:

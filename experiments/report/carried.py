@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -10,14 +10,13 @@ from typing import Final
 import numpy as np
 
 from experiments.analysis.carried import VERDICTS, Carried, carry_over
-from experiments.folder import StudyFolder, read_folder
-from experiments.packs import is_pack, read_pack
+from experiments.folder import read_folder
+from experiments.packs import is_pack
 from experiments.report.comparison import comparison_of, groups
-from experiments.report.results import Results
-from experiments.study import Arm
+from experiments.report.results import Results, read_results
+from experiments.study import Arm, Study
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import Pair, compare_groups
-from jahs.comparison.steps import Steps, incumbents, on_grid
 from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.tasks.definitions import TASKS
@@ -26,25 +25,6 @@ from workshop.pages.document import Block, Table, Text, answer
 _GUESSED: Final = 100.0  # the error of a run without a result
 _FEWEST_ARMS: Final = 2
 _STAGES: Final = (0.1, 0.2, 0.5, 1.0)  # shares of the budget
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanRuns:
-    """The runs of a study without training noise, from its pack.
-
-    Attributes:
-        steps: the incumbent's validation error over time, by task and arm, then by seed.
-    """
-
-    folder: StudyFolder
-    steps: Mapping[tuple[str, str], Mapping[int, Steps]]
-
-    def errors(self, task: str, arms: Sequence[Arm], times: Floats) -> Floats:
-        """Return the errors of the seeds that all arms have finished, (n_arms, n_seeds, n_times)."""
-        found = [self.steps.get((task, arm.name), {}) for arm in arms]
-        seeds = sorted(set.intersection(*map(set, found)))
-        values = np.stack([on_grid([of[seed] for seed in seeds], times) for of in found])
-        return np.nan_to_num(values, nan=_GUESSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,38 +43,42 @@ class _Compared:
         return f"{self.task}, without noise" if self.is_control else self.task
 
 
-def read_mean_runs(path: Path) -> MeanRuns:
-    """Read the pack of a study without training noise.
+def read_means(path: Path, study: Study) -> Results:
+    """Read the pack of the same study without training noise; its models need not be there.
 
     Raises:
         InvalidArgument: it is not a pack, or contains training noise.
+        ProtocolMismatch: it belongs to another study, or declares an arm differently.
     """
     if not path.is_dir():
         raise MissingData(f"{path} does not exist; python -m experiments.pack makes it")
     if not is_pack(path):
         raise InvalidArgument(f"{path} is not a pack; python -m experiments.pack {path} makes one")
-    folder = read_folder(path)
-    if folder.study.noise != "mean":
-        raise InvalidArgument(f"{path} has noise={folder.study.noise}; run the study with --noise mean")
-    found: dict[tuple[str, str], dict[int, Steps]] = {}
-    for log in read_pack(path):
-        own = log.repetition
-        if own.refit is None:
-            steps = incumbents(log.found).steps.scaled(folder.tasks[own.task].mean_runtime_s)
-            found.setdefault((own.task, own.arm), {})[own.seed] = steps
-    return MeanRuns(folder=folder, steps=found)
+    other = read_folder(path).study
+    if other.noise != "mean":
+        raise InvalidArgument(f"{path} has noise={other.noise}; run the study with --noise mean")
+    if study.name != other.name:
+        raise ProtocolMismatch(f"{path} belongs to the study {other.name}, not {study.name}")
+    found = read_results(path, bench={})
+    as_here = replace(other, noise=study.noise)
+    declared, names = {arm.name for arm in study.arms}, sorted({arm for _, arm in found.by_arm})
+    if wrong := [n for n in names if n not in declared or as_here.digest_of(n) != study.digest_of(n)]:
+        raise ProtocolMismatch(
+            f"{path}: the declaration of {', '.join(wrong)} differs from that of the study; run the study on that "
+            "release again"
+        )
+    return found
 
 
-def carried_blocks(results: Results, there: MeanRuns | None, without: MeanRuns | None = None) -> Iterator[str | Block]:
+def carried_blocks(results: Results, there: Results | None, without: Results | None) -> Iterator[str | Block]:
     """Yield the findings that carry over from each task to the real landscape, or why this is unknown.
 
     Args:
         results: results of a study with one objective on releases.
-        there: the same study on an imported release, or None.
+        there: the same study on an imported release (`read_means`), or None.
         without: the same study on its own tasks, without noise, or None.
 
     Raises:
-        ProtocolMismatch: a pack belongs to another study, or declares an arm differently.
         InvalidArgument: `there` has several tasks.
     """
     yield "Transfer to JAHS-Bench-201"
@@ -108,8 +92,6 @@ def carried_blocks(results: Results, there: MeanRuns | None, without: MeanRuns |
     if len(there.folder.tasks) != 1:
         tasks = ", ".join(there.folder.tasks)
         raise InvalidArgument(f"{there.folder.path} has {tasks}; give the pack of one imported release")
-    for runs in filter(None, (there, without)):
-        _check_same(results, runs)
     every = _compare(results, there, without)
     if not every:
         yield Text(
@@ -124,38 +106,29 @@ def carried_blocks(results: Results, there: MeanRuns | None, without: MeanRuns |
     yield _about(there, every)
 
 
-def _check_same(results: Results, runs: MeanRuns) -> None:
-    study, other = results.study, runs.folder.study
-    if study.name != other.name:
-        raise ProtocolMismatch(f"{runs.folder.path} belongs to the study {other.name}, not {study.name}")
-    as_here = replace(other, noise=study.noise)
-    declared, names = {arm.name for arm in study.arms}, sorted({arm for _, arm in runs.steps})
-    if wrong := [n for n in names if n not in declared or as_here.digest_of(n) != study.digest_of(n)]:
-        raise ProtocolMismatch(
-            f"{runs.folder.path}: the declaration of {', '.join(wrong)} differs from that of the study; run the study "
-            "on that release again"
-        )
+def _errors(results: Results, task: str, arms: Sequence[Arm], times: Floats) -> Floats:
+    """Return the errors of the seeds that all arms have finished, (n_arms, n_seeds, n_times)."""
+    return np.nan_to_num(results.errors(task, arms, results.seeds(task, arms), times), nan=_GUESSED)
 
 
-def _compare(results: Results, there: MeanRuns, without: MeanRuns | None) -> list[_Compared]:
+def _compare(results: Results, there: Results, without: Results | None) -> list[_Compared]:
     """Compare the arms of every group that ran on the real landscape; Holm's correction is over each landscape."""
     times = np.array([share * results.study.n_evaluations for share in _STAGES])
     (real_task,) = there.folder.tasks
     parts: list[tuple[str, bool, str, tuple[Arm, ...], Floats, Floats, tuple[Pair, ...]]] = []
     for task in results.tasks:
         for title, every in groups(results, task):
-            on_both = [i for i, arm in enumerate(every) if (real_task, arm.name) in there.steps]
+            on_both = [i for i, arm in enumerate(every) if (real_task, arm.name) in there.by_arm]
             arms = tuple(every[i] for i in on_both)
             if len(arms) < _FEWEST_ARMS or (comparison := comparison_of(results, task, every)) is None:
                 continue
-            on_real = there.errors(real_task, arms, times)
+            on_real = _errors(there, real_task, arms, times)
             if on_real.shape[1] < FEWEST_SEEDS:
                 continue
             tested = _among(comparison.pairs, on_both)
-            seeds = results.seeds(task, arms)
-            here = np.nan_to_num(results.errors(task, arms, seeds, times), nan=_GUESSED)
+            here = _errors(results, task, arms, times)
             parts.append((task, False, title, arms, here, on_real, tested))
-            control = here[:, :0] if without is None else without.errors(task, arms, times)
+            control = here[:, :0] if without is None else _errors(without, task, arms, times)
             if control.shape[1] >= FEWEST_SEEDS:
                 parts.append((task, True, title, arms, control, on_real, ()))
     tests = iter(compare_groups([(here[..., -1], None) for *_, here, _, tested in parts if not tested]))
@@ -256,12 +229,12 @@ def _findings(every: Sequence[_Compared]) -> Iterator[Block]:
         )
 
 
-def _about(there: MeanRuns, every: Sequence[_Compared]) -> Text:
+def _about(there: Results, every: Sequence[_Compared]) -> Text:
     ((task, facts),) = there.folder.tasks.items()
     commands = "; ".join(f"`{made.get('command')} --release CIFAR10`" for made in there.folder.made_with)
     names = {arm.name for each in every for arm in each.arms}
-    runs = [of for (_, arm), by_seed in there.steps.items() if arm in names for of in by_seed.values()]
-    finals = [of.values[-1] for of in runs if len(of.values)]
+    runs = [one.incumbents.values for (_, arm), found in there.by_arm.items() if arm in names for one in found]
+    finals = [values[-1] for values in runs if len(values)]
     n_bound = sum(value <= 0 for value in finals)
     bound = (
         f" {n_bound} of its {len(finals)} runs end at a predicted error of 0 %, which no training reaches: late in the "

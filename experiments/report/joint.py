@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from experiments.report.carried import MeanRuns
 from experiments.report.comparison import comparison_of
 from experiments.report.results import Results
 from experiments.report.single import overview
-from experiments.report.speedups import Speedup, geometric_mean, speedup, speedup_of_arms, speedup_text
+from experiments.report.speedups import Speedup, geometric_mean, speedup_of_arms, speedup_text
 from experiments.study import Arm
 from jahs.comparison.ranks import Comparison
 from jahs.tasks.definitions import TASKS
@@ -105,7 +104,7 @@ def _verdict(found: Comparison | None, joint: int, other: int) -> str:
     return "better" if (pair.superiority > 0.5) == (pair.one == joint) else "worse"
 
 
-def paper_blocks(results: Results, there: MeanRuns | None) -> Iterator[str | Block]:
+def paper_blocks(results: Results, there: Results | None) -> Iterator[str | Block]:
     """Yield the paper's speed-ups beside ours.
 
     Args:
@@ -142,7 +141,7 @@ def paper_blocks(results: Results, there: MeanRuns | None) -> Iterator[str | Blo
     )
 
 
-def _our_rows(results: Results, there: MeanRuns | None, optimizer: str) -> Iterator[tuple[str, ...]]:
+def _our_rows(results: Results, there: Results | None, optimizer: str) -> Iterator[tuple[str, ...]]:
     """Yield the speed-ups of an optimiser: on each task, over all tasks, and on the real landscape."""
     arms = {arm.name: arm for arm in results.arms}
     if (joint := arms.get(f"{optimizer}-jahs")) is None:
@@ -160,21 +159,11 @@ def _our_rows(results: Results, there: MeanRuns | None, optimizer: str) -> Itera
         texts = (speedup_text(known) if len(known) == len(named) else "–" for known in over)
         yield "here", joint.chapter, "geometric mean", *texts
     if there is not None:
-        pairs = [_speedup_there(there, joint, other) if other else None for other in others]
+        (task,) = there.folder.tasks
+        pairs = [speedup_of_arms(there, task, joint, other) if other else None for other in others]
         if any(pairs):
             yield "here", joint.chapter, "the real landscape", *map(_text, pairs)
 
 
 def _text(found: Speedup | None) -> str:
     return "–" if found is None else speedup_text([found])
-
-
-def _speedup_there(there: MeanRuns, joint: Arm, other: Arm) -> Speedup | None:
-    """Return the speed-up on the real landscape; None without two seeds that both arms have."""
-    (task,) = there.folder.tasks
-    fast, slow = (there.steps.get((task, arm.name), {}) for arm in (joint, other))
-    seeds = sorted({*fast} & {*slow})
-    if len(seeds) < 2:
-        return None
-    budget, guess = float(there.folder.study.n_evaluations), TASKS[task].chance_error
-    return speedup([fast[seed] for seed in seeds], [slow[seed] for seed in seeds], budget=budget, guess=guess)

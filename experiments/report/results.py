@@ -68,7 +68,7 @@ class Results:
         tasks, arms: tasks and arms with at least one result, in order.
         by_arm: results by task and arm, in order of seeds.
         on_refits: the same on the release's refits, in order of refits and seeds.
-        bench: benchmarks by task, for test accuracies and reference points.
+        bench: benchmarks by task, for test accuracies and reference points; empty if the models are not there.
     """
 
     folder: StudyFolder
@@ -113,6 +113,9 @@ def best_at_full_size(bench: Benchmark, metric: str) -> float:
 def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1) -> Results:
     """Read every log of a study's folder, or its pack.
 
+    Args:
+        bench: the benchmarks of its tasks; a pack of means with one objective needs none.
+
     Raises:
         MissingData: the folder is not a study, or has no finished repetition.
         ProtocolMismatch: a benchmark has another release than the logs, or settings differ between logs of one arm.
@@ -120,18 +123,21 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     """
     folder = read_folder(path)
     study = folder.study
-    for task, facts in folder.tasks.items():
-        if facts.release not in (found := release_of(bench[task])).answers_as:
+    for task, of in bench.items():
+        facts, found = folder.tasks[task], release_of(of)
+        if facts.release not in found.answers_as:
             raise ProtocolMismatch(
                 f"{task}: the logs used release {facts.release[:16]} (season {season_of(folder.tasks)}), this one is "
                 f"{found.sha256[:16]}; a page does not mix seasons: name their release, or run the study again"
             )
     metrics = tuple(dict.fromkeys(name for names in study.combinations for name in names))
     if is_pack(path):
-        known = {task: [name for name in metrics if name in bench[task].metrics] for task in folder.tasks}
+        known = {task: [name for name in metrics if name in of.metrics] for task, of in bench.items()}
         # Their values are queried again below.
         read = [
-            _reduced(log, folder, {name: np.full(len(log.found), np.nan) for name in known[log.repetition.task]})
+            _reduced(
+                log, folder, {name: np.full(len(log.found), np.nan) for name in known.get(log.repetition.task, ())}
+            )
             for log in read_pack(path)
         ]
     else:

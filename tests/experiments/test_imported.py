@@ -13,7 +13,7 @@ from experiments.folder import read_folder
 from experiments.imported import CLOCK, open_for_study
 from experiments.pack import pack
 from experiments.report.__main__ import main as report
-from experiments.report.carried import _among, read_mean_runs
+from experiments.report.carried import _among, read_means
 from experiments.report.speedups import speedup, speedup_text
 from jahs.comparison.ranks import compare_groups, rank_agreement
 from jahs.errors import InvalidArgument
@@ -111,10 +111,10 @@ def test_a_page_says_what_carries_over_from_the_pack_alone(studies, release, imp
     assert ", split-half " in section
     assert "without noise" not in section
     assert f"runtimes of {CLOCK}" in section
-    steps = read_mean_runs(packed).steps
+    runs = read_means(packed, read_folder(packed).study).by_arm[REAL, "local_search"]
     log = read_log(packed.parents[2] / "there" / REAL / "local_search" / "seed-0002.jsonl")
     found = [trial.metrics["valid_acc"] for trial in log.trials if trial.status == "finished"]
-    assert steps[REAL, "local_search"][2].values[-1] == pytest.approx(100 - max(found))
+    assert runs[2].incumbents.values[-1] == pytest.approx(100 - max(found))
 
 
 def test_a_control_without_noise_tells_noise_from_landscape(studies, release, tmp_path):
@@ -152,9 +152,8 @@ def test_the_page_of_joint_search_has_the_papers_speed_ups_beside_those_on_both_
     )
     assert rows[0] == ("the paper", "random search (Table 9)", "CIFAR-10", "54.7×", "33.7×")
     assert [row[2] for row in rows if row[0] == "here"] == [TASKS[TASK].title, "the real landscape"]
-    fast, slow = (
-        [found[seed] for seed in (0, 1)] for found in (read_mean_runs(packed).steps[REAL, arm] for arm in arms[:2])
-    )
+    runs = read_means(packed, read_folder(packed).study).by_arm
+    fast, slow = ([one.incumbents for one in runs[REAL, arm]] for arm in arms[:2])
     expected = speedup(fast, slow, budget=5.0, guess=TASKS[REAL].chance_error)
     assert rows[-1][3] == speedup_text([expected])
     assert not [row for row in rows if "SMAC" in row[1]], "the paper's SMAC is beside TPE, which did not run"
@@ -186,7 +185,7 @@ def test_a_pack_of_another_study_is_refused(studies, release, tmp_path, capsys):
     assert "the declaration of local_search, random_search, successive_halving differs" in capsys.readouterr().err
     noisy = pack(here, tmp_path / "noisy")
     with pytest.raises(InvalidArgument, match="noise=seeded"):
-        read_mean_runs(noisy)
+        read_means(noisy, read_folder(noisy).study)
 
 
 def test_an_imported_release_has_a_page_of_its_own(studies, imported):
