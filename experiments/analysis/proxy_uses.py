@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from experiments.analysis.proxy_orders import last_where_missing, seeds_of
 from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import summarize
 from jahs.files.runs import (
     is_timed,
     read_configs,
@@ -178,8 +179,8 @@ def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> li
     gains = []
     for n, pairs in found.items():
         without, with_proxies = np.array(pairs).T
-        apart = with_proxies - without
-        gains.append(Gain(n, float(without.mean()), float(with_proxies.mean()), float(apart.mean()), _error(apart)))
+        apart = summarize(with_proxies - without)
+        gains.append(Gain(n, float(without.mean()), float(with_proxies.mean()), float(apart.mean), float(apart.se)))
     return gains
 
 
@@ -258,19 +259,16 @@ class _Trainings:
 def _halving(trainings: _Trainings, runs: Sequence[_Search], plain: Sequence[_Search]) -> HalvingResult:
     full_s = float(trainings.runtime_s[:, -1].mean())
     best, spent_s, scoring_s = np.array(runs).T
-    regrets, gains = float(trainings.accuracy[:, -1].max()) - best, best - np.array(plain)[:, 0]
+    regret = summarize(float(trainings.accuracy[:, -1].max()) - best)
+    gain = summarize(best - np.array(plain)[:, 0])
     return HalvingResult(
-        regret=float(regrets.mean()),
-        error=_error(regrets),
+        regret=float(regret.mean),
+        error=float(regret.se),
         cost=float(spent_s.mean()) / full_s,
         scoring=float(scoring_s.mean()) / full_s,
-        gain=float(gains.mean()),
-        gain_error=_error(gains),
+        gain=float(gain.mean),
+        gain_error=float(gain.se),
     )
-
-
-def _error(values: Floats) -> float:
-    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
 
 
 def _predicted(F: NDArray[np.float32], y: Floats, fit: NDArray[np.intp], held_out: NDArray[np.intp]) -> Floats:
