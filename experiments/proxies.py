@@ -39,6 +39,7 @@ from splits.kinship import fidelity_groups, group_name
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import draw_estimates
+from workshop.pages.html import anchor
 from workshop.ranks import benchmark_weight, kendall_tau, spearman, webber_weight
 from workshop.real_landscape import N_CELLS
 
@@ -175,7 +176,8 @@ def _findings(data_sets: Sequence[_DataSet], cells: _Cells | None) -> Iterator[s
     ]
     if top:
         said = "; ".join(
-            f"{_order_text(each)} on {of.title} ({_best_text(each['best_by_rho'], each['best_by_overlap'])})"
+            f"{interval_text(_interval(each, 'tau'))} on {of.title} "
+            f"({_best_text(each['best_by_rho'], each['best_by_overlap'])})"
             for of, each in top
         )
         shown = [f"{of.title} (top {', '.join(shares)})" for of in data_sets if (shares := _shown_at(of))]
@@ -194,11 +196,6 @@ def _shown_at(of: _DataSet) -> list[str]:
     return [f"{100 * each['share']:g} %" for each in own if each["apart"] >= _CERTAIN]
 
 
-def _order_text(of: Mapping[str, Any]) -> str:  # Any: JSON
-    low, high = (math.nan if of[end] is None else of[end] for end in ("low", "high"))
-    return interval_text(Interval(value=of["tau"], low=low, high=high))
-
-
 def _best_text(by_rho: str, by_overlap: str) -> str:
     if by_rho == by_overlap:
         return f"best by both: {by_rho}"
@@ -209,8 +206,8 @@ def _orders_section(data_sets: Sequence[_DataSet]) -> Iterator[str | Block]:
     yield "Do Spearman and rank-biased overlap agree on the best proxy?"
     rows = [
         (
-            *(of.title, f"{each['form']}, top {100 * each['share']:g} %", _order_text(each)),
-            *("–" if each[name] is None else number_text(each[name]) for name in ("again", "crossed", "apart")),
+            *(of.title, f"{each['form']}, top {100 * each['share']:g} %", interval_text(_interval(each, "tau"))),
+            *(number_text(each[name]) for name in ("again", "crossed", "apart")),
             *(each["best_by_rho"], each["best_by_overlap"]),
         )
         for of in data_sets
@@ -318,16 +315,12 @@ def _others() -> str:
 def _agreement(of: _DataSet) -> Iterator[str | Block]:
     """Show every measure of every score on a data set; for a random order, only overlaps."""
     yield f"Agreement with accuracy: {of.title}"
-    order = sorted(of.found, key=lambda name: -np.nan_to_num(_value(of.found, name, "spearman"), nan=-9))
-    estimates = {
-        name: Interval(value=_value(of.found, name, "spearman"), low=low, high=high)
-        for name in order
-        if (low := of.found[name]["spearman"]["low"]) is not None
-        and (high := of.found[name]["spearman"]["high"]) is not None
-    }
+    rhos = {name: _interval(measures["spearman"]) for name, measures in of.found.items()}
+    order = sorted(rhos, key=lambda name: -np.nan_to_num(rhos[name].value, nan=-9))
+    estimates = {name: rhos[name] for name in order if math.isfinite(rhos[name].low)}
     if estimates:
         yield Figure(
-            name=f"spearman-{_slug(of.title)}",
+            name=f"spearman-{anchor(of.title)}",
             caption=f"Spearman's rho between score and accuracy, {of.n} configs, with 95 % intervals.",
             alt="; ".join(f"{name} {each.value:.2f}" for name, each in estimates.items()),
             drawing=draw_estimates(estimates, x_label="Spearman's rho"),
@@ -486,9 +479,14 @@ def _mean_rho(scores: Floats, truth: Floats) -> float:
     return float(np.mean(found)) if found else math.nan
 
 
+def _interval(of: Mapping[str, Any], value: str = "mean") -> Interval:  # Any: JSON
+    """Return an estimate with its interval, where null is NaN."""
+    estimate, low, high = (math.nan if of[name] is None else of[name] for name in (value, "low", "high"))
+    return Interval(value=estimate, low=low, high=high)
+
+
 def _value(found: _Summary, name: str, measure: str) -> float:
-    mean = found[name][measure]["mean"]
-    return math.nan if mean is None else mean
+    return _interval(found[name][measure]).value
 
 
 def _estimate(of: Mapping[str, float | None]) -> str:
@@ -496,10 +494,6 @@ def _estimate(of: Mapping[str, float | None]) -> str:
         return "–"
     interval = "" if of["low"] is None else f" [{of['low']:.2f}, {of['high']:.2f}]"
     return f"{of['mean']:.3f}{interval}" + ("" if of["sd"] is None else f" ± {of['sd']:.3f}")
-
-
-def _slug(title: str) -> str:
-    return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
