@@ -93,13 +93,12 @@ def _worker_blocks(results: Results, task: str) -> Iterator[Block]:
         steps = [results.steps(task, arm, seeds) for arm in arms]
         final = np.stack([on_grid(of, end[None])[:, 0] for of, end in zip(steps, ends, strict=True)])
         final = np.nan_to_num(final, nan=TASKS[task].chance_error)  # (n_arms, n_seeds)
-        found = [summarize(values) for values in final]
+        found = summarize(final.T)
         for i, arm in enumerate(arms):
             rows.append(_row(results, task, arm, final=final[[0, i]], steps=(steps[0], steps[i])))
-        mean, se = (np.array([float(getattr(each, name)) for each in found]) for name in ("mean", "se"))
         x = np.array([_workers(arm) for arm in arms], dtype=np.float64)
-        band = {"low": mean - se, "high": mean + se, "is_step": False, "has_markers": True}
-        curves.append(Curve(title=arms[0].chapter, x=x, y=mean, number=number, **band))
+        mean, band = found.mean, {"low": found.mean - found.se, "high": found.mean + found.se}
+        curves.append(Curve(title=arms[0].chapter, x=x, y=mean, **band, number=number, is_step=False, has_markers=True))
         costs.append(f"{arms[0].chapter} {mean[-1] - mean[0]:+.2f}")
     yield answer(
         f"Cost of {_workers(groups[0][-1])} workers instead of one for the same worker time on {TASKS[task].title}, in "
