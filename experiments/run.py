@@ -164,9 +164,8 @@ def _prepare_worlds(path: Path, tasks: Iterable[str], release: Path | None) -> N
     for name in tasks:
         if not worlds_path(path, name).exists():
             bench = open_benchmark(name, release)
-            assert bench.release is not None
+            found = release_of(bench)
             _log.info("%s: fitting the surrogates of the cross-validation", name)
-            found = read_release(bench.release)
             write_worlds(worlds_path(path, name), build_worlds(found.table, bench.task, found.noise))
 
 
