@@ -11,6 +11,7 @@ from experiments.report.single import overview
 from experiments.report.speedups import Speedup, geometric_mean, speedup_of_arms, speedup_text
 from experiments.study import Arm
 from jahs.comparison.ranks import Comparison
+from jahs.comparison.summaries import Interval
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_estimates
@@ -46,14 +47,16 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
     if joint is None:
         return
     rows: list[tuple[str, ...]] = []
-    estimates, answers, n_seeds, numbers = {}, [], [], []
+    estimates: dict[str, Interval] = {}
+    said_of: dict[str, str] = {}
+    n_seeds, numbers = [], []
     for number, other in enumerate(arms):
         found = {task: speedup_of_arms(results, task, joint, other) for task in results.tasks if other != joint}
         known = {task: each for task, each in found.items() if each is not None}
         if not known:
             continue
         said = speedup_text([*known.values()])
-        answers.append(f"{said} against {other.title}")
+        said_of[other.title] = said
         for task, each in known.items():
             n_seeds.append(len(results.seeds(task, (joint, other))))
             fast = "not reached" if each.is_bound else f"{each.fast_time:.1f}"
@@ -68,9 +71,7 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
     over, over_tasks = (
         (", geometric mean over tasks", " (geometric mean over tasks)") if len(results.tasks) > 1 else ("", "")
     )
-    yield answer(
-        f"Speed-up of joint search to the competitor's final median validation error{over}: {'; '.join(answers)}."
-    )
+    yield answer(_answer(estimates, said_of, over))
     yield Figure(
         name=f"speedup-{joint.optimizer}".replace("_", "-"),
         caption=f"Speed-up of joint search to the competitor's final median validation error{over_tasks}, with 95 % "
@@ -92,6 +93,27 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
         rows=tuple(rows),
         n_labels=2,
     )
+
+
+def _answer(estimates: Mapping[str, Interval], said_of: Mapping[str, str], over: str) -> str:
+    """Say of which competitors joint search reaches the final error sooner or later: the interval excludes 1."""
+    sides = {
+        "sooner than": [title for title, found in estimates.items() if found.low > 1],
+        "later than": [title for title, found in estimates.items() if found.high < 1],
+    }
+    told = [f"{side} {_listed(said_of, titles)}" for side, titles in sides.items() if titles]
+    if not told:
+        return f"Speed-up of joint search{over}, not shown to differ from 1: {_listed(said_of, list(estimates))}."
+    n_others = len(estimates) - sum(map(len, sides.values()))
+    rest = f" For {n_others} more, the interval includes 1." if n_others else ""
+    return (
+        f"Joint search reaches the competitor's final median validation error {', but '.join(told)} "
+        f"(speed-up{over}).{rest}"
+    )
+
+
+def _listed(said_of: Mapping[str, str], titles: Sequence[str]) -> str:
+    return "; ".join(f"{title}: {said_of[title]}" for title in titles)
 
 
 def _verdict(found: Comparison | None, joint: int, other: int) -> str:

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from experiments.report.joint import _verdict
+from experiments.report.joint import _answer, _verdict
 from experiments.report.long import _gain_text
 from experiments.report.speedups import geometric_mean, speedup, speedup_text
 from jahs.comparison.ranks import compare_groups
 from jahs.comparison.steps import Steps
+from jahs.comparison.summaries import Interval
 
 
 def steps(*pairs):
@@ -102,3 +103,14 @@ def test_an_arm_that_ends_early_has_no_bound_but_may_not_reach_the_target():
     some = speedup([steps((2, 8)), steps((2, 12))], slow, budget=100.0, guess=90.0, n_resamples=200)
     assert _gain_text(some) == "40.0× (– to 40.0)"
     assert _gain_text(speedup(slow, slow, budget=100.0, guess=90.0, n_resamples=50)) == "1.0× (1.0 to 1.0)"
+
+
+def test_the_answer_names_the_competitors_whose_interval_excludes_one():
+    found = {"slow": (2.0, 1.5, 3.0), "fast": (0.5, 0.2, 0.9), "equal": (1.0, 0.5, 2.0)}
+    estimates = {title: Interval(value=v, low=low, high=high) for title, (v, low, high) in found.items()}
+    said = {"slow": "2.0×", "fast": "0.50×", "equal": "1.0×"}
+    text = _answer(estimates, said, ", geometric mean over tasks")
+    assert "sooner than slow: 2.0×, but later than fast: 0.50× (speed-up, geometric mean over tasks)" in text
+    assert text.endswith(" For 1 more, the interval includes 1.")
+    alone = {title: estimates[title] for title in ("equal",)}
+    assert _answer(alone, said, "") == "Speed-up of joint search, not shown to differ from 1: equal: 1.0×."
