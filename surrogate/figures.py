@@ -168,11 +168,11 @@ def _of_shipped(release: Release, seed: int) -> dict[str, Facts]:
         Benchmark(release.task.name, release=release.path, refit=k).query_many(columns, metrics=(MAIN,))[MAIN]
         for k in (None, *range(n))
     )
-    best = _best_few(own)
+    best = _top_tenth(own)
     return {**overlap(refits), "difference": least_difference(own[best], np.stack(refits)[:, best])}
 
 
-def _best_few(predicted: NDArray[np.float64]) -> NDArray[np.intp]:
+def _top_tenth(predicted: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the places of the predicted best tenth."""
     return np.argsort(-predicted, kind="stable")[: len(predicted) // 10]
 
@@ -195,7 +195,7 @@ def _of_folds(
     bases = kin(without_sizes(rows_of(measured.configs, at_last.config_id)))  # equal if sizes alone differ
     full = full_rows(at_last, epoch=last)
     p = predicted[np.isin(at_last.config_id, full.config_id)]
-    best = _best_few(p)
+    best = _top_tenth(p)
     return {
         "refits": overlap(answers),
         "sizes": size_correlations(bases, at_last, predicted),

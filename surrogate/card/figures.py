@@ -73,6 +73,13 @@ _LINES: Final = (
 )  # fmt: skip
 
 
+_APART: Final = (
+    ("between two configs, judged by refits", ("shipped_refits", "difference")),
+    ("between two configs, judged by one training of each", ("trained", "one_run")),
+    ("between the final means of two optimisers with ten runs each, judged by trainings", ("trained", "ten_runs")),
+)
+
+
 def write_figures(path: Path, found: Facts) -> None:
     """Write figures, whole or not at all."""
     write_text(path, sealed_text({**found, "figures_format": _FORMAT}))
@@ -146,13 +153,6 @@ def verdict_blocks(found: Facts | None) -> Iterator[str | Block]:
         "20,000 random ones. Trainings are of recorded configs, predicted by models that were not fitted to them; the "
         "runs of an optimiser are taken to end at different configs. `python -m surrogate.figures` measures this."
     )
-
-
-_APART: Final = (
-    ("between two configs, judged by refits", ("shipped_refits", "difference")),
-    ("between two configs, judged by one training of each", ("trained", "one_run")),
-    ("between the final means of two optimisers with ten runs each, judged by trainings", ("trained", "ten_runs")),
-)
 
 
 def _points(figure: Facts | None) -> str:
