@@ -202,7 +202,7 @@ def _distances(subject: Subject, rows: Sequence[Distance]) -> Iterator[str | Blo
     first, last = rows[0], rows[-1]
     yield f"Distance of the optimisers on {subject.title}"
     yield answer(
-        f"After the budget of `baselines` and `strong`, {first.title} ends {interval_text(first.own)} points from the "
+        f"After a budget of 100 mean full evaluations, {first.title} ends {interval_text(first.own)} points from the "
         f"optimum, and {last.title} {interval_text(last.own)}."
     )
     yield Figure(
