@@ -18,6 +18,7 @@ from workshop.pages.style import LIGHT, dash, marker, series
 _WIDTH: Final = 4.8  # inches; a phone shows them at about three quarters of that
 _HEIGHT: Final = 3.1
 _LEGEND_ROW: Final = 0.24
+_TWO_COLUMNS: Final = 51  # characters of the longest titles of a legend's two columns that fit beside one another
 
 Scale = Literal["linear", "log"]
 
@@ -70,7 +71,10 @@ def draw_curves(
     y_limits: tuple[float, float] | None = None,
 ) -> Drawing:
     """Draw curves over one another, with a legend below."""
-    n_columns = 2 if max((len(c.title) for c in curves), default=0) <= 30 else 1
+    lengths = [len(curve.title) for curve in curves]
+    half = -(-len(lengths) // 2)  # matplotlib fills the first column first
+    widest = [max(column, default=0) for column in (lengths[:half], lengths[half:])]
+    n_columns = 2 if max(widest) <= 30 and sum(widest) <= _TWO_COLUMNS else 1
     n_rows = -(-len(curves) // n_columns)
     drawing, axes = new_drawing(_HEIGHT + _LEGEND_ROW * n_rows)
     for curve in curves:
