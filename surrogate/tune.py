@@ -190,8 +190,15 @@ def smallest(found: Sequence[Size]) -> Size:
 
 def settings_of(proposed: Mapping[str, Any], default: ForestSettings) -> ForestSettings:  # Any: NePS's values
     """Return the settings of a point of the search space; the default ones where it has none."""
-    values = {name: (int if part.is_integer else float)(proposed[name]) for name, part in FORESTS.items()}
-    return replace(default, slope=values.pop("sigmoid_k"), **values)  # type: ignore[arg-type]  # __post_init__ checks
+    return replace(
+        default,
+        max_depth=int(proposed["max_depth"]),
+        min_child_weight=int(proposed["min_child_weight"]),
+        colsample_bytree=float(proposed["colsample_bytree"]),
+        colsample_bylevel=float(proposed["colsample_bylevel"]),
+        learning_rate=float(proposed["learning_rate"]),
+        slope=float(proposed["sigmoid_k"]),
+    )
 
 
 def read_history(path: Path) -> dict[str, Any]:  # Any: JSON

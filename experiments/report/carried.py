@@ -64,8 +64,8 @@ def read_means(path: Path, study: Study) -> Results:
     declared, names = {arm.name for arm in study.arms}, sorted({arm for _, arm in found.by_arm})
     if wrong := [n for n in names if n not in declared or as_here.digest_of(n) != study.digest_of(n)]:
         raise ProtocolMismatch(
-            f"{path}: the declaration of {', '.join(wrong)} differs from that of the study; run the study on that "
-            "release again"
+            f"{path}: the declaration of {', '.join(wrong)} differs from this study's; run the study again on "
+            "that release"
         )
     return found
 

@@ -57,14 +57,14 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
         "of the arms, and the arm of the largest between refits."
     )
     yield Text(
-        "The last column counts the pairs whose mean difference has the same sign on every refit. With few seeds per "
-        "refit, the sign of a small difference can flip by chance alone, even if all refits were identical. We "
-        "therefore estimate the probability that a new refit gives the sign found on the released models; a pair holds "
-        f"if this is at least {100 * HOLDS:.0f} %. The estimate assumes a normal distribution over refits, centred on "
-        "the mean difference; its variance is the component between refits (without seed noise) plus the squared "
-        "standard error of the mean. With few refits it is uncertain: a pair that does not hold has not been shown to "
-        "depend on the refit. In the tables above, the variance of an interval over seeds and refits is that of the "
-        "mean over seeds plus the component between refits."
+        "The last column counts the pairs whose mean difference has the same sign on all refits. With few seeds, the "
+        "sign of a small difference can change by chance, even between identical models. We therefore estimate the "
+        "probability that a new refit gives the sign found on the released models; a pair holds if it is at least "
+        f"{100 * HOLDS:.0f} %. The estimate assumes a normal distribution over refits, centred on the mean difference; "
+        "its variance is the between-refit variance plus the squared standard error of the mean. With few refits the "
+        "estimate is uncertain: if a pair does not hold, this does not show that its sign depends on the refit. "
+        "Intervals over seeds and refits in the tables above add the between-refit variance to the squared standard "
+        "error over seeds."
     )
 
 
