@@ -25,8 +25,8 @@ def test_the_best_of_a_release_is_the_end_of_its_fronts_as_it_answers(bench: jah
     best = bench.best()
     front = bench.front(("valid_acc", "latency"))
     assert best == (front.configs[0], bench.query(front.configs[0]).valid_acc, False)
-    assert 100 - best.value == front.ideal[0]
-    assert bench.best("latency").value == front.ideal[1]
+    stored = pytest.approx(front.ideal, rel=1e-9)  # the last bits of an answer differ between processors
+    assert [100 - best.value, bench.best("latency").value] == stored
     assert best.value > best_and_median(bench)[0]
 
 
