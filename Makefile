@@ -32,6 +32,8 @@ TASKS := fashion_mnist_mini cifar10_mini
 # Neither is in this repository: CIFAR-10 of JAHS-Bench-201, imported by `jahs import`, and NAS-Bench-201's accuracies.
 LANDSCAPE ?=
 CELLS ?=
+# Arms of the study baselines that also ran on CIFAR-10 of JAHS-Bench-201: they run once more without noise.
+CONTROL := random_search local_search regularized_evolution evolution reinforce successive_halving hyperband asha
 STUDIES ?= joint fidelity multiobjective baselines strong truth families long workers
 
 # Results are measured on one core, and two test processes must not fight over two.
@@ -118,7 +120,8 @@ studies: $(TEST_READY)
 	    pack=$$(packed $$logs --out data/studies); \
 	    real=data/studies/cifar10-JAHS-Bench-201/$$study; more=; \
 	    if [ -d $$real ] && [ $$study = baselines ]; then \
-	        $(TEST)/bin/python -m experiments.run $$study --noise mean --seeds 20 --workers $(JOBS) --out $$logs-means; \
+	        $(TEST)/bin/python -m experiments.run $$study --noise mean --seeds 20 $(CONTROL:%=--arms %) --workers $(JOBS) \
+	            --out $$logs-means; \
 	        more="--control $$(packed $$logs-means --out data/studies/means)"; \
 	    fi; \
 	    $(TEST)/bin/python -m experiments.report $$pack --docs --out docs/studies/$$study --ship jahs/seasons \

@@ -16,6 +16,7 @@ from experiments.folder import StudyFolder, check_same, read_folder
 from experiments.packs import (
     COLUMNS,
     MANIFEST,
+    RATES,
     check_season,
     full_log,
     read_manifest,
@@ -108,14 +109,20 @@ class _Tables:
         Raises:
             InvalidConfig: a config is invalid.
         """
-        configs = {
-            key: np.array(values) for key, values in zip(CONFIG_KEYS, zip(*self._rows, strict=True), strict=True)
-        }
+        configs = validate_columns(
+            {key: np.array(values) for key, values in zip(CONFIG_KEYS, zip(*self._rows, strict=True), strict=True)}
+        )
+        rates: dict[float, int] = {}  # row of each rate
+        rate_of = [[rates.setdefault(rate, len(rates)) for rate in configs[key].tolist()] for key in RATES]
         asked = np.array(self._asked)
         fidelities = [np.array(values)[asked] for values in zip(*self._fidelities, strict=True)]
         found: dict[str, Sequence[Any]] = {  # Any: each column has a type of its own
             "logs.parquet": list(zip(*self._logs, strict=True)),
-            "configs.parquet": list(validate_columns(configs).values()),
+            "rates.parquet": [list(rates)],
+            "configs.parquet": [
+                *(np.diff(row, prepend=0) for row in rate_of),
+                *(values for key, values in configs.items() if key not in RATES),
+            ],
             "trials.parquet": [self._steps, *fidelities],
             "ends.parquet": list(zip(*self._ends, strict=True)) or [[]] * 4,
         }
@@ -170,7 +177,7 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
         with change_folder(target) as beside:
             files = {}
             for name, table in tables.tables().items():
-                write_table(beside / name, table, COLUMNS[name])
+                write_table(beside / name, table, COLUMNS[name], is_small=True)
                 files[name] = sha256((beside / name).read_bytes()).hexdigest()
             has_worlds = any(folder.study.arm(name).world in WORLD_NAMES for name in folder.arms)
             worlds = {task: quality_of_worlds(path, task) for task in folder.tasks if has_worlds}

@@ -2,7 +2,8 @@
 
     DIR/manifest.json      declaration, releases and season of the study, sha256 of the tables; sealed by a checksum
     DIR/logs.parquet       one row for each log: repetition, counts, ending, settings, and a digest of the log itself
-    DIR/configs.parquet    every config that was queried
+    DIR/rates.parquet      every learning rate and weight decay of the configs, once
+    DIR/configs.parquet    every config that was queried, with the places of its rates
     DIR/trials.parquet     every trial, log by log, in the order in which they ended: its config and fidelity
     DIR/ends.parquet       when the incumbents' trials ended (with several objectives: all trials at the highest
                            fidelity), and the validation accuracy that their optimiser saw
@@ -33,6 +34,9 @@ from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
 
 MANIFEST: Final = "manifest.json"
+RATES: Final = ("LearningRate", "WeightDecay")
+"""Keys whose values are in a table of their own: many configs share them, and each takes eight bytes."""
+
 COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
         "logs.parquet": {
@@ -46,7 +50,11 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "settings": "string",  # settings of the optimiser, as JSON
             "digest": "string",  # first 16 digits of the sha256 of the log
         },
-        "configs.parquet": {key: CONFIG_COLUMNS[key] for key in CONFIG_KEYS},
+        "rates.parquet": {"rate": "float64"},
+        "configs.parquet": {
+            **{f"{key}_step": "int32" for key in RATES},  # row of its rate minus that of the config before
+            **{key: CONFIG_COLUMNS[key] for key in CONFIG_KEYS if key not in RATES},
+        },
         "trials.parquet": {
             "config_step": "int32",  # row of its config minus that of the trial before
             "epoch": "int16",
@@ -136,17 +144,24 @@ def read_packed_table(path: Path) -> Table:
 
 
 def read_packed_tables(path: Path) -> tuple[Table, Table, Table, Table]:
-    """Return the tables of a pack, in the order of `COLUMNS`.
+    """Return the logs, configs, trials and ends of a pack.
 
     Raises:
         MissingData, CorruptFile, InvalidTable: as `read_packed_table`, or the tables do not belong together.
     """
-    logs, configs, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
+    logs, rates, packed, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
     first = np.concatenate([[0], np.cumsum(logs["n_trials"], dtype=np.int64)])
     at = first[ends["log"]] + ends["trial"]
     n_trials = len(trials["config_step"])
-    if first[-1] != n_trials or np.any(at >= first[ends["log"] + 1]) or np.any(np.diff(ends["log"]) < 0):
+    rate_of = {key: np.cumsum(packed[f"{key}_step"], dtype=np.int64) for key in RATES}
+    if (
+        first[-1] != n_trials
+        or np.any(at >= first[ends["log"] + 1])
+        or np.any(np.diff(ends["log"]) < 0)
+        or any(np.any((row < 0) | (row >= len(rates["rate"]))) for row in rate_of.values())
+    ):
         raise CorruptFile(f"{path}: the tables do not belong together; restore the folder from a copy")
+    configs = {key: rates["rate"][rate_of[key]] if key in RATES else packed[key] for key in CONFIG_KEYS}
     return logs, configs, trials, ends
 
 

@@ -115,14 +115,22 @@ def _checked(
     return result
 
 
-def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str]) -> None:
-    """Write exactly these columns, whole or not at all; InvalidTable or OutOfSpace if that is impossible."""
-    content = table_bytes(table, columns, where=str(path))
+def write_table(
+    path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], *, is_small: bool = False
+) -> None:
+    """Write exactly these columns, whole or not at all; InvalidTable or OutOfSpace if that is impossible.
+
+    Args:
+        is_small: take longer to write, for fewer bytes.
+    """
+    content = table_bytes(table, columns, where=str(path), is_small=is_small)
     with out_of_space(path), write_beside(path) as beside:
         beside.write_bytes(content)
 
 
-def table_bytes(table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], *, where: str) -> bytes:
+def table_bytes(
+    table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], *, where: str, is_small: bool = False
+) -> bytes:
     """Return the bytes of `write_table`; InvalidTable, naming `where`, if a value does not fit its column's type."""
     pa, pq = require_pyarrow()
     arrays = [_arrow_array(pa, table[name], dtype, where=f"{where}: {name}") for name, dtype in columns.items()]
@@ -130,7 +138,12 @@ def table_bytes(table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str
     digests = json.dumps({name: _digest(content.column(name)) for name in columns}, sort_keys=True)
     content = content.replace_schema_metadata({"jahs_format": _FORMAT, _DIGESTS: digests})
     out = pa.BufferOutputStream()
-    pq.write_table(content, out, compression="zstd", write_page_checksum=True)
+    more: dict[str, Any] = {}  # Any: settings of pyarrow
+    if is_small:
+        floats = [name for name, dtype in columns.items() if dtype == "float64"]  # hardly one of them occurs twice
+        split = {"use_byte_stream_split": floats, "use_dictionary": [name for name in columns if name not in floats]}
+        more = {"compression_level": 19, **split}
+    pq.write_table(content, out, compression="zstd", write_page_checksum=True, **more)
     return bytes(out.getvalue())
 
 

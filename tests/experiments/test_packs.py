@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shutil
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,15 @@ import pytest
 import jahs
 from experiments.folder import read_folder
 from experiments.pack import main, pack
-from experiments.packs import COLUMNS, MANIFEST, read_manifest, read_pack, read_packed_table, season_of
+from experiments.packs import (
+    COLUMNS,
+    MANIFEST,
+    read_manifest,
+    read_pack,
+    read_packed_table,
+    read_packed_tables,
+    season_of,
+)
 from experiments.report.results import read_results
 from jahs.errors import CorruptFile, InvalidConfig, MissingData, ProtocolMismatch
 from jahs.files.sealed_json import sealed_text
@@ -44,11 +53,13 @@ def copy(study, tmp_path):
 
 def test_a_pack_has_every_trial_of_every_log_and_the_release_knows_the_rest(study, release, tmp_path):
     packed = pack(study, tmp_path)
-    tables = {name: read_packed_table(packed / name) for name in COLUMNS}
-    logs, trials = tables["logs.parquet"], tables["trials.parquet"]
+    logs, columns, trials, _ = read_packed_tables(packed)
     assert len(logs["seed"]) == 3 * SEEDS * (1 + N_REFITS)
-    configs = rows(tables["configs.parquet"])
+    configs = rows(columns)
     assert len({tuple(config.values()) for config in configs}) == len(configs)
+    rates = read_packed_table(packed / "rates.parquet")["rate"]
+    assert len(set(rates)) == len(rates)
+    assert set(rates) == {config[key] for config in configs for key in ("LearningRate", "WeightDecay")}
     row, first = np.cumsum(trials["config_step"]), 0
     for number, own in enumerate(read_pack(packed)):
         path = study / own.repetition.path
@@ -150,14 +161,15 @@ def test_a_damaged_or_missing_file_is_refused(study, tmp_path, name):
         list(read_pack(packed))
 
 
-def test_tables_of_two_packs_do_not_make_one(study, tmp_path, copy):
+@pytest.mark.parametrize("name", ["trials.parquet", "rates.parquet"])
+def test_tables_of_two_packs_do_not_make_one(study, tmp_path, copy, name):
     packed = pack(study, tmp_path)
-    for log in copy.rglob("refit-1/*.jsonl"):
+    for log in copy.rglob("seed-0001.jsonl"):
         log.unlink()
     other = pack(copy, tmp_path / "other")
-    shutil.copy(other / "trials.parquet", packed)
+    shutil.copy(other / name, packed)
     said = read_manifest(packed / MANIFEST)
-    said["files"]["trials.parquet"] = sha256((packed / "trials.parquet").read_bytes()).hexdigest()
+    said["files"][name] = sha256((packed / name).read_bytes()).hexdigest()
     (packed / MANIFEST).write_text(sealed_text(said))
     with pytest.raises(CorruptFile, match="do not belong together"):
         list(read_pack(packed))
@@ -170,6 +182,12 @@ def test_the_command_says_how_large_a_pack_is(study, tmp_path, capsys):
     assert set(said["bytes"]) == {MANIFEST, *COLUMNS}
     assert main([str(study), "--out", str(study / "packs")]) == 2
     assert main([str(tmp_path), "--out", str(tmp_path)]) == 2
+
+
+def test_all_trials_of_both_embedded_tasks_take_at_most_25_megabytes():
+    studies = Path(__file__).parents[2] / "data/studies"
+    folders = [folder for folder in studies.iterdir() if folder.name != "cifar10-JAHS-Bench-201"]
+    assert 0 < sum(file.stat().st_size for folder in folders for file in folder.rglob("*.*")) <= 25_000_000
 
 
 def test_tasks_of_another_pack_are_added_as_if_they_had_been_run(study, release, tmp_path):
