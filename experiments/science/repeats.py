@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,7 +15,16 @@ from experiments.science.subjects import Subject
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text
-from jahs.files.runs import halves_of_visits, is_timed, last_rows, read_profile_visits, sorted_runs, timing_machine
+from jahs.files.runs import (
+    halves_of_visits,
+    last_rows,
+    read_configs,
+    read_profile_visits,
+    read_protocol,
+    read_runs,
+    sorted_runs,
+    without_final,
+)
 from jahs.files.tables import Table as Rows
 from jahs.files.tables import take
 from jahs.queries.exhaustive import at_full_size
@@ -37,8 +47,9 @@ _PAPER: Final[Mapping[str, tuple[float, float]]] = {
 """CIFAR-10 and Colorectal-Histology, 20 configs each."""
 
 _METHOD: Final = """The paper trains 20 configs at full size with two fresh seeds. These are the recorded configs with
-    two seeds or more, the first two of each, after the last epoch; nothing was trained for this page. They were not
-    chosen to be like the paper's 20: some were proposed as good ones, and a narrow range of accuracies lowers tau.
+    two seeds or more, the first two of each, after the last epoch. Most were not chosen to be like the paper's 20:
+    many were proposed as good ones, and a narrow range of accuracies lowers tau. Runtimes are those of the processor,
+    and of the version of the training code, on which most of these configs were trained twice.
     Latency does not depend on the seed here, so two visits to the same config at different times take its place; each
     is the least of several repeats, where the paper measured once. FLOPS and size follow from the config, so their tau
     is 1, as in the paper."""
@@ -63,17 +74,20 @@ _Found = Mapping[str, Mapping[str, Mapping[str, Repeats]]]
 def measure_repeats(subject: Subject, *, is_full_size: bool) -> dict[str, Repeats]:
     """Return the agreement by metric of the recorded configs with two seeds, at full size or at all sizes.
 
-    Repeated measurements of latency are in the folder of the task's runs, if there is one.
+    They are those of the task's folder of runs without the final test set, if there is one of the release's protocol;
+    else those of the release, which have no repeated measurements of latency.
     """
     table = release_of(subject.bench).table
-    ids = table.configs["config_id"]
-    if is_full_size:
-        ids = ids[at_full_size(table.configs)]
+    configs, runs, visits = table.configs, table.runs, None
+    folder = None if subject.data is None else subject.data / subject.bench.task.name / "runs"
+    if folder is not None and folder.is_dir() and np.isin(runs["protocol"], read_protocol(folder).digest).all():
+        configs, visits = read_configs(folder), read_profile_visits(folder)[1]
+        runs, _ = without_final(read_runs(folder), configs)
+    ids = configs["config_id"][at_full_size(configs)] if is_full_size else configs["config_id"]
     pairs = {"latency": (np.array([]), np.array([]))}
-    pairs |= pairs_of_seeds(take(table.runs, np.isin(table.runs["config_id"], ids)), table.profile)
-    runs = None if subject.data is None else subject.data / subject.bench.task.name / "runs"
-    if runs is not None and runs.is_dir():
-        one, other = (take(of, np.isin(of["config_id"], ids)) for of in halves_of_visits(read_profile_visits(runs)[1]))
+    pairs |= pairs_of_seeds(take(runs, np.isin(runs["config_id"], ids)))
+    if visits is not None:
+        one, other = (take(of, np.isin(of["config_id"], ids)) for of in halves_of_visits(visits))
         pairs["latency"] = (one["latency"].astype(np.float64), other["latency"].astype(np.float64))
     return {name: _agreement(*of) for name, of in pairs.items()}
 
@@ -84,17 +98,21 @@ def _agreement(one: Floats, other: Floats) -> Repeats:
     return Repeats(len(one), bootstrap_agreement(kendall_tau, one, other, n_resamples=_N_RESAMPLES))
 
 
-def pairs_of_seeds(runs: Rows, profile: Rows) -> dict[str, tuple[Floats, Floats]]:
+def pairs_of_seeds(runs: Rows) -> dict[str, tuple[Floats, Floats]]:
     """Return each metric after the last epoch of the first two finished runs of every config that has two.
 
-    Runtimes count if both were measured on the processor of the runtimes.
+    Runtimes are those of the processor, and of the software on it, that trained most of these configs twice.
     """
     last = last_rows(sorted_runs(runs))
     last = take(last, (last["status"] == "finished") & (last["epoch"] == last["epoch"].max(initial=0)))
     _, first, counts = np.unique(last["config_id"], return_index=True, return_counts=True)
     one = first[counts >= 2]
-    on_it = is_timed(last, timing_machine(runs, profile))
-    rows = {"runtime": one[on_it[one] & on_it[one + 1]], "train_acc": one, "valid_acc": one, "test_acc": one}
+    places = [*zip(last["machine"].tolist(), last["torch_version"].tolist(), strict=True)]
+    is_timed = np.isfinite(last["runtime"])
+    timed = [row for row in one.tolist() if is_timed[row] and is_timed[row + 1] and places[row] == places[row + 1]]
+    most = Counter(places[row] for row in timed).most_common(1)
+    on_one = np.array([row for row in timed if places[row] == most[0][0]], dtype=np.intp)
+    rows = {"runtime": on_one, "train_acc": one, "valid_acc": one, "test_acc": one}
     return {name: (last[name][at].astype(float), last[name][at + 1].astype(float)) for name, at in rows.items()}
 
 

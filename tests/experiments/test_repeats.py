@@ -6,7 +6,7 @@ import pytest
 from experiments.science.repeats import _row, measure_repeats, pairs_of_seeds
 from experiments.science.subjects import open_subject
 from jahs.comparison.summaries import Interval
-from tests.building import make_configs, make_profile, make_runs
+from tests.building import make_configs, make_runs
 from tests.experiments.conftest import TASK
 from tests.releases import make_release, make_table
 
@@ -16,7 +16,7 @@ def test_a_pair_is_the_first_two_finished_runs_of_a_config():
     runs = make_runs(configs, seeds=[(0, 1, 2), (0,), (0, 1), (0, 1)], n_epochs=3, diverged=())
     ids = configs["config_id"]
     runs["status"] = np.where((runs["config_id"] == ids[3]) & (runs["seed"] == 1), "diverged", runs["status"])
-    found = pairs_of_seeds(runs, make_profile(configs))
+    found = pairs_of_seeds(runs)
     paired = np.sort(ids[[0, 2]])
     for place, seed in enumerate((0, 1)):
         expected = [
@@ -27,13 +27,19 @@ def test_a_pair_is_the_first_two_finished_runs_of_a_config():
 
 
 def test_runtimes_of_two_processors_do_not_compare():
-    configs = make_configs(3, seed=0)
-    runs = make_runs(configs, seeds=[(0, 1)] * 3, n_epochs=2, diverged=())
-    profile = make_profile(configs)
-    runs["machine"] = np.where(runs["config_id"] == configs["config_id"][0], "another", profile["machine"][0])
-    found = pairs_of_seeds(runs, profile)
-    assert len(found["runtime"][0]) == 2
-    assert len(found["valid_acc"][0]) == 3
+    configs = make_configs(5, seed=0)
+    runs = make_runs(configs, seeds=[(0, 1)] * 5, n_epochs=2, diverged=())
+    ids = configs["config_id"]
+    runs["machine"] = np.where(runs["config_id"] == ids[0], "another", "one")
+    on_two = (runs["config_id"] == ids[1]) & (runs["seed"] == 1)
+    runs["torch_version"] = np.where(on_two, "later", "2.13")
+    runs["runtime"] = np.where(runs["config_id"] == ids[2], np.nan, runs["runtime"])  # trained on an accelerator
+    found = pairs_of_seeds(runs)
+    assert len(found["valid_acc"][0]) == 5
+    last = runs["epoch"] == 2
+    for place, seed in enumerate((0, 1)):
+        of = np.isin(runs["config_id"], ids[3:]) & last & (runs["seed"] == seed)
+        assert sorted(found["runtime"][place]) == sorted(runs["runtime"][of].astype(float))
 
 
 def test_too_few_configs_have_no_tau(tmp_path):
