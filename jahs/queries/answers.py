@@ -1,4 +1,4 @@
-"""Answers: of one query a `Result`, of many a dict of arrays, which can become a tidy DataFrame."""
+"""Answers: a `Result` for one query, a dict of arrays for many, which can become a tidy DataFrame."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jahs.tasks.metrics import METRICS
 Rows: TypeAlias = tuple[NDArray[Any], tuple[str, ...], int]  # Any: epochs, or rows of numbers
 """The fidelity of each answer, the names of the fidelities, and the number of answers per config."""
 
-_FROM: Final = {"error": "valid_acc", "cost": "runtime"}
+_BASE_METRICS: Final = {"error": "valid_acc", "cost": "runtime"}
 
 
 class Answers(dict[str, NDArray[Any]]):
@@ -38,15 +38,15 @@ class Answers(dict[str, NDArray[Any]]):
         Raises:
             MissingDependency: pandas is not installed.
         """
-        first = {} if self.rows is None else row_columns(self.rows)
-        return to_frame({**first, **{name: values.ravel() for name, values in self.items()}})
+        columns = {} if self.rows is None else row_columns(self.rows)
+        return to_frame({**columns, **{name: values.ravel() for name, values in self.items()}})
 
 
 def row_columns(rows: Rows) -> dict[str, NDArray[Any]]:  # Any: as in `Answers`
-    """Return the position of the config of each row, and its fidelity."""
-    at, names, n_each = rows
-    columns: dict[str, NDArray[Any]] = {"config": np.arange(len(at)) // n_each}
-    for name, values in zip(names, at.reshape(len(at), len(names)).T, strict=True):
+    """Return the columns of each row's config, as a position, and of its fidelity."""
+    fidelities, names, n_each = rows
+    columns: dict[str, NDArray[Any]] = {"config": np.arange(len(fidelities)) // n_each}
+    for name, values in zip(names, fidelities.reshape(len(fidelities), len(names)).T, strict=True):
         columns[name] = values if name == "Resolution" else values.astype(np.int64)
     return columns
 
@@ -91,11 +91,11 @@ class Result:
         return dict(self.values)
 
     def __getattr__(self, name: str) -> float:
-        metric = _FROM.get(name, name)  # a property that raises AttributeError ends up here, too
+        metric = _BASE_METRICS.get(name, name)  # a property that raises AttributeError ends up here, too
         if metric in METRICS:
             return self._value(metric)
-        near = get_close_matches(name, METRICS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        matches = get_close_matches(name, METRICS, n=1)
+        hint = f"; did you mean {matches[0]!r}?" if matches else ""
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def _value(self, name: str) -> float:

@@ -29,7 +29,8 @@ from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
 from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.release.find import default_task, full_path
-from jahs.spaces.columns import Configs, codes
+from jahs.spaces.columns import Configs
+from jahs.spaces.columns import codes as codes_of
 from jahs.spaces.configs import Config, config_codes, mapping_of
 from jahs.spaces.encoding import encode_codes
 from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
@@ -163,27 +164,27 @@ class Benchmark(Queryable):
     def _query(
         self, config: Mapping[str, object], at: At | None, seed: int | None, metrics: Sequence[str] | None
     ) -> Result:
-        found = config_codes(config)
+        codes = config_codes(config)
         if type(at) is not int or not 1 <= at <= self.max_epoch:
             at = self.max_epoch if at is None else read_epoch(at, self.max_epoch)
         if seed is not None:
             seed = read_optional_seed(seed)
         names = self._names if metrics is None else self._read_metrics(metrics)
-        values = self._oracle.query(found, at, seed=seed, metrics=names)
+        values = self._oracle.query(codes, at, seed=seed, metrics=names)
         return Result(values, {"epoch": at}, seed, self._oracle.costs)
 
     def _read_configs(self, configs: Configs) -> NDArray[np.float64]:
-        return codes(configs)
+        return codes_of(configs)
 
     def _read_fidelities(self, at: Sequence[object] | NDArray[np.integer], *, name: str) -> NDArray[np.int64]:
         return read_epochs(at, self.max_epoch, name=name)
 
     def _answer(
-        self, found: NDArray[np.float64], there: NDArray[Any], *, seed: Seeds, metrics: Sequence[str] | None
+        self, codes: NDArray[np.float64], epochs: NDArray[Any], *, seed: Seeds, metrics: Sequence[str] | None
     ) -> dict[str, NDArray[np.float64]]:
-        return self._oracle.query_many(found, there, seed=seed, metrics=self._read_metrics(metrics))
+        return self._oracle.query_many(codes, epochs, seed=seed, metrics=self._read_metrics(metrics))
 
-    def _predict(self, found: NDArray[np.float64], there: NDArray[Any], *, metrics: Sequence[str] | None) -> Uncertain:
+    def _predict(self, codes: NDArray[np.float64], epochs: NDArray[Any], *, metrics: Sequence[str] | None) -> Uncertain:
         from jahs.queries.prediction import Uncertain
 
         release, refits = self._refits
@@ -192,19 +193,19 @@ class Benchmark(Queryable):
         known = tuple(name for name in self._names if name in refits.metrics)
         names = known if metrics is None and known else self._read_metrics(metrics)
         refits.check(names)
-        if len(found) == 1:  # faster
-            one = self._oracle.query(found[0].tolist(), there.item(), seed=None, metrics=names)
-            mean = np.array([[one[name]] for name in names])
+        if len(codes) == 1:  # faster
+            answer = self._oracle.query(codes[0].tolist(), epochs.item(), seed=None, metrics=names)
+            mean = np.array([[answer[name]] for name in names])
         else:
-            many = self._oracle.query_many(found, there, seed=None, metrics=names)
-            mean = np.array([many[name] for name in names])
+            answers = self._oracle.query_many(codes, epochs, seed=None, metrics=names)
+            mean = np.array([answers[name] for name in names])
         return Uncertain(
             metrics=names,
             mean=mean,
-            refits=refits.query_many(found, there, metrics=names),
+            refits=refits.query_many(codes, epochs, metrics=names),
             scale=np.array([[release.refits.scales[name]] for name in names]),
             noise=noise,
-            X=encode_codes(found, there),
+            X=encode_codes(codes, epochs),
         )
 
     @cached_property
@@ -222,20 +223,20 @@ class Benchmark(Queryable):
         return self._names if metrics is None else read_metrics(metrics, known=self._oracle.metrics)
 
     def _trajectory(
-        self, config: Mapping[str, object], epochs: Epochs, seed: int | None, metrics: Sequence[str] | None
+        self, config: Mapping[str, object], span: Epochs, seed: int | None, metrics: Sequence[str] | None
     ) -> Answers:
-        frm, to, step = epochs
-        found = config_codes(config)
+        frm, to, step = span
+        codes = config_codes(config)
         first = read_epoch(frm, self.max_epoch, name="frm")
         last = self.max_epoch if to is None else read_epoch(to, self.max_epoch, name="to")
-        by = read_epoch(step, self.max_epoch, name="step")
+        step = read_epoch(step, self.max_epoch, name="step")
         if first > last:
             raise InvalidFidelity(f"frm={first} is after to={last}")
-        asked = np.arange(first, last + 1, by)
+        epochs = np.arange(first, last + 1, step)
         answers = self._oracle.trajectory(
-            found, asked, seed=read_optional_seed(seed), metrics=self._read_metrics(metrics)
+            codes, epochs, seed=read_optional_seed(seed), metrics=self._read_metrics(metrics)
         )
-        return Answers({"epoch": asked, **answers})
+        return Answers({"epoch": epochs, **answers})
 
     def front(self, metrics: Iterable[str]) -> Front:
         """Return the best known trade-offs of these metrics; see `jahs.queries.references.Front`.
@@ -253,12 +254,13 @@ class Benchmark(Queryable):
         from jahs.queries.references import front_of
         from jahs.tasks.objectives import objective_matrix, read_objectives
 
-        chosen = read_objectives(metrics, known=self._oracle.metrics)
-        names = [one.metric.name for one in chosen]
-        corner = self.reference_point(names)
+        objectives = read_objectives(metrics, known=self._oracle.metrics)
+        names = [objective.metric.name for objective in objectives]
+        point = self.reference_point(names)
         table = self._oracle if isinstance(self._oracle, TableOracle) else None
         configs = self._references.configs if table is None else recorded_in_full(table, names)
-        return front_of(configs, objective_matrix(self.query_many(configs, metrics=names), chosen), chosen, corner)
+        F = objective_matrix(self.query_many(configs, metrics=names), objectives)
+        return front_of(configs, F, objectives, point)
 
     def best(self, metric: str = "valid_acc", view: View | None = None) -> Best:
         """Return the best known config, its value and whether it is exact: the baseline of regret.
@@ -341,8 +343,8 @@ class Benchmark(Queryable):
         release = self._opened.release
         if release is None or release.quality is None:
             raise MissingData(f"{self!r} has no quality.json; only a release that was measured has one")
-        found: Mapping[str, Any] = release.quality
-        return found
+        quality: Mapping[str, Any] = release.quality
+        return quality
 
     def cite(self) -> str:
         """Return the references for a publication with numbers of this benchmark, one a paragraph."""
@@ -365,14 +367,14 @@ class Benchmark(Queryable):
             InvalidConfig, InvalidFidelity, NotRecorded: as `query`.
         """
         epoch = self.max_epoch if nepochs is None else read_epoch(nepochs, self.max_epoch, name="nepochs")
-        found = config_codes({key: value for key, value in mapping_of(config).items() if key != "epoch"})
+        codes = config_codes({key: value for key, value in mapping_of(config).items() if key != "epoch"})
         if not full_trajectory:
-            values = self._oracle.query(found, epoch, seed=None, metrics=self._names)
+            values = self._oracle.query(codes, epoch, seed=None, metrics=self._names)
             return {epoch: with_published_names(values, self.metrics)}
-        columns = self._oracle.trajectory(found, np.arange(1, epoch + 1), seed=None, metrics=self._names)
+        columns = self._oracle.trajectory(codes, np.arange(1, epoch + 1), seed=None, metrics=self._names)
         rows = zip(*(values.tolist() for values in columns.values()), strict=True)
-        named = (dict(zip(columns, row, strict=True)) for row in rows)
-        return {e: with_published_names(values, self.metrics) for e, values in enumerate(named, 1)}
+        answers = (dict(zip(columns, row, strict=True)) for row in rows)
+        return {e: with_published_names(values, self.metrics) for e, values in enumerate(answers, 1)}
 
     def sample_config(self, random_state: RandomState = None) -> Config:
         """Return one random config, as `jahs_bench.Benchmark.sample_config`, but without the key `epoch`."""
@@ -397,11 +399,11 @@ class Benchmark(Queryable):
         return self._opened.release is not None and self._opened.release.has("references.json")
 
 
-def _reopen(asked: Mapping[str, Any], sha256: str | None) -> Benchmark:
+def _reopen(arguments: Mapping[str, Any], sha256: str | None) -> Benchmark:
     """Open the benchmark that a pickle refers to; one that is open already and has not changed is reused."""
-    which = Asked(**{name: value for name, value in asked.items() if name != "metrics"})
-    is_same = sha256 is not None and sha256_of(which) == sha256
-    return (_open_same if is_same else _open_same.__wrapped__)(which, asked["metrics"], sha256)
+    asked = Asked(**{name: value for name, value in arguments.items() if name != "metrics"})
+    is_same = sha256 is not None and sha256_of(asked) == sha256
+    return (_open_same if is_same else _open_same.__wrapped__)(asked, arguments["metrics"], sha256)
 
 
 @lru_cache(maxsize=_MOST_REOPENED)

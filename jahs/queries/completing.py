@@ -1,6 +1,6 @@
-"""Add to a release what its own answers determine: its fronts, reference points and reference config.
+"""Add fronts, reference points and a reference config to a release, computed from its own answers.
 
-A measured release comes with them. An imported one does not, since none were published.
+A measured release already has them. An imported one does not, since none were published.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def add_front(
         return
     bench = Benchmark(release.task.name, release=path)
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        asked = _in_pieces(bench, pool, lambda n: report(f"{release.task.name}: front: {n} configs asked"))
+        queryable = _in_pieces(bench, pool, lambda n: report(f"{release.task.name}: front: {n} configs asked"))
         try:
-            references = build_references(asked, n_configs=n_configs or _N_CONFIGS, seed=_SEED)
+            references = build_references(queryable, n_configs=n_configs or _N_CONFIGS, seed=_SEED)
         except InvalidArgument as err:
             raise InvalidArgument(f"{path}: it has no front: {err}; leave out --with-front") from err
         finally:
@@ -70,25 +70,25 @@ def good_config(configs: Columns, accuracy: npt.NDArray[np.float64]) -> Config:
 
     Of equally accurate configs, the first counts as the worse one.
     """
-    chosen = np.argsort(accuracy, kind="stable")[math.ceil(_QUANTILE * len(accuracy)) - 1]
-    (config,) = rows({name: values[chosen : chosen + 1] for name, values in configs.items()})
+    row = np.argsort(accuracy, kind="stable")[math.ceil(_QUANTILE * len(accuracy)) - 1]
+    (config,) = rows({name: values[row : row + 1] for name, values in configs.items()})
     return cast("Config", {**config, **SIZES})
 
 
 def _in_pieces(bench: Benchmark, pool: ThreadPoolExecutor, report: Callable[[int], None]) -> Queryable:
     """Return the part of a benchmark that `build_references` reads, answered by several threads: the same bits."""
-    n_asked = 0
+    n_answered = 0
 
     def query_many(configs: Columns, *, metrics: Sequence[str]) -> dict[str, npt.NDArray[np.float64]]:
-        nonlocal n_asked
+        nonlocal n_answered
         n = len(next(iter(configs.values())))
         pieces = [{name: v[i : i + _PIECE] for name, v in configs.items()} for i in range(0, n, _PIECE)]
-        found = []
-        for piece in pool.map(lambda piece: bench.query_many(piece, metrics=metrics), pieces):
-            found.append(piece)
-            n_asked += len(piece[metrics[0]])
-            report(n_asked)
-        return {name: np.concatenate([piece[name] for piece in found]) for name in metrics}
+        answers = []
+        for answer in pool.map(lambda piece: bench.query_many(piece, metrics=metrics), pieces):
+            answers.append(answer)
+            n_answered += len(answer[metrics[0]])
+            report(n_answered)
+        return {name: np.concatenate([answer[name] for answer in answers]) for name in metrics}
 
-    names = {"metrics": bench.metrics, "space": bench.space, "max_epoch": bench.max_epoch}
-    return cast("Queryable", SimpleNamespace(**names, query_many=query_many))
+    attributes = {"metrics": bench.metrics, "space": bench.space, "max_epoch": bench.max_epoch}
+    return cast("Queryable", SimpleNamespace(**attributes, query_many=query_many))

@@ -1,4 +1,4 @@
-"""The best known config, from which a regret is measured: of some configs, by a search, or by asking for all.
+"""The best known config, the baseline of regret: among given configs, by a search, or by querying all configs.
 
 The exhaustive search goes over all cells and choices and a grid of the floats, at fixed sizes. A model that reads
 canonical features answers all cells of a class alike, so one cell of each class is enough: 5,189 instead of 15,625. The
@@ -78,14 +78,14 @@ def grid(space: Space, keys: list[str], *, n_floats: int) -> Columns:
     if not is_integer(n_floats) or n_floats < 2:
         raise InvalidArgument(f"n_floats={n_floats!r} must be an integer >= 2")
     axes = [_axis(space.parameters[key], n_floats).astype(COLUMN_DTYPES[key]) for key in keys]
-    return {key: found.ravel() for key, found in zip(keys, np.meshgrid(*axes, indexing="ij"), strict=True)}
+    return {key: values.ravel() for key, values in zip(keys, np.meshgrid(*axes, indexing="ij"), strict=True)}
 
 
 def crossed(first: Columns, second: Columns) -> Columns:
     """Return every row of `first` with each row of `second`, which has other keys."""
     n_first, n_second = (len(next(iter(part.values()))) for part in (first, second))
-    found = {name: np.repeat(column, n_second) for name, column in first.items()}
-    return found | {name: np.tile(column, n_first) for name, column in second.items()}
+    columns = {name: np.repeat(values, n_second) for name, values in first.items()}
+    return columns | {name: np.tile(values, n_first) for name, values in second.items()}
 
 
 def exhaustive_best(
@@ -106,27 +106,27 @@ def exhaustive_best(
     fixed = {name: np.array([value], COLUMN_DTYPES[name]) for name, value in space.fixed.items() if name not in OPS}
     choices = crossed(fixed, grid(space, [name for name in searched if name not in floats], n_floats=n_floats))
     pairs = crossed(cell_columns(all_ops() if cells is None else cells), choices)
-    found: list[tuple[float, Columns]] = []
+    candidates: list[tuple[float, Columns]] = []
     n_asked = 0
-    for finer, n_kept in _GRIDS:
-        values_of_floats = grid(space, floats, n_floats=finer * (n_floats - 1) + 1)
-        values, places = _best_floats(asked, metric, pairs, values_of_floats)
+    for factor, n_kept in _GRIDS:
+        float_values = grid(space, floats, n_floats=factor * (n_floats - 1) + 1)
+        values, places = _best_floats(asked, metric, pairs, float_values)
         order = np.argsort(-values, kind="stable")
         top = order[:1]
-        found.append((float(values[top[0]]), take(pairs, top) | take(values_of_floats, places[top])))
-        n_asked += len(values) * len(values_of_floats[floats[0]])
+        candidates.append((float(values[top[0]]), take(pairs, top) | take(float_values, places[top])))
+        n_asked += len(values) * len(float_values[floats[0]])
         pairs = take(pairs, order[:n_kept])
-    (config,) = rows(max(found, key=lambda each: each[0])[1])
+    (config,) = rows(max(candidates, key=lambda candidate: candidate[0])[1])
     return Exhaustive(
         config=config,
         value=asked.query(config, metrics=(metric,)).values[metric],
-        on_grid=abs(found[0][0]),
+        on_grid=abs(candidates[0][0]),
         n_asked=n_asked,
     )
 
 
 def _best_floats(
-    asked: Queryable, metric: str, pairs: Columns, floats: Columns
+    bench: Queryable, metric: str, pairs: Columns, floats: Columns
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Return for each pair the best value over the rows of `floats`, turned so that more is better, and its row."""
     sign = 1.0 if METRICS[metric].direction == "max" else -1.0
@@ -134,7 +134,7 @@ def _best_floats(
     values, places = np.empty(n_pairs), np.empty(n_pairs, np.intp)
     for part in np.array_split(np.arange(n_pairs), -(-n_pairs * n_floats // _ROWS_AT_ONCE)):
         columns = crossed(take(pairs, part), floats)
-        answers = sign * asked.query_many(columns, metrics=(metric,))[metric].reshape(len(part), n_floats)
+        answers = sign * bench.query_many(columns, metrics=(metric,))[metric].reshape(len(part), n_floats)
         values[part], places[part] = answers.max(axis=1), answers.argmax(axis=1)
     return values, places
 
@@ -164,8 +164,8 @@ def recorded_in_full(
 ) -> list[Config]:
     """Return the recorded configs, at least one, that have these metrics at the last epoch and the fixed values."""
     configs = rows(columns_of_codes(table.trained_in_full(names)))
-    if found := [config for config in configs if config.items() >= fixed.items()]:
-        return found
+    if configs := [config for config in configs if config.items() >= fixed.items()]:
+        return configs
     where = f" with {', '.join(f'{key}={value}' for key, value in fixed.items())}" if fixed else ""
     raise MissingData(
         f"this table of {table.task.name} has no config{where} that is recorded at epoch {table.max_epoch}, "
@@ -180,8 +180,8 @@ def search_best(asked: Queryable, known: list[Config], metric: str) -> Best:
     neighbours of the best ten until none is better, tries a grid of the floats at the best one, and does so again.
     """
     space = asked.space
-    if (everything := _enumerate(space)) is not None:
-        return best_of(asked, rows(everything), metric, is_exact=True)
+    if (columns := _enumerate(space)) is not None:
+        return best_of(asked, rows(columns), metric, is_exact=True)
     starts = [cast("Config", {**config, **space.fixed}) for config in known]
     beam = _best_few(asked, [*starts, *space.sample(_N_RANDOM, seed=0)], metric)
     beam = _climb(asked, beam, metric)
@@ -189,12 +189,12 @@ def search_best(asked: Queryable, known: list[Config], metric: str) -> Best:
     return best_of(asked, beam, metric, is_exact=False)
 
 
-def _climb(asked: Queryable, beam: list[Config], metric: str) -> list[Config]:
+def _climb(bench: Queryable, beam: list[Config], metric: str) -> list[Config]:
     """Return the best few configs, none of whose neighbours is better than the first."""
-    before: list[Config] = []
-    while beam[:1] != before[:1]:
-        near = [one for config in beam for one in asked.space.neighbors(config)]
-        before, beam = beam, _best_few(asked, [*beam, *near], metric)
+    previous: list[Config] = []
+    while beam[:1] != previous[:1]:
+        neighbors = [neighbor for config in beam for neighbor in bench.space.neighbors(config)]
+        previous, beam = beam, _best_few(bench, [*beam, *neighbors], metric)
     return beam
 
 
@@ -205,19 +205,19 @@ def _grid(space: Space, config: Config) -> list[Config]:
     return [cast("Config", {**config, **dict(zip(floats, row, strict=True))}) for row in values]
 
 
-def _best_few(asked: Queryable, configs: list[Config], metric: str) -> list[Config]:
+def _best_few(bench: Queryable, configs: list[Config], metric: str) -> list[Config]:
     """Return the best configs, the best one first; equally good ones in the order given, each once."""
-    few: list[Config] = []
-    for i in _order(asked, configs, metric).tolist():
-        if configs[i] not in few:
-            few.append(configs[i])
-        if len(few) == _N_KEPT:
+    best: list[Config] = []
+    for i in _order(bench, configs, metric).tolist():
+        if configs[i] not in best:
+            best.append(configs[i])
+        if len(best) == _N_KEPT:
             break
-    return few
+    return best
 
 
-def _order(asked: Queryable, configs: list[Config], metric: str) -> NDArray[np.intp]:
-    values = asked.query_many(configs, metrics=(metric,))[metric]
+def _order(bench: Queryable, configs: list[Config], metric: str) -> NDArray[np.intp]:
+    values = bench.query_many(configs, metrics=(metric,))[metric]
     return np.argsort(-values if METRICS[metric].direction == "max" else values, kind="stable")
 
 

@@ -24,7 +24,7 @@ from jahs.queries.answers import Rows, row_columns, to_frame
 from jahs.spaces.parameters import is_number, refuse_masked, show
 
 Of: TypeAlias = Literal["model", "noise", "total"]
-"""Whose uncertainty: of the model, of one training around the model's answer, or of one training."""
+"""The source of uncertainty: the model, the noise of one training around the model's answer, or both."""
 
 _Floats = NDArray[np.float64]
 _Values: TypeAlias = dict[str, Any]  # Any: a float for one answer, an array for many
@@ -92,39 +92,38 @@ class Prediction:
 
     def __repr__(self) -> str:
         n = int(np.prod(self.shape))
-        own = self.found
-        parts = np.stack([own.mean, own.total_sd, own.model_sd, own.noise_sd], axis=1)  # (n_metrics, 4, n)
-        means = parts.mean(axis=2).tolist() if n else []
-        said = [
+        columns = [self.found.mean, self.found.total_sd, self.found.model_sd, self.found.noise_sd]
+        means = np.stack(columns, axis=1).mean(axis=2).tolist() if n else []  # (n_metrics, 4)
+        summaries = [
             f"{name} {mean:.1f} ± {total:.1f} (model {model:.1f}, noise {noise:.1f})"
             for name, (mean, total, model, noise) in zip(self.metrics, means, strict=bool(n))
         ]
-        return f"<Prediction of {n} answer{'' if n == 1 else 's'}{', on average' * (n > 1)}: {'; '.join(said)}>"
+        return f"<Prediction of {n} answer{'' if n == 1 else 's'}{', on average' * (n > 1)}: {'; '.join(summaries)}>"
 
     @property
     def mean(self) -> _Values:
         """The answer of a query without a seed, by metric."""
-        return self._by_name(self.found.mean)
+        return self._by_metric(self.found.mean)
 
     @property
     def model_sd(self) -> _Values:
         """The standard deviation between refits, scaled on validation configs: the model's error."""
-        return self._by_name(self.found.model_sd)
+        return self._by_metric(self.found.model_sd)
 
     @property
     def noise_sd(self) -> _Values:
         """The standard deviation between trainings of the config, and so of draws with a seed."""
-        return self._by_name(self.found.noise_sd)
+        return self._by_metric(self.found.noise_sd)
 
     @property
     def total_sd(self) -> _Values:
         """The standard deviation of one training around the answer: model and noise."""
-        return self._by_name(self.found.total_sd)
+        return self._by_metric(self.found.total_sd)
 
     @property
     def refits(self) -> _Values:
         """The answer of each refit: arrays with one more axis, the number of the refit."""
-        return self._by_name(self.found.refits)
+        return self._by_metric(self.found.refits)
 
     def quantile(self, q: float | Sequence[float], *, of: Of = "total") -> _Values:
         """Return quantiles by metric; several of them are one more axis.
@@ -144,13 +143,13 @@ class Prediction:
         if of not in get_args(Of):
             raise UnknownName.of("uncertainty", str(of), get_args(Of))
         refuse_masked("q", q)
-        wanted = np.asarray(q, dtype=object)
-        if faults := [show(one) for one in wanted.ravel() if not is_number(one) or not 0 < one < 1]:
+        levels = np.asarray(q, dtype=object)
+        if faults := [show(level) for level in levels.ravel() if not is_number(level) or not 0 < level < 1]:
             raise InvalidArgument(f"q={', '.join(faults)} must be a number above 0 and below 1; the median is 0.5")
-        if wanted.ndim == 0:
-            return self._by_name(self.found.quantile(float(wanted.item()), of))
-        found = [self.found.quantile(float(one), of) for one in wanted.ravel()]
-        return self._by_name(np.stack(found, axis=-1) if found else np.empty((*self.found.mean.shape, 0)))
+        if levels.ndim == 0:
+            return self._by_metric(self.found.quantile(float(levels.item()), of))
+        quantiles = [self.found.quantile(float(level), of) for level in levels.ravel()]
+        return self._by_metric(np.stack(quantiles, axis=-1) if quantiles else np.empty((*self.found.mean.shape, 0)))
 
     def to_pandas(self) -> Any:  # Any: pandas is not a dependency
         """Return a DataFrame with one row per answer: config and fidelity, then each metric's mean and sds.
@@ -158,17 +157,17 @@ class Prediction:
         Raises:
             MissingDependency: pandas is not installed.
         """
-        columns, own = row_columns(self._rows), self.found
+        columns, uncertain = row_columns(self._rows), self.found
         for i, name in enumerate(self.metrics):
             columns |= {
-                name: own.mean[i],
-                f"{name}_model_sd": own.model_sd[i],
-                f"{name}_noise_sd": own.noise_sd[i],
-                f"{name}_total_sd": own.total_sd[i],
+                name: uncertain.mean[i],
+                f"{name}_model_sd": uncertain.model_sd[i],
+                f"{name}_noise_sd": uncertain.noise_sd[i],
+                f"{name}_total_sd": uncertain.total_sd[i],
             }
         return to_frame(columns)
 
-    def _by_name(self, values: _Floats) -> _Values:
+    def _by_metric(self, values: _Floats) -> _Values:
         if not self.shape and values.ndim == 2:
             return dict(zip(self.metrics, values[:, 0].tolist(), strict=True))
         shaped = values.reshape((len(self.metrics), *self.shape, *values.shape[2:]))

@@ -129,17 +129,17 @@ class Queryable(Sampler):
             InvalidConfig: the faults of the first invalid configs, with their positions, and the number of all.
             InvalidFidelity, UnknownName, NotRecorded: as `query`.
         """
-        found = self._read_configs(configs)
-        seeds = read_seeds(seed, len(found))
-        there, n_each, shape = self._read_at(at, each_at, len(found))
-        repeated = np.repeat(seeds, n_each) if isinstance(seeds, np.ndarray) else seeds
+        codes = self._read_configs(configs)
+        seeds = read_seeds(seed, len(codes))
+        fidelities, n_each, shape = self._read_at(at, each_at, len(codes))
+        row_seeds = np.repeat(seeds, n_each) if isinstance(seeds, np.ndarray) else seeds
         try:
-            answers = self._answer(np.repeat(found, n_each, axis=0), there, seed=repeated, metrics=metrics)
+            answers = self._answer(np.repeat(codes, n_each, axis=0), fidelities, seed=row_seeds, metrics=metrics)
         except NotRecorded as err:
             raise err.per_config(n_each) from None
-        answered = Answers({name: values.reshape(shape) for name, values in answers.items()})
-        answered.rows = (there, self._fidelity_names, n_each)
-        return answered
+        columns = Answers({name: values.reshape(shape) for name, values in answers.items()})
+        columns.rows = (fidelities, self._fidelity_names, n_each)
+        return columns
 
     def predict(
         self,
@@ -167,12 +167,12 @@ class Queryable(Sampler):
         """
         from jahs.queries.prediction import Prediction
 
-        one = as_mapping(configs)
-        is_one = isinstance(one, Mapping) and np.ndim(next(iter(one.values()), 0)) == 0  # else columns, or a list
-        found = self._read_configs(cast("Configs", [configs] if is_one else configs))
-        there, n_each, shape = self._read_at(at, each_at, len(found))
-        uncertain = self._predict(np.repeat(found, n_each, axis=0), there, metrics=metrics)
-        rows = (there, self._fidelity_names, n_each)
+        mapping = as_mapping(configs)
+        is_one = isinstance(mapping, Mapping) and np.ndim(next(iter(mapping.values()), 0)) == 0  # else many configs
+        codes = self._read_configs(cast("Configs", [configs] if is_one else configs))
+        fidelities, n_each, shape = self._read_at(at, each_at, len(codes))
+        uncertain = self._predict(np.repeat(codes, n_each, axis=0), fidelities, metrics=metrics)
+        rows = (fidelities, self._fidelity_names, n_each)
         return Prediction(uncertain, shape=shape[1:] if is_one else shape, rows=rows)
 
     def objectives(
@@ -193,14 +193,15 @@ class Queryable(Sampler):
                 raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")
             if not is_list(each_at):
                 raise InvalidFidelity(f"each_at={show(each_at)} is not a list of fidelities")
-            there = self._read_fidelities(each_at, name="each_at")
-            if len(there) != n:
-                raise InvalidFidelity(f"each_at: {len(there)} fidelities for {n} configs")
-            return there, 1, (n,)
-        asked = at if is_list(at) else [self.full if at is None else at]
-        there = self._read_fidelities(asked, name="at")
-        n_each = len(there)
-        return there if n == 1 else there[np.tile(np.arange(n_each), n)], n_each, (n, n_each) if asked is at else (n,)
+            fidelities = self._read_fidelities(each_at, name="each_at")
+            if len(fidelities) != n:
+                raise InvalidFidelity(f"each_at: {len(fidelities)} fidelities for {n} configs")
+            return fidelities, 1, (n,)
+        requested = at if is_list(at) else [self.full if at is None else at]
+        fidelities = self._read_fidelities(requested, name="at")
+        n_each = len(fidelities)
+        shape = (n, n_each) if requested is at else (n,)
+        return fidelities if n == 1 else fidelities[np.tile(np.arange(n_each), n)], n_each, shape
 
     @abstractmethod
     def _query(
@@ -210,7 +211,7 @@ class Queryable(Sampler):
 
     @abstractmethod
     def _trajectory(
-        self, config: Mapping[str, object], epochs: Epochs, seed: int | None, metrics: Sequence[str] | None
+        self, config: Mapping[str, object], span: Epochs, seed: int | None, metrics: Sequence[str] | None
     ) -> Answers:
         """Return the answers of `trajectory`."""
 
@@ -224,10 +225,12 @@ class Queryable(Sampler):
 
     @abstractmethod
     def _answer(
-        self, found: NDArray[np.float64], there: NDArray[Any], *, seed: Seeds, metrics: Sequence[str] | None
+        self, codes: NDArray[np.float64], fidelities: NDArray[Any], *, seed: Seeds, metrics: Sequence[str] | None
     ) -> dict[str, NDArray[np.float64]]:
         """Return the metrics of configs, each at its fidelity."""
 
     @abstractmethod
-    def _predict(self, found: NDArray[np.float64], there: NDArray[Any], *, metrics: Sequence[str] | None) -> Uncertain:
-        """Return the same with their uncertainty, in one row of answers."""
+    def _predict(
+        self, codes: NDArray[np.float64], fidelities: NDArray[Any], *, metrics: Sequence[str] | None
+    ) -> Uncertain:
+        """Return the metrics with their uncertainty, as `_answer` does."""

@@ -78,10 +78,9 @@ class Front:
             MissingDependency: pandas is not installed.
         """
         columns: dict[str, Any] = {key: [config[key] for config in self.configs] for key in CONFIG_KEYS}
-        measured = {
-            one.metric.name: one.measured(values) for one, values in zip(self.objectives, self.F.T, strict=True)
-        }
-        return to_frame({**columns, **measured})
+        for objective, values in zip(self.objectives, self.F.T, strict=True):
+            columns[objective.metric.name] = objective.measured(values)
+        return to_frame(columns)
 
     @property
     def metrics(self) -> _Combination:
@@ -107,10 +106,10 @@ class Front:
 def front_of(
     configs: Sequence[Config], F: _Floats, objectives: tuple[Objective, ...], reference_point: _Floats
 ) -> Front:
-    """Return the front of configs with these values, (n_configs, n_objectives), with a reference point given."""
-    chosen = _front_rows(F)
-    best = tuple(configs[i] for i in chosen.tolist())
-    return Front(objectives=objectives, configs=best, F=F[chosen], reference_point=reference_point)
+    """Return the front of configs with the values `F`, (n_configs, n_objectives), and this reference point."""
+    on_front = _front_rows(F)
+    best = tuple(configs[i] for i in on_front.tolist())
+    return Front(objectives=objectives, configs=best, F=F[on_front], reference_point=reference_point)
 
 
 class References:
@@ -151,39 +150,39 @@ class References:
     def front(self, metrics: Iterable[str]) -> Front:
         """Return the front of a combination of metrics, its columns in the order asked; UnknownName lists others."""
         objectives = read_objectives(metrics)
-        asked = [objective.metric.name for objective in objectives]
-        _, chosen, _ = self._find(asked)
-        F = self._F[chosen][:, [self.metrics.index(name) for name in asked]]
-        return front_of(rows(take(self._columns, chosen)), F, objectives, self.reference_point(asked))
+        names = [objective.metric.name for objective in objectives]
+        _, on_front, _ = self._find(names)
+        F = self._F[on_front][:, [self.metrics.index(name) for name in names]]
+        return front_of(rows(take(self._columns, on_front)), F, objectives, self.reference_point(names))
 
     def reference_point(self, metrics: Iterable[str]) -> _Floats:
         """Return the frozen reference point of a combination of metrics, (n_objectives,), in the order asked."""
-        asked = [objective.metric.name for objective in read_objectives(metrics)]
-        own, _, corner = self._find(asked)
-        return corner[[own.index(name) for name in asked]]
+        names = [objective.metric.name for objective in read_objectives(metrics)]
+        combination, _, point = self._find(names)
+        return point[[combination.index(name) for name in names]]
 
-    def _find(self, asked: Sequence[str]) -> tuple[_Combination, _Rows, _Floats]:
-        for own, (chosen, corner) in self._fronts.items():
-            if set(own) == set(asked):
-                return own, chosen, corner
+    def _find(self, names: Sequence[str]) -> tuple[_Combination, _Rows, _Floats]:
+        for combination, (on_front, point) in self._fronts.items():
+            if set(combination) == set(names):
+                return combination, on_front, point
         raise UnknownName(
-            f"metrics={', '.join(asked)} have no reference point; there is one for "
-            + "; ".join(", ".join(own) for own in self._fronts)
+            f"metrics={', '.join(names)} have no reference point; there is one for "
+            + "; ".join(", ".join(combination) for combination in self._fronts)
             + ". With a point of your own: jahs.hypervolume(F, point)"
         )
 
     def to_dict(self) -> dict[str, object]:
         """Return the content of `references.json`: every config once, fronts as lists of their numbers."""
         fronts = []
-        for names, (chosen, corner) in self._fronts.items():
-            F = self._F[chosen][:, [self.metrics.index(name) for name in names]]
+        for names, (on_front, point) in self._fronts.items():
+            F = self._F[on_front][:, [self.metrics.index(name) for name in names]]
             fronts.append(
                 {
                     "metrics": list(names),
-                    "front": chosen.tolist(),
+                    "front": on_front.tolist(),
                     "ideal": F.min(axis=0).tolist(),
                     "nadir": F.max(axis=0).tolist(),
-                    "reference_point": corner.tolist(),
+                    "reference_point": point.tolist(),
                 }
             )
         return {
@@ -200,8 +199,7 @@ class References:
         """Read what `to_dict` returned; InvalidArgument says where the content does not fit together."""
         check_format(content.get("format"), REFERENCES_FORMAT, of="references")
         with reading_state("references"):
-            given = {name: np.array(content["configs"][name]) for name in CONFIG_KEYS}
-            columns = validate_columns(given)
+            columns = validate_columns({name: np.array(content["configs"][name]) for name in CONFIG_KEYS})
             objectives = read_objectives(content["minimised"])
             metrics = tuple(objective.metric.name for objective in objectives)
             F = np.array([content["minimised"][name] for name in metrics], dtype=np.float64).T
@@ -219,14 +217,14 @@ def _read_front(content: Mapping[str, Any], F: _Floats, metrics: _Combination) -
     names = tuple(content["metrics"])
     if len(names) not in (2, 3) or len(set(names)) < len(names) or not set(names) <= set(metrics):
         raise InvalidArgument(f"fronts: metrics={names} are not two or three of {', '.join(metrics)}")
-    chosen = np.array(content["front"], dtype=np.intp)
-    if chosen.ndim != 1 or not len(chosen) or chosen.min() < 0 or chosen.max() >= len(F):
+    on_front = np.array(content["front"], dtype=np.intp)
+    if on_front.ndim != 1 or not len(on_front) or on_front.min() < 0 or on_front.max() >= len(F):
         raise InvalidArgument(f"fronts: {names}: front holds no numbers of configs in 0..{len(F) - 1}")
-    own = F[chosen][:, [metrics.index(name) for name in names]]
-    corner = np.array(content["reference_point"], dtype=np.float64)
-    if not is_non_dominated(own).all() or corner.shape != (len(names),) or not np.isfinite(corner).all():
+    front = F[on_front][:, [metrics.index(name) for name in names]]
+    point = np.array(content["reference_point"], dtype=np.float64)
+    if not is_non_dominated(front).all() or point.shape != (len(names),) or not np.isfinite(point).all():
         raise InvalidArgument(f"fronts: {names}: front or reference_point do not fit the values")
-    return chosen, corner
+    return on_front, point
 
 
 def build_references(
@@ -246,30 +244,29 @@ def build_references(
     """
     names = _compared(bench.metrics)
     objectives = read_objectives(names)
-    at = [[names.index(name) for name in own] for own in _combinations_of(names)]
-    asked = bench.space.sample_columns(n_configs, seed=seed)
-    if starts:
-        of_starts = columns_of_codes(codes(starts))
-        asked = {name: np.concatenate([values, of_starts[name]]) for name, values in asked.items()}
-    known, F = {name: values[:0] for name, values in asked.items()}, np.empty((0, len(names)))
-    seen, ordinary = np.empty(0, dtype=np.uint64), np.empty(0)
+    places = [[names.index(name) for name in combination] for combination in _combinations_of(names)]
+    randoms, others = bench.space.sample_columns(n_configs, seed=seed), columns_of_codes(codes(starts))
+    candidates = {name: np.concatenate([values, others[name]]) for name, values in randoms.items()}
+    columns, F = {name: values[:0] for name, values in candidates.items()}, np.empty((0, len(names)))
+    seen, medians = np.empty(0, dtype=np.uint64), np.empty(0)
     for _ in range(n_rounds + 1):
-        ids, first = np.unique(config_ids(asked), return_index=True)
+        ids, first = np.unique(config_ids(candidates), return_index=True)
         is_unseen = ~np.isin(ids, seen)
         if not is_unseen.any():
             break
         seen = np.concatenate([seen, ids[is_unseen]])
-        new = take(asked, first[is_unseen])
+        new = take(candidates, first[is_unseen])
         n_known = len(F)
         answers = objective_matrix(bench.query_many(new, metrics=names), objectives)
-        ordinary = ordinary if n_known else np.median(answers, axis=0)  # median of the random configs, which come first
+        medians = medians if n_known else np.median(answers, axis=0)  # median of the random configs, which come first
         F = np.concatenate([F, answers])
-        on_front = np.unique(np.concatenate([_front_rows(F[:, columns]) for columns in at]))
-        known, F = take({name: np.concatenate([known[name], new[name]]) for name in known}, on_front), F[on_front]
-        near = [one for config in rows(take(known, on_front >= n_known)) for one in bench.space.neighbors(config)]
-        asked = columns_of_codes(codes(near))
+        on_front = np.unique(np.concatenate([_front_rows(F[:, place]) for place in places]))
+        columns, F = take({name: np.concatenate([columns[name], new[name]]) for name in columns}, on_front), F[on_front]
+        newcomers = rows(take(columns, on_front >= n_known))
+        neighbors = [neighbor for config in newcomers for neighbor in bench.space.neighbors(config)]
+        candidates = columns_of_codes(codes(neighbors))
     facts = {"epoch": bench.max_epoch, "n_asked": len(seen), "n_configs": n_configs, "n_rounds": n_rounds, "seed": seed}
-    return _assemble(known, F, objectives, ordinary=ordinary, facts=facts, starts=starts)
+    return _assemble(columns, F, objectives, medians=medians, facts=facts, starts=starts)
 
 
 def _assemble(
@@ -277,35 +274,35 @@ def _assemble(
     F: _Floats,
     objectives: Sequence[Objective],
     *,
-    ordinary: _Floats,  # (n_objectives,): medians over random configs
+    medians: _Floats,  # (n_objectives,): medians over random configs
     facts: Mapping[str, Any],  # Any: JSON
     starts: Sequence[Config],
 ) -> References:
     """Build references from evaluated configs; only those on a front and the starts are kept."""
     names = [objective.metric.name for objective in objectives]
     fronts = {}
-    for own in _combinations_of(names):
-        at = [names.index(name) for name in own]
-        chosen = _front_rows(F[:, at])
-        front = F[chosen][:, at]
+    for combination in _combinations_of(names):
+        places = [names.index(name) for name in combination]
+        on_front = _front_rows(F[:, places])
+        front = F[on_front][:, places]
         # Otherwise one config is best in everything, and there is no trade-off.
         if len(front) > 1 and (front.min(axis=0) < front.max(axis=0)).all():
-            fronts[own] = chosen, _reference_point(front, ordinary[at], [objectives[j] for j in at])
+            fronts[combination] = on_front, _reference_point(front, medians[places], [objectives[j] for j in places])
     if not fronts:
         raise InvalidArgument(f"none of {len(F)} configs trades {MAIN} for any of {', '.join(names[1:])}")
-    kept = np.unique(np.concatenate([chosen for chosen, _ in fronts.values()]))
-    renumbered = {own: (np.searchsorted(kept, chosen), corner) for own, (chosen, corner) in fronts.items()}
+    used = np.unique(np.concatenate([on_front for on_front, _ in fronts.values()]))
+    renumbered = {metrics: (np.searchsorted(used, on_front), point) for metrics, (on_front, point) in fronts.items()}
     return References(
-        columns=take(columns, kept), F=F[kept], metrics=names, fronts=renumbered, facts=facts, starts=starts
+        columns=take(columns, used), F=F[used], metrics=names, fronts=renumbered, facts=facts, starts=starts
     )
 
 
 def _compared(known: Iterable[str]) -> tuple[str, ...]:
-    """Those metrics of `known` that references compare, the accuracy first."""
-    there = set(known)
-    costs = [name for name in COSTS if name in there]
-    if MAIN not in there or not costs:
-        raise InvalidArgument(f"references need {MAIN} and at least one of {', '.join(COSTS)}; given: {sorted(there)}")
+    """Return the metrics of `known` that references compare, the accuracy first."""
+    names = set(known)
+    costs = [name for name in COSTS if name in names]
+    if MAIN not in names or not costs:
+        raise InvalidArgument(f"references need {MAIN} and at least one of {', '.join(COSTS)}; given: {sorted(names)}")
     return (MAIN, *costs)
 
 
@@ -321,10 +318,10 @@ def _front_rows(F: _Floats) -> _Rows:
     return on_front[first]
 
 
-def _reference_point(front: _Floats, ordinary: _Floats, objectives: Sequence[Objective]) -> _Floats:
+def _reference_point(front: _Floats, medians: _Floats, objectives: Sequence[Objective]) -> _Floats:
     ideal, nadir = front.min(axis=0), front.max(axis=0)
-    beyond = np.maximum(nadir + _MARGIN * (nadir - ideal), ordinary).tolist()
-    return np.array([min(_round_up(value), each.upper) for value, each in zip(beyond, objectives, strict=True)])
+    point = np.maximum(nadir + _MARGIN * (nadir - ideal), medians).tolist()
+    return np.array([min(_round_up(x), objective.upper) for x, objective in zip(point, objectives, strict=True)])
 
 
 def _round_up(value: float) -> float:

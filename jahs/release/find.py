@@ -69,13 +69,13 @@ def default_task(release: Path | str | None) -> str:
 
 def data_folders() -> tuple[Path, ...]:
     """Return the folders that are searched for releases, in order: the user's, then the package's own."""
-    asked = os.environ.get(DATA_DIR)
-    if not asked:
+    value = os.environ.get(DATA_DIR)
+    if not value:
         return (_OWN_FOLDER,)
-    folder = _first_meant(asked)
+    folder = _resolved(value)
     if not stat.S_ISDIR(_mode(folder)):
         raise MissingData(
-            f"{DATA_DIR}={asked}: {folder} is not a folder; set it to one that holds a release per task, or unset it"
+            f"{DATA_DIR}={value}: {folder} is not a folder; set it to one that holds a release per task, or unset it"
         )
     return (folder, _OWN_FOLDER)
 
@@ -111,11 +111,11 @@ def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: 
         return place
     if (place := _usual(name)) is not None:
         return place
-    name, found = task(name).name, releases()
-    looked = ", ".join(str(place / name) for place in data_folders())
-    there = f"; there are releases for {', '.join(found)}" if found else ""
+    name, available = task(name).name, releases()
+    searched = ", ".join(str(place / name) for place in data_folders())
+    hint = f"; there are releases for {', '.join(available)}" if available else ""
     raise MissingData(
-        f"there is no release for task {name!r} in {looked}{there}. Give its folder as release=, or set {DATA_DIR} to "
+        f"there is no release for task {name!r} in {searched}{hint}. Give its folder as release=, or set {DATA_DIR} to "
         "the folder that holds it; in a terminal: --release"
     )
 
@@ -126,9 +126,9 @@ def _usual(name: str) -> Path | None:
 
 
 @cache
-def _first_meant(asked: str) -> Path:
-    """Return the path of the variable, resolved once: a relative one does not follow the working folder."""
-    return full_path(asked)
+def _resolved(value: str) -> Path:
+    """Return the absolute path of the variable's value; cached, so a relative one ignores later working folders."""
+    return full_path(value)
 
 
 def _named(folder: Path, name: str) -> Path:

@@ -67,8 +67,8 @@ class Manifest:
     def _checked(self, name: str, data: _Data) -> _Data:
         path, (size, sha256) = self.folder / name, self.files[name]
         if len(data) != size:
-            found = path.stat().st_size if len(data) > size else len(data)
-            raise CorruptFile(f"{path} has {found} bytes, not the {size} that {MANIFEST} says; {_RESTORE}")
+            n_bytes = path.stat().st_size if len(data) > size else len(data)
+            raise CorruptFile(f"{path} has {n_bytes} bytes, not the {size} that {MANIFEST} says; {_RESTORE}")
         if hashlib.sha256(data).hexdigest() != sha256:
             raise CorruptFile(f"{path} is damaged: its sha256 is not the one that {MANIFEST} says; {_RESTORE}")
         return data
@@ -97,8 +97,8 @@ class Manifest:
         """Return the files, folders and links that are in the folder but not in the release."""
         known = {MANIFEST, *self.files, *(folder for name in self.files if (folder := name.rpartition("/")[0]))}
         with _naming(self.folder):
-            there = {path.relative_to(self.folder).as_posix(): path for path in sorted(self.folder.rglob("*"))}
-        return [name for name, path in there.items() if name not in known or path.is_symlink()]
+            paths = {path.relative_to(self.folder).as_posix(): path for path in sorted(self.folder.rglob("*"))}
+        return [name for name, path in paths.items() if name not in known or path.is_symlink()]
 
     def read_json(self, name: str) -> Any:  # Any: JSON
         """Return the content of a JSON file of the release, after the check of `read`."""
@@ -127,10 +127,10 @@ def read_manifest(folder: Path) -> Manifest:
     content = _parsed(path, data)
     if not isinstance(content, dict):
         raise CorruptFile(f"{path} is not a manifest: it holds no object; {_RESTORE}")
-    found = content.pop("format", None)
-    if type(found) is not int or found != RELEASE_FORMAT:
+    version = content.pop("format", None)
+    if type(version) is not int or version != RELEASE_FORMAT:
         raise UnknownFormat(
-            f"{path}: release format {found!r}; this version of jahs reads format {RELEASE_FORMAT}: install the jahs "
+            f"{path}: release format {version!r}; this version of jahs reads format {RELEASE_FORMAT}: install the jahs "
             "that wrote it, or a newer one"
         )
     task, files = content.pop("task", None), content.pop("files", None)

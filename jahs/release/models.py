@@ -151,9 +151,9 @@ class Models:
         if not isinstance(state, Mapping):
             raise InvalidArgument(f"models must be a mapping, got {type(state).__name__}")
         check_format(state.get("format"), MODELS_FORMAT, of="models")
-        if type(found := state.get("features_version")) is not int or found != FEATURES_VERSION:
+        if type(version := state.get("features_version")) is not int or version != FEATURES_VERSION:
             raise UnknownFormat(
-                f"models that read features of version {found!r}; this version of jahs builds version "
+                f"models that read features of version {version!r}; this version of jahs builds version "
                 f"{FEATURES_VERSION}: install the jahs that wrote the release, or write the release again"
             )
         with reading_state("models"):
@@ -215,19 +215,19 @@ class Refits:
         faults = []
         if type(self.n_refits) is not int or not _FEWEST <= self.n_refits <= _MOST:
             faults.append(f"n_refits={show(self.n_refits)} is not an integer in {_FEWEST}..{_MOST}")
-        named = list(self.metrics)
-        if len(set(named)) != len(named) or not named:
-            faults.append(f"packs: metrics must be one or more, each once, got {', '.join(map(show, named)) or 'none'}")
+        names = list(self.metrics)
+        if len(set(names)) != len(names) or not names:
+            faults.append(f"packs: metrics must be one or more, each once, got {', '.join(map(show, names)) or 'none'}")
         faults += [
-            f"packs: {show(name)} is not one of {', '.join(ACCURACIES)}" for name in named if name not in ACCURACIES
+            f"packs: {show(name)} is not one of {', '.join(ACCURACIES)}" for name in names if name not in ACCURACIES
         ]
         for pack in self.packs:
             if not isinstance(pack.file, str) or not pack.file.endswith(".npz"):
                 faults.append(f"packs: file={show(pack.file)} is not the name of an npz")
             if type(pack.pack) is not int or pack.pack < 0:
                 faults.append(f"packs: pack={show(pack.pack)} is not an integer >= 0")
-        if set(self.scales) != set(named):
-            faults.append(f"scales are of {', '.join(map(str, self.scales))}, not of {', '.join(named)}")
+        if set(self.scales) != set(names):
+            faults.append(f"scales are of {', '.join(map(str, self.scales))}, not of {', '.join(names)}")
         faults += [
             f"scales: {name}={show(scale)} is not a number in (0, {_LARGEST_SCALE:g}]"
             for name, scale in self.scales.items()

@@ -64,8 +64,8 @@ class Release:
         content = self.manifest.read_json(name)
         if not isinstance(content, dict):
             raise CorruptFile(f"{self.path / name} holds no object; restore the file")
-        said = {"task": self.manifest.task, "protocol": self.facts.get("protocol")}
-        for fact, wanted in said.items():
+        expected = {"task": self.manifest.task, "protocol": self.facts.get("protocol")}
+        for fact, wanted in expected.items():
             if wanted is not None and content.get(fact, wanted) != wanted:
                 raise CorruptFile(
                     f"{self.path / name} is of {fact} {show(content[fact])}, but {MANIFEST} says {show(wanted)}; "
@@ -112,11 +112,11 @@ class Release:
         return models, self._forests_of(models, file)
 
     def _forests_of(self, models: Models, file: str) -> tuple[Forest, ...]:
-        found = []
+        forests = []
         for place, pack in enumerate(models.packs):
-            wanted = [model.forest + 1 for model in models.metrics.values() if model.pack == place]
-            found.append(self._forest(pack.file, len(pack.features.columns), max(wanted, default=1), file))
-        return tuple(found)
+            counts = [model.forest + 1 for model in models.metrics.values() if model.pack == place]
+            forests.append(self._forest(pack.file, len(pack.features.columns), max(counts, default=1), file))
+        return tuple(forests)
 
     def _forest(self, file: str, n_columns: int, n_forests: int, wanted_by: str, *, exactly: bool = False) -> Forest:
         """Return the forests of a file; CorruptFile if it has too few, other columns, or, with `exactly`, too many."""
@@ -155,9 +155,9 @@ class Release:
         n_refits, packs = self.refits.n_refits, self.models.packs
         return tuple(
             self._forest(
-                own.file, len(packs[own.pack].features.columns), n_refits * len(own.metrics), REFITS, exactly=True
+                pack.file, len(packs[pack.pack].features.columns), n_refits * len(pack.metrics), REFITS, exactly=True
             )
-            for own in self.refits.packs
+            for pack in self.refits.packs
         )
 
     @cached_property
@@ -199,8 +199,8 @@ class Release:
     @property
     def answers_as(self) -> frozenset[str]:
         """The sha256 of this release, and of earlier ones with the same answers according to its manifest."""
-        before = self.facts.get("same_answers", ())
-        return frozenset({self.sha256, *(one for one in before if isinstance(one, str))})
+        earlier = self.facts.get("same_answers", ())
+        return frozenset({self.sha256, *(sha256 for sha256 in earlier if isinstance(sha256, str))})
 
     def verify(self) -> None:
         """Check size and sha256 of every file, and that there is no other file, folder or link."""

@@ -73,19 +73,19 @@ def extend_release(release: Release, facts: Mapping[str, Any], **parts: Unpack[P
 
 def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
     """Write some parts of a release into a folder, and a manifest of every file in it; see `write_release`."""
-    of_task = {"task": task(manifest_facts["task"]).name}
+    task_fact = {"task": task(manifest_facts["task"]).name}
     families = dict(parts.get("families", {}))
     if (models := parts.get("models")) is not None:
         families["models"] = models, parts.get("forests", ())
-    for name, (own, own_forests) in families.items():
-        _write(folder / f"{name}.json", own.to_dict() | of_task)
-        for pack, forest in zip(own.packs, own_forests, strict=True):
+    for name, (family, family_forests) in families.items():
+        _write(folder / f"{name}.json", family.to_dict() | task_fact)
+        for pack, forest in zip(family.packs, family_forests, strict=True):
             (save_mapped_forest if pack.is_mapped else save_forest)(forest, folder / pack.file)
     for name in ("noise", "references", "quality"):
         if (content := parts.get(name)) is not None:
             _write(folder / f"{name}.json", content)
     if (refits := parts.get("refits")) is not None:
-        _write(folder / REFITS, refits.to_dict() | of_task)
+        _write(folder / REFITS, refits.to_dict() | task_fact)
         for part, forest in zip(refits.packs, parts.get("refit_forests", ()), strict=True):
             save_forest(forest, folder / part.file)
     if (table := parts.get("table")) is not None:
@@ -102,12 +102,12 @@ def clear_leftovers(path: Path) -> None:
 
     A release that was moved aside for a new one that never came gets its name back; unfinished files are removed.
     """
-    left = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.(part|old)")
-    for found in sorted(p for p in path.parent.iterdir() if left.fullmatch(p.name)):
-        if found.suffix == ".old" and (found / MANIFEST).is_file() and not path.exists():
-            found.rename(path)
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.(part|old)")
+    for leftover in sorted(p for p in path.parent.iterdir() if pattern.fullmatch(p.name)):
+        if leftover.suffix == ".old" and (leftover / MANIFEST).is_file() and not path.exists():
+            leftover.rename(path)
         else:
-            shutil.rmtree(found)
+            shutil.rmtree(leftover)
 
 
 def _write(path: Path, content: object) -> None:

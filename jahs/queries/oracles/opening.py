@@ -1,4 +1,4 @@
-"""Opening of an oracle: which one, and from which folder.
+"""Open an oracle: choose its kind and its folder.
 
 kind="live" needs `pipeline`, which the wheel lacks, and other packages have that name, too. So the package is located
 before any of its code runs: it must lie beside this `jahs` in a checkout of the project.
@@ -30,11 +30,11 @@ from jahs.tasks.definitions import task as task_called
 from jahs.tasks.own import task_of_protocol
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
-_READ: Final = ("protocol.json", "configs.parquet", "profile.parquet")
-"""The files that a folder of runs answers from, besides the runs; the last one may be missing."""
+_ANSWER_FILES: Final = ("protocol.json", "configs.parquet", "profile.parquet")
+"""The files besides the runs that answers of a folder of runs depend on; the last one may be missing."""
 
 _ROOT = Path(__file__).resolve().parents[3]
-_NEXT = (
+_ADVICE = (
     "clone the project, install its workshops (pip install -e '.[workshops]') and run from the checkout; "
     "kind='surrogate' answers without it"
 )
@@ -87,9 +87,9 @@ def open_oracle(asked: Asked) -> Opened:
         refit = read_refit(asked.refit, release)
         surrogate = SurrogateOracle(release, engine=asked.engine, refit=refit, model=asked.model)
         oracle = RepairedOracle(surrogate) if surrogate.costs == "repaired" else surrogate
-        which = "" if asked.refit is None else f", refit {asked.refit}"
-        which += "" if asked.model is None else f", {asked.model}"
-        description = f"{description}{which}, {surrogate.engine} engine"
+        variant = "" if asked.refit is None else f", refit {asked.refit}"
+        variant += "" if asked.model is None else f", {asked.model}"
+        description = f"{description}{variant}, {surrogate.engine} engine"
     return Opened(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
 
 
@@ -102,9 +102,9 @@ def _check(asked: Asked) -> None:
         raise InvalidArgument(
             f"sha256={show(asked.sha256)} is not 64 lower-case hex digits; `jahs verify --json` prints them"
         )
-    for name, chosen in (("refit", asked.refit), ("model", asked.model)):
-        if chosen is not None and asked.kind != "surrogate":
-            raise InvalidArgument(f"{name}={show(chosen)}: kind={asked.kind!r} has no models; leave {name} out")
+    for name, choice in (("refit", asked.refit), ("model", asked.model)):
+        if choice is not None and asked.kind != "surrogate":
+            raise InvalidArgument(f"{name}={show(choice)}: kind={asked.kind!r} has no models; leave {name} out")
     if asked.refit is not None and asked.model is not None:
         raise InvalidArgument(
             f"refit={show(asked.refit)} and model={show(asked.model)}: refits are of the release's own models; "
@@ -115,10 +115,10 @@ def _check(asked: Asked) -> None:
             raise InvalidArgument(f"{name}={value}: kind='live' trains, and reads no release; leave it out")
 
 
-def _check_digest(asked: Asked, found: str, folder: Path) -> None:
-    if asked.sha256 not in {None, found}:
+def _check_digest(asked: Asked, sha256: str, folder: Path) -> None:
+    if asked.sha256 not in {None, sha256}:
         raise ProtocolMismatch(
-            f"sha256={asked.sha256} is wanted, but {folder} has {found}; give the folder of that release as release=, "
+            f"sha256={asked.sha256} is wanted, but {folder} has {sha256}; give the folder of that release as release=, "
             "or leave sha256 out"
         )
 
@@ -167,20 +167,20 @@ def _open_runs(folder: Path, asked: Asked) -> Opened:
     """Open a folder of runs in the format of `jahs.files.runs`, which requires pyarrow."""
     protocol = read_protocol(folder)
     try:
-        recorded = task_of_protocol(protocol.facts)
+        task = task_of_protocol(protocol.facts)
     except (InvalidArgument, UnknownName) as err:
         raise CorruptFile(f"{folder / 'protocol.json'}: {err}") from err
-    if recorded.name != task_called(asked.task).name:
-        raise ProtocolMismatch(f"{folder} has runs of {recorded.name}, not of {asked.task}")
+    if task.name != task_called(asked.task).name:
+        raise ProtocolMismatch(f"{folder} has runs of {task.name}, not of {asked.task}")
     _check_digest(asked, sha256 := _sha256_of_runs(folder), folder)
     table = RecordedTable(configs=read_configs(folder), runs=read_runs(folder), profile=read_profile(folder))
     return Opened(
-        oracle=TableOracle(table, recorded), description=f"runs, {folder}", folder=folder, sha256=sha256, table=table
+        oracle=TableOracle(table, task), description=f"runs, {folder}", folder=folder, sha256=sha256, table=table
     )
 
 
 def _sha256_of_runs(folder: Path) -> str:
-    files = [*(folder / name for name in _READ), *run_shards(folder)]
+    files = [*(folder / name for name in _ANSWER_FILES), *run_shards(folder)]
     digests = "".join(sha256_file(path) for path in files if path.is_file())
     return hashlib.sha256(digests.encode()).hexdigest()
 
@@ -191,21 +191,21 @@ def open_live(task: Task, *, root: Path = _ROOT) -> Oracle:
     MissingDependency says what to do if this `jahs`, which lies in `root`, is not part of a checkout, `pipeline` is
     absent or another package of that name, or one of its dependencies is not installed.
     """
-    ours = root / "pipeline" / "__init__.py"
+    init = root / "pipeline" / "__init__.py"
     pyproject = root / "pyproject.toml"
-    if not ours.is_file() or not pyproject.is_file() or not _is_ours(pyproject):
+    if not init.is_file() or not pyproject.is_file() or not _is_jahs_project(pyproject):
         raise MissingDependency(
-            f"kind='live' trains networks, which requires a checkout, and {root} is not one; {_NEXT}"
+            f"kind='live' trains networks, which requires a checkout, and {root} is not one; {_ADVICE}"
         )
     try:
-        found = find_spec("pipeline")  # looks up a top-level package without running it
+        spec = find_spec("pipeline")  # looks up a top-level package without running it
     except ValueError:  # a module that was put into sys.modules by hand
-        found = None
-    if found is None or found.origin is None:
+        spec = None
+    if spec is None or spec.origin is None:
         raise MissingDependency(f"kind='live': Python finds no pipeline; run from {root}, where it lies")
-    if Path(found.origin).resolve() != ours:
+    if Path(spec.origin).resolve() != init:
         raise MissingDependency(
-            f"kind='live': the pipeline that Python finds is {found.origin}, not {ours.parent}; nothing of it was run. "
+            f"kind='live': the pipeline that Python finds is {spec.origin}, not {init.parent}; nothing of it was run. "
             f"Run from {root}, and without the other one on the path"
         )
     try:
@@ -215,6 +215,6 @@ def open_live(task: Task, *, root: Path = _ROOT) -> Oracle:
     return oracle
 
 
-def _is_ours(pyproject: Path) -> bool:
+def _is_jahs_project(pyproject: Path) -> bool:
     text = pyproject.read_text(encoding="utf-8", errors="replace")
     return re.search(r'^name = "jahs"$', text, re.MULTILINE) is not None

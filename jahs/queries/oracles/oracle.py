@@ -38,8 +38,8 @@ class Oracle(Protocol):
 
         By default, this queries a batch of one; faster oracles override it.
         """
-        found = self.query_many(np.array([codes]), np.array([epoch]), seed=seed, metrics=metrics)
-        return {name: values.item() for name, values in found.items()}
+        answers = self.query_many(np.array([codes]), np.array([epoch]), seed=seed, metrics=metrics)
+        return {name: values.item() for name, values in answers.items()}
 
     def query_many(
         self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]

@@ -48,7 +48,7 @@ class RefitsOracle:
         self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, metrics: tuple[str, ...]
     ) -> NDArray[np.float64]:
         """Return the answers of all refits for many configs, (n, 14), each at its epoch: (n_metrics, n, n_refits)."""
-        found: dict[str, NDArray[np.float64]] = {}
+        by_metric: dict[str, NDArray[np.float64]] = {}
         for names, rows, engine in self._packs:
             wanted, places, transforms = self._choice(metrics, names)
             if not wanted:
@@ -59,22 +59,22 @@ class RefitsOracle:
                 values = np.array(invert_row(transforms, answers)).reshape(len(wanted), 1, self.n_refits)
                 if wanted == metrics:
                     return values
-                found |= zip(wanted, values, strict=True)
+                by_metric |= zip(wanted, values, strict=True)
                 continue
-            answered = engine.predict(rows.build(encode_codes(codes, epochs)), forests=places)
+            predictions = engine.predict(rows.build(encode_codes(codes, epochs)), forests=places)
             for i, name in enumerate(wanted):
-                own = answered[:, i * self.n_refits : (i + 1) * self.n_refits]
+                outputs = predictions[:, i * self.n_refits : (i + 1) * self.n_refits]
                 transform = self._transforms[name]
-                found[name] = own.astype(np.float64) if transform is None else transform.inverse(own)
-        return np.array([found[name] for name in metrics])
+                by_metric[name] = outputs.astype(np.float64) if transform is None else transform.inverse(outputs)
+        return np.array([by_metric[name] for name in metrics])
 
     def _choice(self, metrics: tuple[str, ...], names: tuple[str, ...]) -> _Choice:
-        """Return the choice of these metrics in a pack; known choices are kept."""
+        """Return the choice of these metrics in a pack, cached."""
         try:
             return self._choices[metrics, names]
         except KeyError:
             wanted = tuple(name for name in metrics if name in names)
             places = tuple(k * len(names) + names.index(name) for name in wanted for k in range(self.n_refits))
             transforms = [self._transforms[name] for name in wanted for _ in range(self.n_refits)]
-            self._choices[metrics, names] = found = _Choice(wanted, places, transforms)
-            return found
+            self._choices[metrics, names] = choice = _Choice(wanted, places, transforms)
+            return choice

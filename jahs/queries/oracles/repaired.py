@@ -36,57 +36,57 @@ class RepairedOracle(Oracle):
         self.task = published.task
         self.max_epoch = published.max_epoch
         self.engine = published.engine
-        known = {name: METRICS[name] for name in METRICS if name in published.metrics or name in EXACT}
-        if "runtime" in known:
+        metrics = {name: METRICS[name] for name in METRICS if name in published.metrics or name in EXACT}
+        if "runtime" in metrics:
             description = f"{published.metrics['runtime'].description} Made to rise."
-            known["runtime"] = replace(METRICS["runtime"], description=description)
-        self.metrics: Mapping[str, Metric] = MappingProxyType(known)
+            metrics["runtime"] = replace(METRICS["runtime"], description=description)
+        self.metrics: Mapping[str, Metric] = MappingProxyType(metrics)
 
     def query_many(
         self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
     ) -> Numbers:
         """Return the metrics of many configs; see `Oracle.query_many`."""
-        found: Numbers = {}
-        if kept := [name for name in metrics if name not in _REPAIRED]:
-            found |= self.published.query_many(codes, epochs, seed=seed, metrics=kept)
+        answers: Numbers = {}
+        if unrepaired := [name for name in metrics if name not in _REPAIRED]:
+            answers |= self.published.query_many(codes, epochs, seed=seed, metrics=unrepaired)
         if "latency" in metrics:
-            last = np.full(len(epochs), self.max_epoch)
-            found |= self.published.query_many(codes, last, seed=seed, metrics=["latency"])
+            last_epochs = np.full(len(epochs), self.max_epoch)
+            answers |= self.published.query_many(codes, last_epochs, seed=seed, metrics=["latency"])
         if "runtime" in metrics:
-            found["runtime"] = runtimes = np.empty(len(epochs))
+            answers["runtime"] = runtimes = np.empty(len(epochs))
             for row, places in _places(codes).items():
                 runtimes[places] = self._runtimes(row, seed)[epochs[places] - 1]
         if any(name in EXACT for name in metrics):
-            found |= self.published.exact_costs(codes)
-        return {name: found[name] for name in metrics}
+            answers |= self.published.exact_costs(codes)
+        return {name: answers[name] for name in metrics}
 
     def trajectory(
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
     ) -> Numbers:
         """Return the metrics of one training at ascending epochs; see `Oracle.trajectory`."""
-        found: Numbers = {}
-        if kept := [name for name in metrics if name not in _REPAIRED]:
-            found |= self.published.trajectory(codes, epochs, seed=seed, metrics=kept)
+        answers: Numbers = {}
+        if unrepaired := [name for name in metrics if name not in _REPAIRED]:
+            answers |= self.published.trajectory(codes, epochs, seed=seed, metrics=unrepaired)
         if "runtime" in metrics:
-            found["runtime"] = self._runtimes(codes, seed)[epochs - 1]
-        if left := [name for name in metrics if name not in found]:
-            same = self.query(codes, self.max_epoch, seed=seed, metrics=left)
-            found |= {name: np.full(len(epochs), value) for name, value in same.items()}
-        return {name: found[name] for name in metrics}
+            answers["runtime"] = self._runtimes(codes, seed)[epochs - 1]
+        if constant := [name for name in metrics if name not in answers]:
+            values = self.query(codes, self.max_epoch, seed=seed, metrics=constant)
+            answers |= {name: np.full(len(epochs), value) for name, value in values.items()}
+        return {name: answers[name] for name in metrics}
 
     def _runtimes(self, codes: Codes, seed: Seeds) -> NDArray[np.float64]:
         """Return the repaired runtime of every epoch, (max_epoch,)."""
         if seed is not None and not isinstance(seed, int):
             seed = int(seed[0])  # an imported release has no noise: the query below raises for any seed
         epochs = np.arange(1, self.max_epoch + 1)
-        given = self.published.trajectory(codes, epochs, seed=seed, metrics=["runtime"])["runtime"]
-        rise = _LEAST_RISE * given.max() / self.max_epoch * epochs
-        return np.asarray(np.maximum.accumulate(given - rise) + rise)
+        runtimes = self.published.trajectory(codes, epochs, seed=seed, metrics=["runtime"])["runtime"]
+        rise = _LEAST_RISE * runtimes.max() / self.max_epoch * epochs
+        return np.asarray(np.maximum.accumulate(runtimes - rise) + rise)
 
 
 def _places(codes: NDArray[np.float64]) -> dict[tuple[float, ...], list[int]]:
     """Group rows by config: one trajectory answers all rows of a config."""
-    found: dict[tuple[float, ...], list[int]] = {}
+    places: dict[tuple[float, ...], list[int]] = {}
     for i, row in enumerate(codes.tolist()):
-        found.setdefault(tuple(row), []).append(i)
-    return found
+        places.setdefault(tuple(row), []).append(i)
+    return places

@@ -76,26 +76,26 @@ class SurrogateOracle(Oracle):
         if models.costs == "exact":
             known |= {name: METRICS[name] for name in EXACT}
         self.metrics: Mapping[str, Metric] = MappingProxyType({name: known[name] for name in METRICS if name in known})
-        parts = _parts(models, release.forests)
+        packs = _packs(models, release.forests)
         if refit is not None:
-            parts = _replaced(parts, _refit_parts(release, refit))
+            packs = _replaced(packs, _refit_packs(release, refit))
         if model is not None:
-            own, own_forests = release.family(model)
-            self._models |= own.metrics
-            parts = _replaced(parts, _parts(own, own_forests))
-        sets = [part.features for part in parts]
+            family, family_forests = release.family(model)
+            self._models |= family.metrics
+            packs = _replaced(packs, _packs(family, family_forests))
+        sets = [pack.features for pack in packs]
         columns, places = joint_columns(sets)
         self._rows = RowBuilder(columns, release.task, joint_times(sets))
         self._engine: Engine | None = None
-        if parts:
-            is_one = len(parts) == 1  # not copied, as it may be mapped from its file
-            forests = [part.forest for part in parts]
-            joint = forests[0] if is_one else join_forests(forests, places, n_features=len(columns))
+        if packs:
+            is_single = len(packs) == 1  # not copied, as it may be mapped from its file
+            forests = [pack.forest for pack in packs]
+            joint = forests[0] if is_single else join_forests(forests, places, n_features=len(columns))
             self._engine = open_engine(joint, engine)
         self.engine = "numpy" if self._engine is None else self._engine.name
-        first = np.cumsum([0, *(part.forest.n_forests for part in parts)]).tolist()
+        first = np.cumsum([0, *(pack.forest.n_forests for pack in packs)]).tolist()
         self._forest_of = {
-            name: start + i for start, part in zip(first, parts, strict=False) for name, i in part.forest_of.items()
+            name: start + i for start, pack in zip(first, packs, strict=False) for name, i in pack.forest_of.items()
         }
         self._n_forests: int = first[-1]
         self._plans: dict[tuple[str, ...], _Plan] = {}
@@ -125,15 +125,15 @@ class SurrogateOracle(Oracle):
         plan = self._plan(metrics)
         if 0 < len(codes) <= _FEW:
             seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(codes)
-            asked = zip(codes.tolist(), epochs.tolist(), seeds, strict=True)
-            each = [self.query(row, epoch, seed=one, metrics=plan.order) for row, epoch, one in asked]
-            return {name: np.array([row[name] for row in each]) for name in plan.order}
+            queries = zip(codes.tolist(), epochs.tolist(), seeds, strict=True)
+            answers = [self.query(row, epoch, seed=row_seed, metrics=plan.order) for row, epoch, row_seed in queries]
+            return {name: np.array([row[name] for row in answers]) for name in plan.order}
         X = encode_codes(codes, epochs)
         learned: Numbers = {name: np.empty(len(X)) for name, _ in plan.learned}
         for first in range(0, len(X), _CHUNK):
-            part = slice(first, first + _CHUNK)
-            for name, values in self._answers(self._rows.build(X[part]), epochs[part], plan, is_walk=False).items():
-                learned[name][part] = values
+            chunk = slice(first, first + _CHUNK)
+            for name, values in self._answers(self._rows.build(X[chunk]), epochs[chunk], plan, is_walk=False).items():
+                learned[name][chunk] = values
         costs = self._rows.costs_many(X) if plan.exact else None
         return self._finish(plan, learned, costs, codes=codes, X=X, seed=seed)
 
@@ -174,13 +174,13 @@ class SurrogateOracle(Oracle):
     def _answers(self, F: NDArray[np.float32], epochs: NDArray[np.int64], plan: _Plan, *, is_walk: bool) -> Numbers:
         if self._engine is None or not plan.learned:
             return {}
-        ask = self._engine.predict_walk if is_walk else self._engine.predict
-        answers = ask(F, forests=plan.forests)
-        found: Numbers = {}
+        predict = self._engine.predict_walk if is_walk else self._engine.predict
+        answers = predict(F, forests=plan.forests)
+        by_metric: Numbers = {}
         for (name, is_per_epoch), transform, answer in zip(plan.learned, plan.transforms, answers.T, strict=True):
             values = answer.astype(np.float64) if transform is None else transform.inverse(answer)
-            found[name] = values * epochs.astype(np.float64) if is_per_epoch else values
-        return found
+            by_metric[name] = values * epochs.astype(np.float64) if is_per_epoch else values
+        return by_metric
 
     def _finish(
         self,
@@ -206,27 +206,27 @@ class SurrogateOracle(Oracle):
         return self._release.noise
 
 
-def _parts(models: Models, forests: Sequence[Forest]) -> list[_Pack]:
+def _packs(models: Models, forests: Sequence[Forest]) -> list[_Pack]:
     return [
         _Pack(pack.features, forest, {name: m.forest for name, m in models.metrics.items() if m.pack == i})
         for i, (pack, forest) in enumerate(zip(models.packs, forests, strict=True))
     ]
 
 
-def _refit_parts(release: Release, refit: int) -> list[_Pack]:
-    found = []
+def _refit_packs(release: Release, refit: int) -> list[_Pack]:
+    packs = []
     for pack, forests in zip(release.refits.packs, release.refit_forests, strict=True):
         first, n = refit * len(pack.metrics), len(pack.metrics)
-        of_metric = {name: i for i, name in enumerate(pack.metrics)}
-        taken = take_forests(forests, range(first, first + n))
-        found.append(_Pack(release.models.packs[pack.pack].features, taken, of_metric))
-    return found
+        forest_of = {name: i for i, name in enumerate(pack.metrics)}
+        forest = take_forests(forests, range(first, first + n))
+        packs.append(_Pack(release.models.packs[pack.pack].features, forest, forest_of))
+    return packs
 
 
-def _replaced(parts: Sequence[_Pack], others: Sequence[_Pack]) -> list[_Pack]:
-    """Return the parts, with the `others` in their place for every metric that those answer."""
-    again = {name for other in others for name in other.forest_of}
-    left = [
-        part._replace(forest_of={name: i for name, i in part.forest_of.items() if name not in again}) for part in parts
+def _replaced(packs: Sequence[_Pack], others: Sequence[_Pack]) -> list[_Pack]:
+    """Return the packs without the metrics that `others` answer, and `others`."""
+    taken = {name for other in others for name in other.forest_of}
+    remaining = [
+        pack._replace(forest_of={name: i for name, i in pack.forest_of.items() if name not in taken}) for pack in packs
     ]
-    return [*(part for part in left if part.forest_of), *others]
+    return [*(pack for pack in remaining if pack.forest_of), *others]

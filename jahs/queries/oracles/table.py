@@ -38,7 +38,7 @@ from jahs.spaces.seeds import Seeds
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import METRICS, Metric
 
-_OF_RUNS: Final = ("train_acc", "valid_acc", "test_acc", "runtime", "train_loss", "valid_loss", "test_loss")
+_RUN_METRICS: Final = ("train_acc", "valid_acc", "test_acc", "runtime", "train_loss", "valid_loss", "test_loss")
 
 
 class _Run(NamedTuple):
@@ -51,10 +51,10 @@ class _Run(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """The rows that answer one config at one epoch, and the rows of its runtime if that is requested."""
+    """The rows that answer a query of one config at one epoch."""
 
-    of_runs: list[int]
-    of_runtime: list[int]
+    runs: list[int]  # for all metrics except the runtime
+    runtime: list[int]  # empty if it is not requested
 
 
 class TableOracle(Oracle):
@@ -72,25 +72,25 @@ class TableOracle(Oracle):
         self._machine = timing_machine(runs, table.profile)
         timed = is_timed(runs, self._machine)
         self._timed = {
-            config_id: found
-            for config_id, each in self._runs.items()
-            if (found := [run for run in each if timed[run.first] and run.first < run.end])
+            config_id: timed_runs
+            for config_id, config_runs in self._runs.items()
+            if (timed_runs := [run for run in config_runs if timed[run.first] and run.first < run.end])
         }
         self._epochs = runs["epoch"].astype(np.int64)
         self.max_epoch = min(task.max_epoch, int(runs["epoch"].max()))
-        self._values = {name: runs[name].astype(np.float64) for name in _OF_RUNS}
-        every_id = table.configs["config_id"].tolist()
-        kept = [i for i, config_id in enumerate(every_id) if config_id in self._runs]
-        if missing := len(self._runs) - len(kept):
+        self._values = {name: runs[name].astype(np.float64) for name in _RUN_METRICS}
+        table_ids = table.configs["config_id"].tolist()
+        recorded = [i for i, config_id in enumerate(table_ids) if config_id in self._runs]
+        if missing := len(self._runs) - len(recorded):
             raise InvalidTable(f"{missing} recorded configs are not in the config table")
-        self._codes = codes_of({key: table.configs[key][kept] for key in CONFIG_KEYS})
+        self._codes = codes_of({key: table.configs[key][recorded] for key in CONFIG_KEYS})
         X = encode_codes(self._codes, 1)
-        ids = [every_id[i] for i in kept]
-        with_epochs = [i for i, identity in enumerate(ids) if any(run.first < run.end for run in self._runs[identity])]
-        if not with_epochs:
+        ids = [table_ids[i] for i in recorded]
+        measured = [i for i, config_id in enumerate(ids) if any(run.first < run.end for run in self._runs[config_id])]
+        if not measured:
             raise InvalidTable("every recorded run diverged in its first epoch; nothing can be answered from the table")
-        drawn = [i for i in with_epochs if ids[i] in self._timed] or with_epochs
-        self._drawn_from = self._codes[drawn]
+        drawable = [i for i in measured if ids[i] in self._timed] or measured
+        self._drawn_from = self._codes[drawable]
         latency = dict(zip(table.profile["config_id"].tolist(), table.profile["latency"].tolist(), strict=True))
         self._of_config = {
             "latency": {config_id: latency[config_id] for config_id in ids if config_id in latency},
@@ -98,19 +98,19 @@ class TableOracle(Oracle):
             "n_macs": dict(zip(ids, map(float, n_macs(X, task).tolist()), strict=True)),
         }
         self.metrics: Mapping[str, Metric] = MappingProxyType(
-            {name: METRICS[name] for name in METRICS if self._is_recorded(name, [ids[i] for i in drawn])}
+            {name: METRICS[name] for name in METRICS if self._is_recorded(name, [ids[i] for i in drawable])}
         )
 
-    def _is_recorded(self, name: str, drawn: Sequence[int]) -> bool:
+    def _is_recorded(self, name: str, drawable: Sequence[int]) -> bool:
         """Return whether every config has this metric at every epoch; for times, every config that can be drawn."""
         if name in self._of_config:
-            return all(config_id in self._of_config[name] for config_id in drawn)
-        runs = self._timed if name == "runtime" else self._runs
+            return all(config_id in self._of_config[name] for config_id in drawable)
+        by_config = self._timed if name == "runtime" else self._runs
         values = self._values.get(name)
         return (
             values is not None
-            and bool(runs)
-            and all(np.isfinite(values[run.first : run.end]).all() for each in runs.values() for run in each)
+            and bool(by_config)
+            and all(np.isfinite(values[run.first : run.end]).all() for runs in by_config.values() for run in runs)
         )
 
     def query_many(
@@ -121,9 +121,9 @@ class TableOracle(Oracle):
         seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(ids)
         rows: list[_Rows] = []
         faults: dict[int, str] = {}
-        for i, (config_id, epoch, one) in enumerate(zip(ids, epochs.tolist(), seeds, strict=True)):
+        for i, (config_id, epoch, row_seed) in enumerate(zip(ids, epochs.tolist(), seeds, strict=True)):
             try:
-                rows.append(self._rows(config_id, codes[i], epoch, one, metrics))
+                rows.append(self._rows(config_id, codes[i], epoch, row_seed, metrics))
             except NotRecorded as fault:  # noqa: PERF203  # costs nothing where nothing is raised
                 faults[i] = str(fault)
         if faults:
@@ -156,16 +156,16 @@ class TableOracle(Oracle):
         return self._drawn_from
 
     def _answers(self, ids: Sequence[int], rows: Sequence[_Rows], metrics: Sequence[str]) -> Numbers:
-        found: Numbers = {}
+        answers: Numbers = {}
         for name in metrics:
-            of_config = self._of_config.get(name)
+            by_config = self._of_config.get(name)
             values = self._values.get(name)
-            if of_config is not None:
-                found[name] = np.array([of_config[config_id] for config_id in ids], np.float64)
+            if by_config is not None:
+                answers[name] = np.array([by_config[config_id] for config_id in ids], np.float64)
             elif values is not None:
-                chosen = [each.of_runtime if name == "runtime" else each.of_runs for each in rows]
-                found[name] = np.array([math.fsum(values[each].tolist()) / len(each) for each in chosen], np.float64)
-        return found
+                row_lists = [r.runtime if name == "runtime" else r.runs for r in rows]
+                answers[name] = np.array([math.fsum(values[r].tolist()) / len(r) for r in row_lists], np.float64)
+        return answers
 
     def _rows(
         self, config_id: int, codes: NDArray[np.float64], epoch: int, seed: int | None, metrics: Sequence[str]
@@ -201,30 +201,34 @@ class TableOracle(Oracle):
         return row if row < run.end and self._epochs[row] == epoch else None
 
     def _too_far(self, config_id: int, epoch: int, n_chosen: int, ended: Sequence[_Run]) -> str:
-        """Say why a recorded config has no such epoch."""
+        """Return the message for an epoch that a recorded config lacks."""
         run = ended[0]
-        whose = f"run with seed {run.seed}" if n_chosen == 1 else f"{len(ended)} of {n_chosen} runs"
+        which = f"run with seed {run.seed}" if n_chosen == 1 else f"{len(ended)} of {n_chosen} runs"
         epochs = self._epochs[run.first : run.end].tolist()
         shown = ", ".join(map(str, epochs)) or "none"
         if len(epochs) > 1 and epochs[-1] - epochs[0] == len(epochs) - 1:
             shown = f"{epochs[0]}..{epochs[-1]}"
         why = " and then diverged" if run.is_diverged else ""
-        return f"epoch {epoch} of config {config_id:016x} is not recorded: the {whose} measured epochs {shown}{why}"
+        return f"epoch {epoch} of config {config_id:016x} is not recorded: the {which} measured epochs {shown}{why}"
 
     def _miss(self, codes: NDArray[np.float64]) -> str:
-        """Name the recorded config that differs in the fewest and smallest steps."""
+        """Return the message for a config without runs; it names the nearest recorded config."""
         steps = np.zeros(len(self._codes))
-        for recorded, asked, parameter in zip(self._codes.T, codes, PARAMETERS.values(), strict=True):
+        for recorded, value, parameter in zip(self._codes.T, codes, PARAMETERS.values(), strict=True):
             if parameter.kind == "float":
-                steps += np.abs(np.log10(recorded / asked)) / math.log10(parameter.upper / parameter.lower)
+                steps += np.abs(np.log10(recorded / value)) / math.log10(parameter.upper / parameter.lower)
             elif parameter.kind == "ordinal":
-                places = np.searchsorted(parameter.codes, [*recorded, asked])
+                places = np.searchsorted(parameter.codes, [*recorded, value])
                 steps += np.abs(places[:-1] - places[-1]) / (len(parameter.codes) - 1)
             else:
-                steps += recorded != asked
+                steps += recorded != value
         nearest = self._codes[int(steps.argmin())]
-        theirs, ours = configs_of(columns_of_codes(np.array([nearest, codes])))
-        differs = [f"{key}={theirs[key]!r} (asked: {ours[key]!r})" for key in CONFIG_KEYS if theirs[key] != ours[key]]
+        nearest_config, config = configs_of(columns_of_codes(np.array([nearest, codes])))
+        differs = [
+            f"{key}={nearest_config[key]!r} (asked: {config[key]!r})"
+            for key in CONFIG_KEYS
+            if nearest_config[key] != config[key]
+        ]
         return (
             f"no run of this config is recorded; the nearest of {len(self._codes)} recorded configs has "
             f"{', '.join(differs)}; bench.sample() draws recorded configs"
@@ -235,10 +239,10 @@ def _index(runs: Table) -> dict[int, list[_Run]]:
     """Return the runs of each config, by recorded seed, from rows in order of config, seed and epoch."""
     ids, seeds = runs["config_id"], runs["seed"]
     is_diverged = (runs["status"] == "diverged").tolist()
-    found: dict[int, list[_Run]] = {}
+    by_config: dict[int, list[_Run]] = {}
     for first, end in pairwise([*first_rows(runs).tolist(), len(ids)]):
         # The last row of a diverged run is the epoch in which it diverged.
         last = end - 1 if is_diverged[end - 1] else end
         run = _Run(int(seeds[first]), first, last, is_diverged[end - 1])
-        found.setdefault(int(ids[first]), []).append(run)
-    return found
+        by_config.setdefault(int(ids[first]), []).append(run)
+    return by_config

@@ -38,8 +38,8 @@ def read_choices(
         raise InvalidArgument("\n".join(faults))
     rest = [name for name in CONFIG_KEYS if name not in searched]
     is_open = any(name not in SIZES and name not in values and len(PARAMETERS[name].choices) != 1 for name in rest)
-    usual = reference() if is_open and fixed != DEFAULT else Space().default()
-    return tuple(names), Space().fix({name: {**usual, **SIZES, **values}[name] for name in rest})
+    defaults = reference() if is_open and fixed != DEFAULT else Space().default()
+    return tuple(names), Space().fix({name: {**defaults, **SIZES, **values}[name] for name in rest})
 
 
 def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:

@@ -23,7 +23,8 @@ from jahs.queries.answers import Answers, Result
 from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.queries.views.choices import REFERENCE, SIZES, legal_values, read_choices
 from jahs.schema import CONFIG_KEYS
-from jahs.spaces.columns import Columns, Configs, RowFaults, as_columns, codes, columns_of_codes
+from jahs.spaces.columns import Columns, Configs, RowFaults, as_columns, columns_of_codes
+from jahs.spaces.columns import codes as codes_of
 from jahs.spaces.configs import Config, as_mapping, check_many
 from jahs.spaces.fidelities import read_budget, read_epoch
 from jahs.spaces.parameters import PARAMETERS, Value, is_real, show
@@ -80,15 +81,15 @@ class View(Queryable):
 
     def __repr__(self) -> str:
         searched = [name for name, parameter in self.space.parameters.items() if len(parameter.choices) != 1]
-        fixed = ", ".join(_assignments(self._own_fixed)) or "nothing"
+        fixed = ", ".join(_assignments(self._fixed_by_choice)) or "nothing"
         return (
             f"<View of {self.bench!r}: searches {', '.join(searched) or 'nothing'}; fidelities "
             f"{', '.join(self.fidelities)}; fixes {fixed}>"
         )
 
     @property
-    def _own_fixed(self) -> dict[str, Value]:
-        """The values fixed by choice: neither a fidelity nor a key with one value."""
+    def _fixed_by_choice(self) -> dict[str, Value]:
+        """The fixed values, except fidelities and keys with a single legal value."""
         return {
             name: value
             for name, value in self._fixed.items()
@@ -97,19 +98,19 @@ class View(Queryable):
 
     def warn_if_poor(self) -> View:
         """Return this view, which at its first query warns if even good configs of it are poor; see `PoorView`."""
-        self._is_unchecked = bool(self._own_fixed)
+        self._is_unchecked = bool(self._fixed_by_choice)
         return self
 
     def _check(self) -> None:
         """Warn if the best of many random configs of this view is worse than half of the whole space."""
         self._is_unchecked = False  # set first: it holds for the queries below, even if they raise
-        own, whole = (
+        accuracies, space_accuracies = (
             self.bench.query_many(space.sample_columns(_N_CHECKED, seed=0), metrics=("valid_acc",))["valid_acc"]
             for space in (self.space, Space())
         )
-        if (best := own.max()) < (median := np.median(whole)):
+        if (best := accuracies.max()) < (median := np.median(space_accuracies)):
             warnings.warn(
-                f"this view fixes {', '.join(_assignments(self._own_fixed))}: the best of {_N_CHECKED:,} random "
+                f"this view fixes {', '.join(_assignments(self._fixed_by_choice))}: the best of {_N_CHECKED:,} random "
                 f"configs has valid_acc {best:.1f} %, below the median {median:.1f} % of the whole space; "
                 f"fix other values, or leave fixed at {REFERENCE!r}",
                 PoorView,
@@ -145,87 +146,89 @@ class View(Queryable):
         share = float(s) if is_real(s) else math.nan
         if not 0 < share <= 1:
             raise InvalidFidelity(f"s={show(s)} is not a number in (0, 1]; 1 is the full fidelity")
-        there: dict[str, float] = {}
+        fidelity: dict[str, float] = {}
         for name, values in self.fidelities.items():
-            at = round(share * len(values)) - 1 if name == "epoch" else round(share * (len(values) - 1))
-            there[name] = values[max(at, 0)]
-        return there
+            i = round(share * len(values)) - 1 if name == "epoch" else round(share * (len(values) - 1))
+            fidelity[name] = values[max(i, 0)]
+        return fidelity
 
     def _query(
         self, config: Mapping[str, object], at: At | None, seed: int | None, metrics: Sequence[str] | None
     ) -> Result:
         if self._is_unchecked:
             self._check()
-        there = self._read(at)
-        result = self.bench.query(self._whole(config, there), at=int(there["epoch"]), seed=seed, metrics=metrics)
-        return replace(result, fidelity=there)
+        fidelity = self._read(at)
+        result = self.bench.query(
+            self._full_config(config, fidelity), at=int(fidelity["epoch"]), seed=seed, metrics=metrics
+        )
+        return replace(result, fidelity=fidelity)
 
     def _trajectory(
-        self, config: Mapping[str, object], epochs: Epochs, seed: int | None, metrics: Sequence[str] | None
+        self, config: Mapping[str, object], span: Epochs, seed: int | None, metrics: Sequence[str] | None
     ) -> Answers:
-        frm, to, step = epochs
+        frm, to, step = span
         if self._is_unchecked:
             self._check()
-        given = _mapping(to)
-        last = read_epoch(given.pop("epoch"), self.max_epoch, name="to") if "epoch" in given else self.max_epoch
-        whole = self._whole(config, self._read(given))
-        return self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)
+        fidelity = _mapping(to)
+        last = read_epoch(fidelity.pop("epoch"), self.max_epoch, name="to") if "epoch" in fidelity else self.max_epoch
+        config = self._full_config(config, self._read(fidelity))
+        return self.bench.trajectory(config, frm=frm, to=last, step=step, seed=seed, metrics=metrics)
 
-    def _whole(self, config: Mapping[str, object], there: Mapping[str, float]) -> Config:
+    def _full_config(self, config: Mapping[str, object], fidelity: Mapping[str, float]) -> Config:
         """Return all 14 keys of a config at a fidelity."""
-        whole = self.space.validate(self._completed(config))
-        return cast("Config", {**whole, **{name: there[name] for name in SIZES if name in there}})
+        config = self.space.validate(self._with_fixed(config))
+        return cast("Config", {**config, **{name: fidelity[name] for name in SIZES if name in fidelity}})
 
-    def _completed(self, config: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a config, adding the keys that the view fixes if it lacks them; anything else unchanged."""
-        given = as_mapping(config)
-        return {**self._fixed, **given} if isinstance(given, Mapping) else config
+    def _with_fixed(self, config: Mapping[str, object]) -> Mapping[str, object]:
+        """Return a config with the view's fixed keys added where they are missing; anything else unchanged."""
+        mapping = as_mapping(config)
+        return {**self._fixed, **mapping} if isinstance(mapping, Mapping) else config
 
     def _answer(
         self,
-        found: npt.NDArray[np.float64],
-        there: npt.NDArray[np.float64],
+        codes: npt.NDArray[np.float64],
+        fidelities: npt.NDArray[np.float64],
         *,
         seed: Seeds,
         metrics: Sequence[str] | None,
     ) -> dict[str, npt.NDArray[np.float64]]:
         if self._is_unchecked:
             self._check()
-        columns, epochs = self._at(found, there)
+        columns, epochs = self._at(codes, fidelities)
         return self.bench.query_many(columns, each_at=epochs, seed=seed, metrics=metrics)
 
     def _predict(
-        self, found: npt.NDArray[np.float64], there: npt.NDArray[np.float64], *, metrics: Sequence[str] | None
+        self, codes: npt.NDArray[np.float64], fidelities: npt.NDArray[np.float64], *, metrics: Sequence[str] | None
     ) -> Uncertain:
-        columns, epochs = self._at(found, there)
+        columns, epochs = self._at(codes, fidelities)
         return self.bench.predict(columns, each_at=epochs, metrics=metrics).found
 
     def _at(
-        self, found: npt.NDArray[np.float64], there: npt.NDArray[np.float64]
+        self, codes: npt.NDArray[np.float64], fidelities: npt.NDArray[np.float64]
     ) -> tuple[Columns, npt.NDArray[np.int64]]:
         """Return configs with the sizes of their fidelities, and their epochs."""
-        found = found.copy()
-        found[:, [CONFIG_KEYS.index(name) for name in self._fidelity_names[1:]]] = there[:, 1:]
-        return columns_of_codes(found), there[:, 0].astype(np.int64)
+        codes = codes.copy()
+        codes[:, [CONFIG_KEYS.index(name) for name in self._fidelity_names[1:]]] = fidelities[:, 1:]
+        return columns_of_codes(codes), fidelities[:, 0].astype(np.int64)
 
     def _read_configs(self, configs: Configs) -> npt.NDArray[np.float64]:
-        """Return every config as codes, with the keys that the view fixes, none of them contradicted."""
+        """Return every config as codes, fixed keys included; InvalidConfig if a value differs from the fixed one."""
         fixed = self._fixed
         configs = as_columns(configs)
         if isinstance(configs, Mapping):
             first: Any = next(iter(configs.values()), ())  # Any: whatever a user takes for a column
             # A column without dimensions means one config, which is refused. A list counts as a column.
             shape = (len(first),) if isinstance(first, list | tuple) else np.shape(first)[:1]
-            found = codes({**{name: np.full(shape, value) for name, value in fixed.items()}, **configs})
+            codes = codes_of({**{name: np.full(shape, value) for name, value in fixed.items()}, **configs})
         else:
             check_many(configs)
-            found = codes([self._completed(one) for one in configs])
-        faults = RowFaults(len(found))
+            codes = codes_of([self._with_fixed(config) for config in configs])
+        faults = RowFaults(len(codes))
         for name, value in fixed.items():
-            column = columns_of_codes(found)[name]
+            column = columns_of_codes(codes)[name]
             faults.note(column != np.array(value, column.dtype), partial(_contradiction, name, column, value))
         faults.raise_if_any()
-        return found
+        return codes
 
     def _read_fidelities(
         self,
@@ -233,25 +236,25 @@ class View(Queryable):
         *,
         name: str,  # noqa: ARG002  # a fault names the fidelity
     ) -> npt.NDArray[np.float64]:
-        there = [self._read(one) for one in at]
-        return np.array([[one[name] for name in self._fidelity_names] for one in there]).reshape(
-            len(there), len(self._fidelity_names)
+        fidelities = [self._read(fidelity) for fidelity in at]
+        return np.array([[fidelity[name] for name in self._fidelity_names] for fidelity in fidelities]).reshape(
+            len(fidelities), len(self._fidelity_names)
         )
 
     def _read(self, at: object, read: Callable[..., int] = read_epoch) -> dict[str, float]:
         """Return a whole fidelity of this view; `read` reads the epoch."""
-        there: dict[str, float] = {"epoch": self.max_epoch, **self.full}
+        fidelity: dict[str, float] = {"epoch": self.max_epoch, **self.full}
         faults = []
         for name, value in _mapping(at).items():
             try:
-                one = self._read_one(name, value, read)
-                if name in there:  # else the view fixes it, at this value
-                    there[name] = one
+                number = self._read_one(name, value, read)
+                if name in fidelity:  # else the view fixes it, at this value
+                    fidelity[name] = number
             except (InvalidConfig, InvalidFidelity) as err:  # noqa: PERF203  # costs nothing where nothing is raised
                 faults.append(str(err))
         if faults:
             raise InvalidFidelity("\n".join(faults))
-        return there
+        return fidelity
 
     def _read_one(self, name: str, value: object, read: Callable[..., int]) -> float:
         if name == "epoch":
@@ -273,11 +276,11 @@ class View(Queryable):
 
 
 def _reference_of(bench: Queryable) -> Config:
-    if (found := getattr(bench, "reference_config", None)) is None:
+    if (config := getattr(bench, "reference_config", None)) is None:
         raise MissingData(
             f"{bench!r} has no reference_config; give fixed='default', or values for every key that is not searched"
         )
-    return cast("Config", found)
+    return cast("Config", config)
 
 
 def _assignments(values: Mapping[str, Value]) -> list[str]:
