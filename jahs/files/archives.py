@@ -50,14 +50,14 @@ def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInf
         CorruptFile: the archive is cut off, or its headers make no sense.
     """
     members, faults, names = [], [], set()
-    most = _FREE + _RATIO * Path(str(archive.name)).stat().st_size
+    limit = _FREE + _RATIO * Path(str(archive.name)).stat().st_size
     with _reading_headers(where):
         for member in archive:
             name = PurePosixPath(member.name)
-            is_beyond = member.offset_data + member.size > most
+            is_beyond = member.offset_data + member.size > limit
             fault = _fault(member) or ("is there twice" if name in names else None)
             if fault is None and is_beyond:
-                fault = f"ends after byte {most}; no data is that repetitive"
+                fault = f"ends after byte {limit}; no data is that repetitive"
             if fault is not None:
                 faults.append(f"{where}: member {member.name[:200]!r} {fault}")
             if member.size < 0 or is_beyond:

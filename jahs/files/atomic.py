@@ -64,7 +64,7 @@ def change_folder(path: Path) -> Iterator[Path]:
         >>> target = Path(tempfile.mkdtemp()) / "page"
         >>> with change_folder(target) as beside:
         ...     _ = (beside / "fact.txt").write_text("whole")
-        >>> [found.name for found in target.iterdir()]
+        >>> [file.name for file in target.iterdir()]
         ['fact.txt']
     """
     path = path.resolve()  # a link keeps pointing at the folder that changes

@@ -81,20 +81,20 @@ def fetch(
     check_address(address)
     part = _Part(path)
     try:
-        if (there := _there(path, address, sha256)) is not None:
-            return there
+        if (existing := _existing(path, address, sha256)) is not None:
+            return existing
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.locked():
             n_all = _complete(address, part, report, wanted=n_bytes, n_attempts=n_attempts, pause_s=pause_s)
-            found = _checked(address, part, n_all, sha256=sha256, check=check)
-            part.finish(found, address)
+            digest = _checked(address, part, n_all, sha256=sha256, check=check)
+            part.finish(digest, address)
     except JahsError:
         raise
     except (OSError, http.client.HTTPException, ValueError) as err:
         raise explained(err, address, kept=part.kept(address)) from err
-    return Fetched(path=path, n_bytes=n_all, sha256=found, is_new=True)
+    return Fetched(path=path, n_bytes=n_all, sha256=digest, is_new=True)
 
 
 def check_address(address: str) -> None:
@@ -118,7 +118,7 @@ def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
             return DownloadFailed(f"{address}: the server says {err.code} {printable(err.reason)}; {rest}")
         case OSError(errno=errno.ENOSPC):
             return OutOfSpace(f"{address}: the disk is full; {_OTHER_FOLDER}")
-        case OSError() if _is_of_disk(err):
+        case OSError() if _is_disk_error(err):
             return DownloadFailed(f"{address}: the folder cannot be used: {err}; {_OTHER_FOLDER}")
         case urllib.error.URLError():
             return DownloadFailed(f"{address}: {printable(err.reason)}; {rest}")
@@ -131,7 +131,7 @@ def printable(said: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _is_of_disk(err: Exception) -> bool:
+def _is_disk_error(err: Exception) -> bool:
     """Return whether an error comes from the disk: it names a file, or writing failed."""
     return isinstance(err, OSError) and (err.filename is not None or err.errno in _WRITE_FAULTS)
 
@@ -180,8 +180,8 @@ class _Part:
     def facts(self) -> dict[str, Any]:  # Any: JSON
         """Return address, mark and length of the version that was partly downloaded; nothing without a mark."""
         try:
-            found = parse_json(self._facts_path.read_bytes())
-            return found if isinstance(found, dict) and isinstance(found.get("mark"), str) and self.n_bytes else {}
+            facts = parse_json(self._facts_path.read_bytes())
+            return facts if isinstance(facts, dict) and isinstance(facts.get("mark"), str) and self.n_bytes else {}
         except (OSError, ValueError):
             return {}
 
@@ -217,22 +217,22 @@ def _recorded(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
 
-def _there(path: Path, address: str, sha256: str | None) -> Fetched | None:
-    """Return the file if it exists unchanged; where its sha256 is known, it may have come from anywhere."""
+def _existing(path: Path, address: str, sha256: str | None) -> Fetched | None:
+    """Return the file if it exists unchanged; if its sha256 is required, it may come from any address."""
     if not path.is_file():
         return None
     if sha256 is None:
         try:
-            first, *more = _recorded(path).read_text(encoding="utf-8").splitlines()
+            first, *comments = _recorded(path).read_text(encoding="utf-8").splitlines()
             sha256 = first.split()[0]
         except (OSError, ValueError, IndexError):
             return None
         # A file without the comment was downloaded by an older version, or by hand.
-        came_from = next((line.removeprefix(_FROM) for line in more if line.startswith(_FROM)), address)
-        if came_from != address:
-            raise InvalidArgument(f"{path} is there, but from {came_from}; {_OTHER_FOLDER} for {address}, or delete it")
-    found = sha256_file(path)
-    return Fetched(path=path, n_bytes=path.stat().st_size, sha256=found, is_new=False) if found == sha256 else None
+        source = next((line.removeprefix(_FROM) for line in comments if line.startswith(_FROM)), address)
+        if source != address:
+            raise InvalidArgument(f"{path} is there, but from {source}; {_OTHER_FOLDER} for {address}, or delete it")
+    digest = sha256_file(path)
+    return Fetched(path=path, n_bytes=path.stat().st_size, sha256=digest, is_new=False) if digest == sha256 else None
 
 
 def _complete(
@@ -249,7 +249,7 @@ def _complete(
         try:
             return _attempt(address, part, report, wanted=wanted)
         except (OSError, http.client.HTTPException) as err:  # noqa: PERF203  # attempts are seconds apart
-            if isinstance(err, (urllib.error.HTTPError, JahsError)) or _is_of_disk(err):
+            if isinstance(err, (urllib.error.HTTPError, JahsError)) or _is_disk_error(err):
                 raise
             time.sleep(pause_s * 2**attempt)
     return _attempt(address, part, report, wanted=wanted)
@@ -260,22 +260,22 @@ def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, che
     try:
         if part.n_bytes != n_bytes:
             raise DownloadFailed(f"{part.path} has {part.n_bytes} bytes, {address} has {n_bytes}; try again")
-        found = sha256_file(part.path)
-        if sha256 is not None and found != sha256:
-            raise DownloadFailed(f"{address}: sha256 is {found}, not {sha256} as published; {ELSEWHERE}")
+        digest = sha256_file(part.path)
+        if sha256 is not None and digest != sha256:
+            raise DownloadFailed(f"{address}: sha256 is {digest}, not {sha256} as published; {ELSEWHERE}")
         check(part.path)
     except JahsError:
         part.delete()
         raise
-    return found
+    return digest
 
 
 def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, wanted: int | None) -> int:
     """Fetch the rest, or everything; return the file's length. ConnectionError if fewer bytes arrive than announced."""
     facts, n_kept = part.facts(), part.kept(address)
-    rest = {"Range": f"bytes={n_kept}-", "If-Range": facts["mark"]} if n_kept else {}
+    range_headers = {"Range": f"bytes={n_kept}-", "If-Range": facts["mark"]} if n_kept else {}
     try:
-        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs", **rest})
+        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs", **range_headers})
     except urllib.error.HTTPError as err:
         if err.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not n_kept:
             raise
@@ -318,14 +318,14 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
     return n_all
 
 
-def _is_version(response: Any, mark: str) -> bool:  # Any: see _open
+def _is_version(response: Any, mark: str) -> bool:  # Any: see `open_address`
     """Return whether a partial answer has this mark; where the answer names none, If-Range guarantees it."""
     if mark.startswith('"'):
         return bool(response.headers.get("ETag") == mark)
     return bool(response.headers.get("Last-Modified", mark) == mark)
 
 
-def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) -> tuple[int, int]:  # Any: see _open
+def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) -> tuple[int, int]:  # Any: as above
     """Return how many of the kept bytes are valid, and the length of the file, from the server's answer."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise DownloadFailed(f"{address}: the server encodes the file, though asked not to; {ELSEWHERE}")
@@ -337,13 +337,13 @@ def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) ->
         raise DownloadFailed(f"{address}: the server does not say how long the file is; {ELSEWHERE}")
     if response.status == http.HTTPStatus.OK:
         return 0, int(length)
-    found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
-    if response.status != http.HTTPStatus.PARTIAL_CONTENT or found is None or not n_kept:
+    content_range = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if response.status != http.HTTPStatus.PARTIAL_CONTENT or content_range is None or not n_kept:
         raise DownloadFailed(f"{address}: the server answers {response.status} where 200 was expected; {ELSEWHERE}")
-    start, end, n_all = (int(number) for number in found.groups())
+    start, end, n_all = (int(number) for number in content_range.groups())
     if (start, end + 1, n_all) != (n_kept, n_all, facts.get("n_bytes")) or int(length) != n_all - n_kept:
         raise DownloadFailed(
-            f"{address}: asked for bytes {n_kept} to {facts.get('n_bytes')}, the server sends {found.group()}; "
+            f"{address}: asked for bytes {n_kept} to {facts.get('n_bytes')}, the server sends {content_range.group()}; "
             f"delete {address.rsplit('/', 1)[-1]}'s .part file and try again"
         )
     return n_kept, n_all

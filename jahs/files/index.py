@@ -37,13 +37,13 @@ def read_index(folder: Path) -> Files | None:
         return None
     try:
         content = json.loads(data)
-        found, files = content["format"], content["files"]
-        if found == INDEX_FORMAT and data == _text(files).encode():
+        version, files = content["format"], content["files"]
+        if version == INDEX_FORMAT and data == _text(files).encode():
             return {name: tuple(states) for name, states in files.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
         raise CorruptFile(f"{path} cannot be read: {err!r}; restore it from a copy") from err
-    if found != INDEX_FORMAT and content.get("digest") == digest_facts({"files": files}):
-        raise UnknownFormat(f"{path}: format {found!r}; this version reads format {INDEX_FORMAT}")
+    if version != INDEX_FORMAT and content.get("digest") == digest_facts({"files": files}):
+        raise UnknownFormat(f"{path}: format {version!r}; this version reads format {INDEX_FORMAT}")
     raise CorruptFile(f"{path} was damaged or edited after it was written; restore it from a copy")
 
 
@@ -69,10 +69,10 @@ def state_of(path: Path) -> str | None:
 
 
 def index_faults(folder: Path, files: Files, unlisted: Iterable[str]) -> list[str]:
-    """Return the faults of a folder: of the `files` that its index lists, and the `unlisted` ones that it lacks."""
+    """Return the faults of the `files` that an index lists, and of the names in `unlisted` that it lacks."""
     faults = [f"{name} is not in {INDEX}: it was added by other means" for name in unlisted if name not in files]
     for name, states in sorted(files.items()):
-        if (found := state_of(folder / name)) not in states:
-            what = "is missing" if found is None else "was damaged or edited: its sha256 differs from the index"
+        if (sha256 := state_of(folder / name)) not in states:
+            what = "is missing" if sha256 is None else "was damaged or edited: its sha256 differs from the index"
             faults.append(f"{name} {what}")
     return faults

@@ -21,14 +21,14 @@ def read_own_file(path: Path) -> bytes | str | None:
     except OSError as err:
         return f"{path} cannot be read ({err.strerror})"
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             return f"{path} is not a file"
-        return _fault(path, found) or file.read()
+        return _fault(path, status) or file.read()
 
 
 def shared_fault(folder: Path) -> str | None:
-    """Return the others who may put files into a folder or replace it; None: nobody but root.
+    """Return why others may put files into a folder or replace it; None if only this user and root may.
 
     A parent folder may be writable by all if it is sticky and root's (`/tmp`): others can neither move nor replace our
     files in it. The folder itself may not, as others could put new files there.
@@ -36,28 +36,28 @@ def shared_fault(folder: Path) -> str | None:
     if not hasattr(os, "getuid"):  # Windows has access lists in place of owners
         return None
     folder = folder.resolve()
-    for one in (folder, *folder.parents):
+    for path in (folder, *folder.parents):
         try:
-            found = one.lstat()
+            status = path.lstat()
         except FileNotFoundError:
             continue  # it will be made
         except OSError as err:
-            return f"{one} cannot be looked at ({err.strerror})"
-        is_for_temporary = found.st_uid == 0 and found.st_mode & stat.S_ISVTX and one != folder
-        if not is_for_temporary and (fault := _fault(one, found)) is not None:
+            return f"{path} cannot be looked at ({err.strerror})"
+        is_for_temporary = status.st_uid == 0 and status.st_mode & stat.S_ISVTX and path != folder
+        if not is_for_temporary and (fault := _fault(path, status)) is not None:
             return fault
     return None
 
 
-def _fault(path: Path, found: os.stat_result) -> str | None:
+def _fault(path: Path, status: os.stat_result) -> str | None:
     if not hasattr(os, "getuid"):
         return None
-    if found.st_uid not in {0, os.getuid()}:
-        return f"{path} belongs to user {found.st_uid}"
-    if found.st_mode & stat.S_IWOTH:
+    if status.st_uid not in {0, os.getuid()}:
+        return f"{path} belongs to user {status.st_uid}"
+    if status.st_mode & stat.S_IWOTH:
         return f"{path} may be written by all"
-    if found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid):
-        return f"{path} may be written by group {found.st_gid}"
+    if status.st_mode & stat.S_IWGRP and not _is_own_group(status.st_gid):
+        return f"{path} may be written by group {status.st_gid}"
     return None
 
 

@@ -71,20 +71,20 @@ class Protocol:
 
 def read_protocol(path: Path) -> Protocol:
     """Read the protocol of a folder; MissingData if it is not a folder of runs."""
-    recorded = path / "protocol.json"
-    if not recorded.is_file():
+    file = path / "protocol.json"
+    if not file.is_file():
         raise MissingData(f"{path} is not a folder of runs: it has no protocol.json")
-    data = recorded.read_bytes()
-    if (files := read_index(path)) and hashlib.sha256(data).hexdigest() not in files.get(recorded.name, ()):
-        raise CorruptFile(f"{recorded} is not the file that its folder's index lists; restore it from a copy")
+    data = file.read_bytes()
+    if (files := read_index(path)) and hashlib.sha256(data).hexdigest() not in files.get(file.name, ()):
+        raise CorruptFile(f"{file} is not the file that its folder's index lists; restore it from a copy")
     try:
         content = parse_json(data)
-        found, digest, facts = content["format"], content["digest"], content["protocol"]
+        version, digest, facts = content["format"], content["digest"], content["protocol"]
     except (ValueError, KeyError, TypeError) as err:
-        raise CorruptFile(f"{recorded} cannot be read: {err!r}") from err
-    check_format(found, RUNS_FORMAT, of=str(recorded))
+        raise CorruptFile(f"{file} cannot be read: {err!r}") from err
+    check_format(version, RUNS_FORMAT, of=str(file))
     if not isinstance(digest, str) or not isinstance(facts, dict):
-        raise CorruptFile(f"{recorded}: digest must be a text and protocol an object; restore it from a copy")
+        raise CorruptFile(f"{file}: digest must be a text and protocol an object; restore it from a copy")
     return Protocol(digest=digest, facts=facts)
 
 
@@ -99,8 +99,8 @@ def run_shards(path: Path) -> list[Path]:
 
 def committed_files(path: Path) -> list[str]:
     """Return the names of a folder's files that its index must list: all but single runs, which carry digests."""
-    there = [name for name in _LISTED if (path / name).exists()]
-    return [*there, *(shard.name for shard in sorted(path.glob("runs-*.parquet")))]
+    names = [name for name in _LISTED if (path / name).exists()]
+    return [*names, *(shard.name for shard in sorted(path.glob("runs-*.parquet")))]
 
 
 def committed_faults(path: Path) -> list[str]:
@@ -114,9 +114,9 @@ def read_shards(path: Path, columns: Mapping[str, str] = RUN_COLUMNS) -> list[Ta
 
     def read() -> list[Table]:
         files, shards = read_index(path), run_shards(path)
-        there = {shard.relative_to(path).as_posix() for shard in shards}
-        of_runs = [name for name in files or () if name.startswith(("runs-", "new/"))]
-        if files and (lost := [name for name in of_runs if name not in there and None not in files[name]]):
+        names = {shard.relative_to(path).as_posix() for shard in shards}
+        run_files = [name for name in files or () if name.startswith(("runs-", "new/"))]
+        if files and (lost := [name for name in run_files if name not in names and None not in files[name]]):
             raise CorruptFile(f"{path} has lost {', '.join(lost)}, which its index lists; restore it from a copy")
         return [read_table(shard, columns, sha256=_states(path, shard, files)) for shard in shards]
 
@@ -165,7 +165,7 @@ def read_configs(path: Path) -> Table:
 
 def read_profile(path: Path) -> Table:
     """Return the quiet profile of a folder, possibly without rows; ProtocolMismatch if its protocol differs."""
-    return _read_if_there(path, "profile.parquet", PROFILE_COLUMNS)
+    return _read_optional(path, "profile.parquet", PROFILE_COLUMNS)
 
 
 def read_profile_visits(path: Path) -> tuple[Table, Table]:
@@ -176,18 +176,18 @@ def read_profile_visits(path: Path) -> tuple[Table, Table]:
 
 def read_visits(path: Path) -> Table:
     """Return every repeat of every visit to a config, on any processor; possibly no rows."""
-    return _read_if_there(path, VISITS, VISIT_COLUMNS)
+    return _read_optional(path, VISITS, VISIT_COLUMNS)
 
 
 def read_proxies(path: Path) -> Table:
     """Return the scores of untrained networks, possibly without rows; UnknownFormat if another version wrote them."""
-    scored = _read_if_there(path, SCORES, PROXY_COLUMNS)
-    for found in np.unique(scored["format"]).tolist():
-        check_format(found, PROXIES_FORMAT, of=f"{path / SCORES}: scores")
-    return scored
+    scores = _read_optional(path, SCORES, PROXY_COLUMNS)
+    for version in np.unique(scores["format"]).tolist():
+        check_format(version, PROXIES_FORMAT, of=f"{path / SCORES}: scores")
+    return scores
 
 
-def _read_if_there(folder: Path, name: str, columns: Mapping[str, str]) -> Table:
+def _read_optional(folder: Path, name: str, columns: Mapping[str, str]) -> Table:
     path = folder / name
     is_there = path.exists() or None not in (read_index(folder) or {}).get(name, (None,))
     table = read_committed(path, columns) if is_there else empty_table(columns)
@@ -205,11 +205,11 @@ def _of_one_protocol(folder: Path, table: Table, name: str = "its runs") -> Tabl
 
 def visits_of_profile(visits: Table, profile: Table) -> Table:
     """Return the visits on the profile's processor and with its torch version; empty without a profile."""
-    made = {*_places(profile)}
-    return take(visits, np.array([place in made for place in _places(visits)], dtype=np.bool_))
+    platforms = {*_platforms(profile)}
+    return take(visits, np.array([platform in platforms for platform in _platforms(visits)], dtype=np.bool_))
 
 
-def _places(table: Table) -> Iterator[tuple[str, str]]:
+def _platforms(table: Table) -> Iterator[tuple[str, str]]:
     return zip(table["machine"].tolist(), table["torch_version"].tolist(), strict=True)
 
 
@@ -237,12 +237,12 @@ def timing_machine(runs: Table, profile: Table) -> str | None:
     every version of the engine takes its own time. None if all runs were on accelerators.
     """
     for device in ("cpu", _NATIVE):
-        if (found := runs["device"] == device).any():
-            on_profile = found & np.isin(runs["machine"], profile["machine"])
-            kept = on_profile if on_profile.any() else found
-            names = [runs["machine"][kept].tolist()]
+        if (on_device := runs["device"] == device).any():
+            on_profile = on_device & np.isin(runs["machine"], profile["machine"])
+            counted = on_profile if on_profile.any() else on_device
+            names = [runs["machine"][counted].tolist()]
             if device == _NATIVE:
-                names.append(runs["torch_version"][kept].tolist())
+                names.append(runs["torch_version"][counted].tolist())
             return ", ".join(Counter(zip(*names, strict=True)).most_common(1)[0][0])
     return None
 

@@ -29,11 +29,11 @@ def parse_json(content: str | bytes) -> Any:  # Any: JSON
 
     def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal n_objects
-        if len(found := dict(pairs)) < len(pairs):
+        if len(mapping := dict(pairs)) < len(pairs):
             keys = [key for key, _ in pairs]
             raise _Twice(next(key for k, key in enumerate(keys) if key in keys[:k]))
         n_objects += 1
-        return found
+        return mapping
 
     def finite(number: str) -> float:
         if not math.isfinite(value := float(number)):
@@ -97,5 +97,5 @@ def _decoded(content: bytes) -> str:
 
 
 def _refuse_number(number: str, text: str) -> NoReturn:
-    at = next(token.start() for token in _TOKEN.finditer(text) if token.group().startswith(number))
-    raise json.JSONDecodeError(f"{number[:100]} is not a finite number", text, at)
+    position = next(token.start() for token in _TOKEN.finditer(text) if token.group().startswith(number))
+    raise json.JSONDecodeError(f"{number[:100]} is not a finite number", text, position)

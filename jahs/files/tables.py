@@ -67,9 +67,9 @@ def _read_arrow(path: Path, sha256: Collection[str | None] | None) -> Any:  # An
         # may release the file after the interpreter has shut down, which aborts the process if it is Python's.
         with pa.OSFile(str(path)) as file:
             content = file.read_buffer()
-        if sha256 is not None and (found := hashlib.sha256(content).hexdigest()) not in sha256:
+        if sha256 is not None and (digest := hashlib.sha256(content).hexdigest()) not in sha256:
             raise CorruptFile(
-                f"{path} is not the file that its folder's index lists (sha256 {found[:16]}...): it was damaged or "
+                f"{path} is not the file that its folder's index lists (sha256 {digest[:16]}...): it was damaged or "
                 "edited; restore it from a copy"
             )
         return pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
@@ -138,12 +138,12 @@ def table_bytes(
     digests = json.dumps({name: _digest(content.column(name)) for name in columns}, sort_keys=True)
     content = content.replace_schema_metadata({"jahs_format": _FORMAT, _DIGESTS: digests})
     out = pa.BufferOutputStream()
-    more: dict[str, Any] = {}  # Any: settings of pyarrow
+    options: dict[str, Any] = {}  # Any: settings of pyarrow
     if is_small:
         floats = [name for name, dtype in columns.items() if dtype == "float64"]  # hardly one of them occurs twice
         split = {"use_byte_stream_split": floats, "use_dictionary": [name for name in columns if name not in floats]}
-        more = {"compression_level": 19, **split}
-    pq.write_table(content, out, compression="zstd", write_page_checksum=True, **more)
+        options = {"compression_level": 19, **split}
+    pq.write_table(content, out, compression="zstd", write_page_checksum=True, **options)
     return bytes(out.getvalue())
 
 
@@ -172,7 +172,7 @@ def empty_table(columns: Mapping[str, str]) -> Table:
 
 
 def typed(table: Mapping[str, object], columns: Mapping[str, str]) -> Table:
-    """Return the named columns of a table, in their order and with their types; a single value is that of every row."""
+    """Return the named columns of a table, in their order and with their types; a single value fills every row."""
     arrays = {name: np.asarray(table[name]) for name in columns}
     n_rows = max((len(values) for values in arrays.values() if values.ndim), default=1)
     return {

@@ -29,11 +29,11 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self, req: urllib.request.Request, *args: Any
     ) -> urllib.request.Request | None:  # Any: urllib's
-        sent = super().redirect_request(req, *args)
+        redirect = super().redirect_request(req, *args)
         allowed = ("https://",) if req.full_url.startswith("https://") else ("http://", "https://")
-        if sent is not None and not sent.full_url.startswith(allowed):
-            raise DownloadFailed(f"{req.full_url}: the server sends on to {sent.full_url[:200]!r}; {ELSEWHERE}")
-        return sent
+        if redirect is not None and not redirect.full_url.startswith(allowed):
+            raise DownloadFailed(f"{req.full_url}: the server sends on to {redirect.full_url[:200]!r}; {ELSEWHERE}")
+        return redirect
 
 
 class _Patient(http.client.HTTPConnection):
@@ -65,7 +65,7 @@ class _Patient(http.client.HTTPConnection):
 
 
 class _PatientSecurely(_Patient, http.client.HTTPSConnection):
-    """The same behind TLS."""
+    """`_Patient` over TLS."""
 
 
 class _Http(urllib.request.HTTPHandler):

@@ -143,13 +143,14 @@ def invert_row(transforms: Sequence[BoundedTransform | None], answers: Sequence[
     Without a transform the answer is the target. numpy's exponential, as for many rows; floats give the same bits for
     the rest, and faster.
     """
-    x = [answer if own is None else own.slope * answer for own, answer in zip(transforms, answers, strict=True)]
-    found = []
-    for own, logit, small in zip(transforms, x, np.exp([-abs(logit) for logit in x]).tolist(), strict=True):
-        if own is None:
-            found.append(logit)
+    logits = [answer if t is None else t.slope * answer for t, answer in zip(transforms, answers, strict=True)]
+    exps = np.exp([-abs(logit) for logit in logits]).tolist()
+    values = []
+    for transform, logit, small in zip(transforms, logits, exps, strict=True):
+        if transform is None:
+            values.append(logit)
             continue
-        lower, upper, margin = own.lower, own.upper, own.margin
+        lower, upper, margin = transform.lower, transform.upper, transform.margin
         y = lower + ((small if logit < 0 else 1.0) / (1.0 + small) - margin) * (upper - lower) / (1 - 2 * margin)
-        found.append(y if own.published or lower <= y <= upper else min(max(y, lower), upper))
-    return found
+        values.append(y if transform.published or lower <= y <= upper else min(max(y, lower), upper))
+    return values

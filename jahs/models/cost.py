@@ -88,7 +88,7 @@ def _size_fault(key: str, value: object) -> str | None:
 
 
 def _counts(X: NDArray[np.float32], task: Task) -> tuple[_Ints, _Ints, _Ints, _Ints, _Ints]:
-    """N, W, image side, and numbers of 3x3 and 1x1 convolutions in a cell."""
+    """Return N, W, the image side, and the numbers of 3x3 and 1x1 convolutions in a cell."""
     columns = X.T[_COLUMNS]
     n_cells, width = columns[:2].astype(np.int64)
     side = (columns[2] * task.side).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Lets code that was written for `jahs_bench.Benchmark` run here: its spellings, names, units and random states."""
+"""Compatibility with code written for `jahs_bench.Benchmark`: its spellings, names, units and random states."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
 def read_task(given: object) -> str:
-    """Return a task's name, given it in any case or a member of an enumeration with that value.
+    """Return a task's name, given in any case or as a member of an enumeration with that value.
 
     Whether the task exists is known once its release has been looked for.
     """
@@ -33,7 +33,7 @@ def read_task(given: object) -> str:
 
 
 def read_kind(given: object) -> Kind:
-    """Return the kind of an oracle, given its name in any case or a member of an enumeration."""
+    """Return the kind of an oracle, given by its name in any case or as a member of an enumeration."""
     name = given.value if isinstance(given, enum.Enum) else given
     for kind in _KINDS:
         if isinstance(name, str) and name.lower() == kind:

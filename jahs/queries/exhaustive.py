@@ -33,7 +33,7 @@ LARGEST: Final = {key: PARAMETERS[key].choices[-1] for key in SIZE_KEYS}
 
 _ROWS_AT_ONCE: Final = 400_000
 _GRIDS: Final = ((1, 300), (4, 10), (40, 0))
-"""How many times as fine each grid is as the first, and the number of best pairs that the next grid has."""
+"""For each grid: how many times finer it is than the first, and how many of the best pairs the next grid has."""
 
 # Settings of a search that is not exhaustive.
 _MOST_ENUMERATED: Final = 50_000

@@ -187,7 +187,7 @@ class Queryable(Sampler):
     def _read_at(
         self, at: At | Sequence[At] | None, each_at: Sequence[At] | NDArray[np.integer] | None, n: int
     ) -> tuple[NDArray[Any], int, tuple[int, ...]]:
-        """Return the fidelity of every answer for `n` configs, the number of answers a config, and a column's shape."""
+        """Return each answer's fidelity for `n` configs, the number of answers per config, and a column's shape."""
         if each_at is not None:
             if at is not None:
                 raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")

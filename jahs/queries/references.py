@@ -113,7 +113,7 @@ def front_of(
 
 
 class References:
-    """The fronts and reference points of one release; `bench.front` and its kin read them.
+    """The fronts and reference points of one release; `bench.front` and related methods read them.
 
     Attributes:
         facts: about the search for the fronts: number of configs, seed, rounds, fidelity.
@@ -148,7 +148,7 @@ class References:
         return tuple(self._fronts)
 
     def front(self, metrics: Iterable[str]) -> Front:
-        """Return the front of a combination of metrics, its columns in the order asked; UnknownName lists others."""
+        """Return the front of a combination of metrics, with columns in this order; UnknownName lists the others."""
         objectives = read_objectives(metrics)
         names = [objective.metric.name for objective in objectives]
         _, on_front, _ = self._find(names)
@@ -156,7 +156,7 @@ class References:
         return front_of(rows(take(self._columns, on_front)), F, objectives, self.reference_point(names))
 
     def reference_point(self, metrics: Iterable[str]) -> _Floats:
-        """Return the frozen reference point of a combination of metrics, (n_objectives,), in the order asked."""
+        """Return the frozen reference point of a combination of metrics, (n_objectives,), in this order."""
         names = [objective.metric.name for objective in read_objectives(metrics)]
         combination, _, point = self._find(names)
         return point[[combination.index(name) for name in names]]

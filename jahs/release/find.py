@@ -92,7 +92,7 @@ def releases() -> dict[str, Path]:
         >>> all((folder / "manifest.json").is_file() for folder in releases().values())
         True
     """
-    return {name: folder for name in TASKS if (folder := _usual(name)) is not None}
+    return {name: folder for name in TASKS if (folder := _in_usual_folders(name)) is not None}
 
 
 def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: Path | str | None = None) -> Path:
@@ -106,10 +106,10 @@ def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: 
     """
     name = task_name if isinstance(task_name, str) and TASK_NAME.fullmatch(task_name) else task(task_name).name
     if folder is not None:
-        return _named(full_path(folder), name)
-    if save_dir is not None and (place := _saved(full_path(save_dir), name)) is not None:
+        return _in_given_folder(full_path(folder), name)
+    if save_dir is not None and (place := _in_save_dir(full_path(save_dir), name)) is not None:
         return place
-    if (place := _usual(name)) is not None:
+    if (place := _in_usual_folders(name)) is not None:
         return place
     name, available = task(name).name, releases()
     searched = ", ".join(str(place / name) for place in data_folders())
@@ -120,7 +120,7 @@ def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: 
     )
 
 
-def _usual(name: str) -> Path | None:
+def _in_usual_folders(name: str) -> Path | None:
     """Return the release of a task in the first of the usual folders that has one."""
     return next((folder / name for folder in data_folders() if _is_release(folder / name)), None)
 
@@ -131,7 +131,7 @@ def _resolved(value: str) -> Path:
     return full_path(value)
 
 
-def _named(folder: Path, name: str) -> Path:
+def _in_given_folder(folder: Path, name: str) -> Path:
     if (place := _release_in(folder, name)) is not None:
         return place
     task(name)  # raises first if the name does not exist
@@ -141,7 +141,7 @@ def _named(folder: Path, name: str) -> Path:
     raise MissingData(f"{folder} is not a release, {why}; name a release's folder, or one that holds it as {name}/")
 
 
-def _saved(folder: Path, name: str) -> Path | None:
+def _in_save_dir(folder: Path, name: str) -> Path | None:
     """Return the release in a `save_dir`; None if the folder is absent or holds files of jahs_bench."""
     if (mode := _mode(folder)) and not stat.S_ISDIR(mode):
         raise MissingData(f"save_dir={folder} is not a folder; name one that holds a release, or leave it out")

@@ -127,13 +127,13 @@ def codes(configs: Configs) -> npt.NDArray[np.float64]:
     if isinstance(configs, Mapping):
         return _codes_of_columns(configs)
     check_many(configs)
-    given = list(configs)
+    configs = list(configs)
     try:
-        found = [config_codes(config) for config in given]
+        numbers = [config_codes(config) for config in configs]
     except InvalidConfig:
-        validate_many(given)  # names every invalid config, not only the first
+        validate_many(configs)  # names every invalid config, not only the first
         raise
-    return np.array(found, dtype=np.float64).reshape(len(found), len(CONFIG_KEYS))
+    return np.array(numbers, dtype=np.float64).reshape(len(numbers), len(CONFIG_KEYS))
 
 
 class RowFaults:
@@ -208,9 +208,9 @@ def _read_column(
         return ~((out >= parameter.least) & (out <= parameter.most))
     is_bad = np.ones(len(array), dtype=np.bool_)
     for choice, code in zip(parameter.choices, parameter.codes, strict=True):
-        found = array == choice
-        out[found] = code
-        is_bad &= ~found
+        is_choice = array == choice
+        out[is_choice] = code
+        is_bad &= ~is_choice
     return is_bad
 
 

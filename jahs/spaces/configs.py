@@ -189,7 +189,7 @@ _WD_LEAST, _WD_MOST = PARAMETERS["WeightDecay"].least, PARAMETERS["WeightDecay"]
 
 
 def _codes_of_clean(config: object) -> tuple[float, ...] | None:
-    """Codes of a config that already holds exactly the right builtins; None for any other. The fast path of a query."""
+    """Return the codes of a config that holds exactly the right builtins, else None; the fast path of a query."""
     if type(config) is not dict or len(config) != len(CONFIG_KEYS):
         return None
     try:
@@ -272,8 +272,8 @@ class Sampler(ABC):
             >>> jahs.space().sample(3, seed=0)[:2] == jahs.space().sample(2, seed=0)
             True
         """
-        found = self._sample(1 if n is None else n, seed)
-        return found[0] if n is None else found
+        configs = self._sample(1 if n is None else n, seed)
+        return configs[0] if n is None else configs
 
     @abstractmethod
     def _sample(self, n: int, seed: int | None) -> list[Config]:

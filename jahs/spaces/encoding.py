@@ -1,4 +1,4 @@
-"""The float32 matrix that models read, from configs and epochs, and the way back.
+"""Conversion of configs and epochs to the float32 matrix that models read, and back.
 
 The matrix has the columns `jahs.schema.COLUMNS`: the 14 keys in order, then the epoch. Choices are encoded as
 `Parameter.codes`, other values are unchanged. Two laws hold:
@@ -43,8 +43,8 @@ def encode(configs: Configs, epoch: int | Sequence[int] | npt.NDArray[np.integer
         >>> encode([config, config], [1, 50])[:, -1].tolist()
         [1.0, 50.0]
     """
-    found = codes(configs)
-    return encode_codes(found, _read_epochs(epoch, len(found)))
+    numbers = codes(configs)
+    return encode_codes(numbers, _read_epochs(epoch, len(numbers)))
 
 
 def encode_codes(found: npt.NDArray[np.float64], epochs: npt.NDArray[np.int64] | int) -> npt.NDArray[np.float32]:
@@ -61,10 +61,10 @@ def encode_one(config: Mapping[str, object], epoch: int) -> npt.NDArray[np.float
         InvalidConfig: as `jahs.validate`.
         InvalidFidelity: the epoch is not an integer in 1..2**24.
     """
-    found = config_codes(config)
+    codes = config_codes(config)
     if type(epoch) is not int or not 1 <= epoch <= MAX_EPOCH:
         epoch = read_epoch(epoch, MAX_EPOCH, name="epoch")
-    return np.array((*found, epoch), dtype=np.float32)
+    return np.array((*codes, epoch), dtype=np.float32)
 
 
 def decode(X: npt.NDArray[np.float32]) -> tuple[list[Config], npt.NDArray[np.int64]]:

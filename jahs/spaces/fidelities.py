@@ -44,16 +44,16 @@ def read_epochs(at: object, max_epoch: int, *, name: str = "at") -> NDArray[np.i
         at = at.tolist()
     if not is_list(at):
         raise InvalidFidelity(f"{name}={show(at)} is not a list of epochs")
-    found, faults = [], []
-    for i, one in enumerate(at):
+    epochs, faults = [], []
+    for i, value in enumerate(at):
         try:
-            found.append(read_epoch(one, max_epoch, name=name))
+            epochs.append(read_epoch(value, max_epoch, name=name))
         except InvalidFidelity as fault:  # noqa: PERF203  # costs nothing where nothing is raised
             faults.append(f"{fault} (position {i})" if len(at) > 1 else str(fault))
     if faults:
         rest = [f"... {len(faults)} of {len(at)} are wrong"] if len(faults) > _MOST_LISTED else []
         raise InvalidFidelity("\n".join([*faults[:_MOST_LISTED], *rest]))
-    return np.array(found, dtype=np.int64)
+    return np.array(epochs, dtype=np.int64)
 
 
 def is_list(at: object) -> TypeGuard[Sequence[object]]:

@@ -115,8 +115,8 @@ class Parameter:
         if isinstance(value, str):
             if isinstance(self.default, str):
                 lowered = {str(choice).lower(): choice for choice in self.choices}
-                close = get_close_matches(value[:_MOST_SHOWN].strip().lower(), lowered, n=1)
-                return lowered[close[0]] if close else None
+                matches = get_close_matches(value[:_MOST_SHOWN].strip().lower(), lowered, n=1)
+                return lowered[matches[0]] if matches else None
             value = {"true": True, "false": False}.get(value[:_MOST_SHOWN].strip().lower(), _parse_number(value))
         if not isinstance(value, int | float) or math.isnan(number := _to_float(value)):
             return None

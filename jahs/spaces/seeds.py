@@ -49,20 +49,20 @@ def read_seeds(seed: object, n_configs: int) -> Seeds:
         InvalidArgument: a seed is not an integer in 0..2**63-1, or their number differs from the configs'.
     """
     if isinstance(seed, Sequence) and not isinstance(seed, str | bytes):
-        if any(one is None for one in seed):
+        if any(value is None for value in seed):
             raise InvalidArgument(f"seed={show(seed)} holds None; leave the seed out for the mean of every config")
-        each = np.array(
-            [read_seed(one, or_else=", or None") for one in seed], dtype=np.int64
+        seeds = np.array(
+            [read_seed(value, or_else=", or None") for value in seed], dtype=np.int64
         )  # numpy would take [1, True] for integers
     elif hasattr(seed, "__array__") and np.ndim(seed):
         refuse_masked("seed", seed)
-        each = np.asarray(seed)
+        seeds = np.asarray(seed)
     else:
         return read_optional_seed(seed, or_else=f", or None, or an array of one for each of {n_configs} configs")
-    if each.ndim != 1 or each.dtype.kind not in "iu" or len(each) != n_configs:
-        given = f"{each.dtype} of shape {each.shape}"
+    if seeds.ndim != 1 or seeds.dtype.kind not in "iu" or len(seeds) != n_configs:
+        given = f"{seeds.dtype} of shape {seeds.shape}"
         raise InvalidArgument(f"seed: {given}; give an integer, or an array of one for each of {n_configs} configs")
-    is_bad = (each < 0) | (each >= _MOST_SEEDS)
+    is_bad = (seeds < 0) | (seeds >= _MOST_SEEDS)
     if is_bad.any():
-        read_seed(each[int(is_bad.argmax())], or_else=", or None")
-    return each.astype(np.int64)
+        read_seed(seeds[int(is_bad.argmax())], or_else=", or None")
+    return seeds.astype(np.int64)

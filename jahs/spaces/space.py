@@ -87,8 +87,8 @@ class Space(Sampler):
         for name, parameter in PARAMETERS.items():
             kind = f"{parameter.kind}, log" if parameter.is_log else parameter.kind
             values = parameter.span if parameter.kind == "float" else ", ".join(map(str, parameter.choices))
-            here = f"{fixed[name]} (fixed)" if name in fixed else values
-            rows.append((name, kind, here, str(parameter.default)))
+            shown = f"{fixed[name]} (fixed)" if name in fixed else values
+            rows.append((name, kind, shown, str(parameter.default)))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([f"Space: {len(self.searched)} of {len(CONFIG_KEYS)} parameters are searched", *lines])
@@ -148,9 +148,9 @@ class Space(Sampler):
         except InvalidConfig as err:
             clean, faults = read_values(mapping_of(config))[0], [*err.faults]
         faults += [
-            f"{name}={found!r} is fixed at {value!r} in this space"
+            f"{name}={actual!r} is fixed at {value!r} in this space"
             for name, value in self.fixed_items
-            if (found := clean.get(name, value)) != value
+            if (actual := clean.get(name, value)) != value
         ]
         if faults:
             raise InvalidConfig(faults)

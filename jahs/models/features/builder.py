@@ -45,8 +45,8 @@ _N_SIZES: Final = len(SIZES)
 _N_SIZES_EACH: Final = _N_SIZES // len(_DEPTHS)
 _CHUNK: Final = 2**12  # rows at a time, so that a formula's arrays stay in the processor's cache
 
-_OF_CELL: Final = frozenset(name for names in CELL_FEATURES.values() for name in names)
-FACTS: Final = _OF_CELL | frozenset(SIGNAL_FEATURES)
+_CELL_COLUMNS: Final = frozenset(name for names in CELL_FEATURES.values() for name in names)
+FACTS: Final = _CELL_COLUMNS | frozenset(SIGNAL_FEATURES)
 """Features that are looked up by the cell: its own, and its signal's."""
 
 OF_CLASS: Final = "_of_class"
@@ -58,7 +58,7 @@ _ARGUMENTS: Final = (
     *(f"given_{key}" if key in {"LearningRate", "WeightDecay"} else key for key in CONFIG_KEYS),
     "LearningRate", "WeightDecay", *WORK, *(f"{name}{OF_CLASS}" for name in WORK),
 )  # fmt: skip
-_OF_EPOCH: Final = ("epoch", "schedule_spent", "schedule_now")
+_EPOCH_ARGUMENTS: Final = ("epoch", "schedule_spent", "schedule_now")
 _ACTIVATION, _RATE, _DECAY = (CONFIG_KEYS.index(key) for key in ("Activation", "LearningRate", "WeightDecay"))
 _WORK_ROW, _COSTS = Struct(f"={len(WORK)}d"), Struct("=2d")
 # Rounds to the nearest float32.
@@ -85,12 +85,12 @@ def joint_columns(sets: Sequence[FeatureSet]) -> tuple[tuple[Column, ...], list[
 
     One set keeps its order. With several, columns looked up by the cell come last, so that one copy moves them all.
     """
-    each = [[Column(name, found.is_canonical and _needs_cell(name)) for name in found.columns] for found in sets]
-    columns = list(dict.fromkeys(column for one in each for column in one))
-    if len(each) > 1:
-        columns.sort(key=lambda column: column.name in _OF_CELL)
+    by_set = [[Column(name, s.is_canonical and _needs_cell(name)) for name in s.columns] for s in sets]
+    columns = list(dict.fromkeys(column for set_columns in by_set for column in set_columns))
+    if len(by_set) > 1:
+        columns.sort(key=lambda column: column.name in _CELL_COLUMNS)
     place = {column: i for i, column in enumerate(columns)}
-    return tuple(columns), [[place[column] for column in one] for one in each]
+    return tuple(columns), [[place[column] for column in set_columns] for set_columns in by_set]
 
 
 def _reads(name: str) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class RowBuilder:
         self._facts = np.concatenate([_fact_table(facts, n) for n in _DEPTHS])
         self._fact_bytes = self._facts.tobytes()
         self._fact_row = Struct(f"={len(facts)}d")
-        arguments = (*_ARGUMENTS, *(_argument(name, is_canonical=flag) for name, flag in facts), *_OF_EPOCH)
+        arguments = (*_ARGUMENTS, *(_argument(name, is_canonical=flag) for name, flag in facts), *_EPOCH_ARGUMENTS)
         self._formulas = _formulas(computed, arguments)
         self._varying_formulas = _formulas([self.columns[i] for i in self._varying], arguments)
         self._n_before = first
@@ -131,7 +131,7 @@ class RowBuilder:
         self._work_bytes = self._work.tobytes()
         # Costs belong to the cell as it is; a canonical column reads the costs of the cell that represents its class.
         self._classes = tuple(work_classes(canonical=flag) for flag in (False, True in flags))
-        self._own, self._of_class = ((_WORK_ROW.size * classes).tolist() for classes in self._classes)  # in bytes
+        self._cell_offsets, self._class_offsets = ((_WORK_ROW.size * c).tolist() for c in self._classes)  # in bytes
         self._size_of = {size: i for i, size in enumerate(SIZES)}
         self._spent, self._now = schedule(task.max_epoch)
         self._schedule = np.array([self._spent, self._now])  # (2, max_epoch + 1)
@@ -145,7 +145,7 @@ class RowBuilder:
     def costs(self, place: Place) -> tuple[float, float]:
         """Return the exact parameters and multiply-adds of a config."""
         cell, size = place
-        return _COSTS.unpack_from(self._work_bytes, _WORK_ROW.size * self._n_classes * size + self._own[cell])
+        return _COSTS.unpack_from(self._work_bytes, _WORK_ROW.size * self._n_classes * size + self._cell_offsets[cell])
 
     def costs_many(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the exact parameters and multiply-adds of encoded configs, (n, 2)."""
@@ -154,14 +154,14 @@ class RowBuilder:
 
     def pack(self, codes: Sequence[float], epoch: int, place: Place) -> bytes:
         """Return the features of one config as packed float32; the fast path of a query."""
-        return self._pack(self._known_of(codes, place), epoch, place[0])
+        return self._pack(self._config_arguments(codes, place), epoch, place[0])
 
     def build_walk(self, codes: Sequence[float], epochs: NDArray[np.int64], place: Place) -> NDArray[np.float32]:
         """Return the features, (n_epochs, n_columns), of one config at several epochs."""
-        known = self._known_of(codes, place)
-        first = np.frombuffer(self._pack([*known], int(epochs[0]), place[0]), np.float32)
+        arguments = self._config_arguments(codes, place)
+        first = np.frombuffer(self._pack([*arguments], int(epochs[0]), place[0]), np.float32)
         F = np.repeat(first[None], len(epochs), axis=0)
-        values = self._varying_formulas([*known, epochs.astype(np.float64), *self._schedule[:, epochs]])
+        values = self._varying_formulas([*arguments, epochs.astype(np.float64), *self._schedule[:, epochs]])
         for i, column in zip(self._varying, values, strict=True):
             F[:, i] = column
         return F
@@ -173,22 +173,22 @@ class RowBuilder:
             self._fill(F[first : first + _CHUNK], X[first : first + _CHUNK])
         return F
 
-    def _known_of(self, codes: Sequence[float], place: Place) -> list[float]:
+    def _config_arguments(self, codes: Sequence[float], place: Place) -> list[float]:
         """Return all arguments of a config except those that depend on the epoch."""
         cell, size = place
         first = _WORK_ROW.size * self._n_classes * (_N_SIZES * (codes[_ACTIVATION] == MISH) + size)
         return [
             *codes, *_ROUND.unpack(_ROUND.pack(codes[_RATE], codes[_DECAY])),
-            *_WORK_ROW.unpack_from(self._work_bytes, first + self._own[cell]),
-            *_WORK_ROW.unpack_from(self._work_bytes, first + self._of_class[cell]),
+            *_WORK_ROW.unpack_from(self._work_bytes, first + self._cell_offsets[cell]),
+            *_WORK_ROW.unpack_from(self._work_bytes, first + self._class_offsets[cell]),
             *self._fact_row.unpack_from(
                 self._fact_bytes, self._fact_row.size * (size // _N_SIZES_EACH * N_CELLS + cell)
             ),
         ]  # fmt: skip
 
-    def _pack(self, known: list[float], epoch: int, cell: int) -> bytes:
-        known += (epoch, self._spent[epoch], self._now[epoch])
-        values = self._formulas(known)
+    def _pack(self, arguments: list[float], epoch: int, cell: int) -> bytes:
+        arguments += (epoch, self._spent[epoch], self._now[epoch])
+        values = self._formulas(arguments)
         copied = self._cell_bytes[cell * self._width : (cell + 1) * self._width]
         before = self._n_before
         if before == len(values):
@@ -236,7 +236,7 @@ def _table(columns: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # Any:
 def _fact_table(facts: Sequence[tuple[str, bool]], n_cells: int) -> NDArray[np.float64]:
     """Return facts of networks with `n_cells` cells a stage, (15625, n_facts)."""
     columns = [
-        cell_features(canonical=flag)[name] if name in _OF_CELL else signal_features(n_cells, canonical=flag)[name]
+        cell_features(canonical=flag)[name] if name in _CELL_COLUMNS else signal_features(n_cells, canonical=flag)[name]
         for name, flag in facts
     ]
     table: NDArray[np.float64] = _table(columns, np.float64)
@@ -252,13 +252,13 @@ def _formulas(columns: Sequence[Column], arguments: Sequence[str]) -> _Formulas:
 
     It appends to the list.
     """
-    known = list(arguments)
+    names = list(arguments)
     calls: list[tuple[Formula, _Formulas]] = []
     for formula, flag in dict.fromkeys((FORMULAS[name], flag) for name, flag in columns if name in FORMULAS):
         read = [_argument(name, is_canonical=flag) for name in parameters_of(formula)]
-        calls.append((formula, itemgetter(*map(known.index, read))))
-        known += [_argument(name, is_canonical=flag) for name in columns_of(formula)]
-    places = [known.index(_argument(name, is_canonical=flag)) for name, flag in columns]
+        calls.append((formula, itemgetter(*map(names.index, read))))
+        names += [_argument(name, is_canonical=flag) for name in columns_of(formula)]
+    places = [names.index(_argument(name, is_canonical=flag)) for name, flag in columns]
     choose: _Formulas = itemgetter(*places) if len(places) > 1 else lambda values: tuple(values[i] for i in places)
 
     def compute(values: list[Any]) -> tuple[Any, ...]:
@@ -273,7 +273,7 @@ def _copied_run(columns: Sequence[Column]) -> tuple[int, int]:
     """Return the start of the longest run of columns that are looked up by the cell, and one past its end."""
     best = start = 0, 0
     for i, column in enumerate(columns):
-        start = (start[0] if column.name in _OF_CELL else i + 1, i + 1)
+        start = (start[0] if column.name in _CELL_COLUMNS else i + 1, i + 1)
         best = max(best, start, key=lambda run: run[1] - run[0])
     return best
 

@@ -140,8 +140,8 @@ def _computed(ops: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
 
     def n_read(is_read: NDArray[np.bool_]) -> NDArray[np.int64]:
         reads = [is_read[:, [start == node for start, _ in EDGES]].any(axis=1) for node in (1, 2, 3)]
-        found: NDArray[np.int64] = np.column_stack(reads).sum(axis=1)
-        return found
+        n_nodes: NDArray[np.int64] = np.column_stack(reads).sum(axis=1)
+        return n_nodes
 
     return {
         "n_activated": n_read(conv),
@@ -163,8 +163,8 @@ class _Cells:
     """
 
     def __init__(self, ops: NDArray[np.int64]) -> None:
-        of_edge = dict(zip(EDGES, ops.T, strict=True))
-        self.convs = {edge: ((op == CONV3X3) | (op == CONV1X1), op == CONV3X3) for edge, op in of_edge.items()}
+        edge_ops = dict(zip(EDGES, ops.T, strict=True))
+        self.convs = {edge: ((op == CONV3X3) | (op == CONV1X1), op == CONV3X3) for edge, op in edge_ops.items()}
         self.gain: dict[tuple[int, int], _Floats] = {}
         self.pools: dict[tuple[int, int], _Floats] = {}
         for start in (1, 2, 3):
@@ -172,7 +172,7 @@ class _Cells:
             for node in range(start + 1, 5):
                 n_ways[node], n_pools[node] = np.zeros(len(ops)), np.zeros(len(ops))
                 for before in range(start, node):
-                    op = of_edge[before, node]
+                    op = edge_ops[before, node]
                     is_copy = (op == IDENTITY) | (op == POOL)
                     n_ways[node] += is_copy * n_ways[before]
                     n_pools[node] += is_copy * (n_pools[before] + (op == POOL) * n_ways[before])
@@ -183,12 +183,12 @@ class _Cells:
         """Return the signal at node 4, given the signal at node 1, and the share of it that comes from convolutions."""
         started = {1: signal, **{node: np.zeros_like(signal) for node in (2, 3, 4)}}  # made at a node, not copied to it
         for node in (1, 2, 3):
-            given = _as_convolved(self._arrived(node, started))
+            convolved = _as_convolved(self._arrived(node, started))
             for target in range(node + 1, 5):
                 is_conv, is_conv3x3 = self.convs[node, target]
-                started[target] += is_conv * given
-                started[target][_CONVS] += is_conv * given[_VARIANCE]
-                started[target][_CONV3X3] += is_conv3x3 * given[_VARIANCE]
+                started[target] += is_conv * convolved
+                started[target][_CONVS] += is_conv * convolved[_VARIANCE]
+                started[target][_CONV3X3] += is_conv3x3 * convolved[_VARIANCE]
         arrived = self._arrived(4, started)
         total, copied = arrived[_VARIANCE], self.gain[1, 4] * signal[_VARIANCE]
         return arrived, (total - copied) / np.where(total > 0, total, 1.0)

@@ -29,22 +29,22 @@ def published_rest(Activation: Any, TrivialAugment: Any) -> dict[str, Any]:
     }
 
 
-def _of_training(  # noqa: PLR0917  # called with positions: the fast path of a query
+def _training_terms(  # noqa: PLR0917  # called with positions: the fast path of a query
     LearningRate: Any, WeightDecay: Any, N: Any, W: Any, Resolution: Any,
     epoch: Any, schedule_spent: Any, schedule_now: Any,
     n_params: Any, n_live_paths: Any, effective_depth: Any, n_live_conv3x3: Any, widest_view: Any,
     signal_convs: Any, signal_pools: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    both = LearningRate * WeightDecay
+    rate_decay = LearningRate * WeightDecay
     return {
-        "rate_times_decay": both,
+        "rate_times_decay": rate_decay,
         "rate_over_decay": LearningRate / WeightDecay,
         "rate_times_N": LearningRate * N,
         "rate_times_W": LearningRate * W,
         "rate_over_W": LearningRate / W,
         "rate_times_params": LearningRate * n_params,
         "decay_times_params": WeightDecay * n_params,
-        "rate_times_decay_times_N": both * N,
+        "rate_times_decay_times_N": rate_decay * N,
         "rate_times_live_paths": LearningRate * n_live_paths,
         "network_depth": N * effective_depth,
         "network_conv3x3": N * n_live_conv3x3,
@@ -57,7 +57,7 @@ def _of_training(  # noqa: PLR0917  # called with positions: the fast path of a 
         "rate_spent": LearningRate * schedule_spent,
         "rate_left": LearningRate * (1.0 - schedule_spent),
         "rate_now": LearningRate * schedule_now,
-        "decay_spent": both * schedule_spent,
+        "decay_spent": rate_decay * schedule_spent,
     }
 
 
@@ -72,6 +72,6 @@ def columns_of(formula: Formula) -> tuple[str, ...]:
 
 
 FORMULAS: Final[Mapping[str, Formula]] = MappingProxyType(
-    {name: formula for formula in (published_rest, _of_training, time_terms) for name in columns_of(formula)}
+    {name: formula for formula in (published_rest, _training_terms, time_terms) for name in columns_of(formula)}
 )
-"""By column, the function that gives it among others."""
+"""The function that computes each column, by the column's name."""

@@ -108,13 +108,13 @@ class FeatureSet:
 
 def joint_times(sets: Sequence[FeatureSet]) -> TimeCoefficients:
     """Return the coefficients of all sets that read times, which must agree; the default ones if none does."""
-    read = [found for found in sets if not {*GROUPS["time"]}.isdisjoint(found.columns)]
-    if len({found.times for found in read}) > 1:
-        raise InvalidArgument(f"times: {', '.join(found.name for found in read)} must have the same coefficients")
-    return read[0].times if read else DEFAULT_TIMES
+    timed = [s for s in sets if not {*GROUPS["time"]}.isdisjoint(s.columns)]
+    if len({s.times for s in timed}) > 1:
+        raise InvalidArgument(f"times: {', '.join(s.name for s in timed)} must have the same coefficients")
+    return timed[0].times if timed else DEFAULT_TIMES
 
 
-def _of_groups(name: str, groups: Iterable[str], *, is_canonical: bool) -> FeatureSet:
+def _from_groups(name: str, groups: Iterable[str], *, is_canonical: bool) -> FeatureSet:
     return FeatureSet(
         name=name, columns=tuple(name for group in groups for name in GROUPS[group]), is_canonical=is_canonical
     )
@@ -148,11 +148,11 @@ _WORK: Final = tuple(name for group in ("cost", "counts", "operations", "time") 
 
 FEATURE_SETS: Final[Mapping[str, FeatureSet]] = MappingProxyType(
     {
-        found.name: found
-        for found in (
+        features.name: features
+        for features in (
             FeatureSet(name="published", columns=_PUBLISHED, is_canonical=False),
-            _of_groups("accuracy", _ACCURACY, is_canonical=True),
-            _of_groups("accuracy_as_is", _ACCURACY, is_canonical=False),
+            _from_groups("accuracy", _ACCURACY, is_canonical=True),
+            _from_groups("accuracy_as_is", _ACCURACY, is_canonical=False),
             FeatureSet(name="latency", columns=("Activation", *GROUPS["sizes"], *_WORK), is_canonical=False),
             FeatureSet(
                 name="epoch_time",

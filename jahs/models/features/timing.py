@@ -140,20 +140,20 @@ def time_terms(  # noqa: PLR0917  # called with positions, as every formula is
     """
     positions = Resolution * Resolution
     units = {"calls": 1.0, "positions": positions, "numbers": W * positions, "macs": W * W * positions}
-    of_conv, of_pool, of_mish = ("calls", "positions", "macs"), ("calls", "positions", "numbers"), ("numbers",)
+    conv_units, pool_units, mish_units = ("calls", "positions", "macs"), ("calls", "positions", "numbers"), ("numbers",)
     is_mish = Activation == MISH
     counts = {
-        "once": (1.0, of_conv),
-        "conv3x3": (N * n_conv3x3, of_conv),
-        "conv1x1": (N * n_conv1x1, of_conv),
-        "pool": (N * n_pooled, of_pool),
-        "mish": (is_mish * (1.5 + N * n_activated), of_mish),
-        "trained_conv3x3": (N * n_trained_conv3x3, of_conv),
-        "trained_conv1x1": (N * n_trained_conv1x1, of_conv),
-        "trained_pool": (N * n_trained_pooled, of_pool),
-        "trained_mish": (is_mish * (1.5 + N * n_trained_activated), of_mish),
+        "once": (1.0, conv_units),
+        "conv3x3": (N * n_conv3x3, conv_units),
+        "conv1x1": (N * n_conv1x1, conv_units),
+        "pool": (N * n_pooled, pool_units),
+        "mish": (is_mish * (1.5 + N * n_activated), mish_units),
+        "trained_conv3x3": (N * n_trained_conv3x3, conv_units),
+        "trained_conv1x1": (N * n_trained_conv1x1, conv_units),
+        "trained_pool": (N * n_trained_pooled, pool_units),
+        "trained_mish": (is_mish * (1.5 + N * n_trained_activated), mish_units),
     }
-    return {f"{kind}_{unit}": count * units[unit] for kind, (count, of_kind) in counts.items() for unit in of_kind}
+    return {f"{kind}_{unit}": count * units[unit] for kind, (count, names) in counts.items() for unit in names}
 
 
 def _add(total: Any, names: tuple[str, ...], coefficients: tuple[float, ...], terms: Mapping[str, Any]) -> Any:
@@ -164,7 +164,7 @@ def _add(total: Any, names: tuple[str, ...], coefficients: tuple[float, ...], te
 
 @cache
 def _classes() -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """One cell of each class, and the class of each cell."""
+    """Return one cell of each class, and the class of each cell."""
     cells = cell_features(canonical=False)
     keys = np.column_stack([cells[name] for name in _FACTS]).astype(np.int64) @ _BASE ** np.arange(len(_FACTS))
     _, first, classes = np.unique(keys, return_index=True, return_inverse=True)

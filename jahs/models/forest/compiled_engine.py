@@ -62,7 +62,7 @@ class CompiledEngine:
         self._local = threading.local()
 
     def predict(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
-        """(n_rows, n_forests) answers to (n_rows, n_features) rows; see `Engine.predict`."""
+        """Return the answers to each row, (n_rows, n_forests); see `Engine.predict`."""
         assert X.dtype == np.float32
         assert X.shape[1:] == (self.forest.n_features,)
         if len(X) == 1:  # looking up addresses would cost more than a forest, so each choice of forests keeps them
@@ -143,7 +143,7 @@ def _group_maximum(depths: Int64s, forest_start: Int64s) -> Int64s:
 
 
 def _links(forest: Forest) -> NDArray[np.uint16]:
-    """(n_nodes, 2) the distance to the left child and the split, side by side."""
+    """Return each node's distance to its left child and its split, (n_nodes, 2)."""
     distance = left_steps(forest)
     if distance.max(initial=0) >= 2**16:
         raise MissingDependency(f"a level of {distance.max()} nodes; the compiled engine takes up to {2**16 - 1}")
@@ -163,8 +163,8 @@ def _heaps(forest: Forest, root: Int64s, steps: Int64s) -> tuple[NDArray[np.uint
     node, tree, place = forest.tree_start[:-1], np.arange(forest.n_trees), np.ones(forest.n_trees, np.int64)
     for level in range(int(steps.max(initial=-1)) + 1):
         is_leaf = left[node] == node
-        of, bottom = tree[is_leaf], place[is_leaf] << (steps[tree[is_leaf]] - level)
-        values[root[of] + bottom - sizes[of]] = forest.node_value[node[is_leaf]]
+        leaf_tree, bottom = tree[is_leaf], place[is_leaf] << (steps[tree[is_leaf]] - level)
+        values[root[leaf_tree] + bottom - sizes[leaf_tree]] = forest.node_value[node[is_leaf]]
         node, tree, place = node[~is_leaf], tree[~is_leaf], place[~is_leaf]
         nodes[root[tree] + place] = forest.node_split[node]
         node = np.concatenate([left[node], left[node] + 1])

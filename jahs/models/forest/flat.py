@@ -90,7 +90,7 @@ class Forest:
 
 
 def tree_depths(forest: Forest, inner_before: Int32s | None = None) -> Int64s:
-    """(n_trees,) the depth of each tree; give `inner_before` if it is known already."""
+    """Return the depth of each tree, (n_trees,); give `inner_before` if it is known already."""
     inner_before = _inner_before(forest) if inner_before is None else inner_before
     start = forest.tree_start[:-1]
     n_nodes = np.diff(forest.tree_start)
@@ -106,7 +106,7 @@ def tree_depths(forest: Forest, inner_before: Int32s | None = None) -> Int64s:
 
 
 def left_steps(forest: Forest, inner_before: Int32s | None = None) -> Int32s:
-    """(n_nodes,) the distance from each node to its left child, 0 for a leaf; the right child is the next one."""
+    """Return each node's distance to its left child, (n_nodes,), 0 for a leaf; the right child is the next node."""
     inner_before = _inner_before(forest) if inner_before is None else inner_before
     # The left child of node n of a tree is the tree's node 1 + 2 * (inner nodes before n). Millions of nodes: in place.
     first = forest.tree_start[:-1].astype(np.int32)
@@ -118,7 +118,7 @@ def left_steps(forest: Forest, inner_before: Int32s | None = None) -> Int32s:
 
 
 def _inner_before(forest: Forest) -> Int32s:
-    """(n_nodes + 1,) the number of inner nodes before each node."""
+    """Return the number of inner nodes before each node, (n_nodes + 1,)."""
     inner_before = np.zeros(forest.n_nodes + 1, np.int32)
     np.cumsum(forest.node_split < forest.n_splits, out=inner_before[1:])
     return inner_before
@@ -132,12 +132,10 @@ def _form_faults(forest: Forest) -> list[str]:
         if array.dtype not in [np.dtype(dtype) for dtype in allowed] or array.ndim != 1 or not array.flags.c_contiguous:
             names = " or ".join(dtype.__name__ for dtype in allowed)
             faults.append(f"{name}: {array.dtype} of shape {array.shape}; a row of {names} is wanted")
-    pairs = [("split_feature", "split_threshold"), ("node_split", "node_value")]
-    for one, other in pairs:
-        if len(getattr(forest, one)) != len(getattr(forest, other)):
-            faults.append(
-                f"{one}, {other}: {len(getattr(forest, one))} and {len(getattr(forest, other))} items, not equal"
-            )
+    for pair in (("split_feature", "split_threshold"), ("node_split", "node_value")):
+        n_first, n_second = (len(getattr(forest, name)) for name in pair)
+        if n_first != n_second:
+            faults.append(f"{', '.join(pair)}: {n_first} and {n_second} items, not equal")
     if len(forest.forest_start) != len(forest.base_score) + 1:
         faults.append(f"forest_start: {len(forest.forest_start)} items for {len(forest.base_score)} base scores")
     if not 1 <= forest.n_features <= 65536:
@@ -231,14 +229,14 @@ def take_forests(forest: Forest, chosen: Sequence[int]) -> Forest:
     trees = _ranges(forest.forest_start, np.array(chosen, np.intp))
     nodes = _ranges(forest.tree_start, trees)
     old = forest.node_split[nodes]
-    is_asked = np.zeros(forest.n_splits + 1, np.bool_)
-    is_asked[old] = True
-    is_asked[-1] = False  # the split of a leaf is again the number after all splits
-    renumbered = np.append(np.cumsum(is_asked[:-1]) - 1, is_asked.sum())
+    is_used = np.zeros(forest.n_splits + 1, np.bool_)
+    is_used[old] = True
+    is_used[-1] = False  # the split of a leaf is again the number after all splits
+    renumbered = np.append(np.cumsum(is_used[:-1]) - 1, is_used.sum())
     return Forest(
         n_features=forest.n_features,
-        split_feature=forest.split_feature[is_asked[:-1]],
-        split_threshold=forest.split_threshold[is_asked[:-1]],
+        split_feature=forest.split_feature[is_used[:-1]],
+        split_threshold=forest.split_threshold[is_used[:-1]],
         node_split=cast("Splits", renumbered[old].astype(forest.node_split.dtype)),
         node_value=forest.node_value[nodes],
         tree_start=_starts([np.diff(forest.tree_start)[trees]]),

@@ -85,7 +85,7 @@ def _forest_of(model: Json, where: str) -> Forest:
 
 
 def _breadth_first(root: Int64s, left: Int64s, right: Int64s, *, is_leaf: NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
-    """Nodes tree by tree in breadth-first order, and the tree of each; nodes that no path reaches are dropped."""
+    """Return nodes, tree by tree in breadth-first order, and each node's tree; unreachable nodes are dropped."""
     node, tree = root, np.arange(root.size)
     nodes, owners = [node], [tree]
     n_seen = node.size

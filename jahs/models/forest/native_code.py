@@ -93,8 +93,8 @@ def cache_file(llvm: Any) -> Path:
         llvm.get_host_cpu_features().flatten(),
     )
     digest = hashlib.sha256("\0".join(depends_on).encode()).hexdigest()[:24]
-    asked = os.environ.get("JAHS_CACHE_DIR")
-    folder = Path(asked).expanduser().absolute() if asked else Path(cache_from_source(kernels.__file__)).parent
+    cache_dir = os.environ.get("JAHS_CACHE_DIR")
+    folder = Path(cache_dir).expanduser().absolute() if cache_dir else Path(cache_from_source(kernels.__file__)).parent
     return folder / f"jahs-kernels-{digest}.o"
 
 
@@ -135,9 +135,9 @@ def _write(path: Path, code: bytes) -> None:
 
 def _make_folder(folder: Path) -> None:
     """Make a folder and those above it, whatever the umask, so that nobody else may write them."""
-    for one in (*reversed(folder.parents), folder):
-        if not one.exists():
-            one.mkdir(mode=0o755, exist_ok=True)
+    for path in (*reversed(folder.parents), folder):
+        if not path.exists():
+            path.mkdir(mode=0o755, exist_ok=True)
 
 
 def _compile(llvm: Any) -> bytes:
@@ -155,7 +155,7 @@ def _compile(llvm: Any) -> bytes:
         "b": pointer(types.uint8),
     }
     _start_llvm(llvm)
-    whole = None
+    program = None
     for name, signature in SIGNATURES.items():
         arguments = [letters[letter] for letter in signature.split()]
         compiled = cfunc(types.int64(*arguments))(getattr(kernels, name))
@@ -166,12 +166,12 @@ def _compile(llvm: Any) -> bytes:
         entry = module.get_function(compiled.native_name)
         entry.name = name
         entry.linkage = llvm.Linkage.external
-        if whole is None:
-            whole = module
+        if program is None:
+            program = module
         else:
-            whole.link_in(module)
-    assert whole is not None
-    machine = llvm.Target.from_triple(whole.triple).create_target_machine(
+            program.link_in(module)
+    assert program is not None
+    machine = llvm.Target.from_triple(program.triple).create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
         opt=3,
@@ -180,12 +180,12 @@ def _compile(llvm: Any) -> bytes:
     )
     # LLVM now sees the whole program, finds that nothing raises, and drops Numba's error reporting.
     passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
-    passes.getModulePassManager().run(whole, passes)
-    declared = {function.name for function in whole.functions if function.is_declaration}
+    passes.getModulePassManager().run(program, passes)
+    declared = {function.name for function in program.functions if function.is_declaration}
     foreign = sorted(name for name in declared if not name.startswith("llvm.") and name not in KNOWN_SYMBOLS)
     if foreign:
         raise MissingDependency(f"the installed Numba makes code that needs {', '.join(foreign)}; try another version")
-    code: bytes = machine.emit_object(whole)
+    code: bytes = machine.emit_object(program)
     return code
 
 

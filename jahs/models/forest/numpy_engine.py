@@ -31,16 +31,15 @@ class NumpyEngine:
         self._value = np.concatenate([forest.node_value, forest.base_score])
         self._depth = tree_depths(forest)
         self._split_feature = forest.split_feature.astype(np.intp)
-        self._everything = self._roots(range(forest.n_forests))
+        self._all_roots = self._roots(range(forest.n_forests))
 
     def predict(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
-        """(n_rows, n_forests) answers to (n_rows, n_features) rows; see `Engine.predict`."""
+        """Return the answers to each row, (n_rows, n_forests); see `Engine.predict`."""
         assert X.dtype == np.float32
         assert X.shape[1:] == (self.forest.n_features,)
         if np.isnan(X).any():
             raise not_a_number(X)
-        everything = self._everything
-        roots, ends, depth = everything if forests is None else self._roots(forests)
+        roots, ends, depth = self._all_roots if forests is None else self._roots(forests)
         out = np.empty((len(X), len(ends)), np.float32)
         n_rows = max(1, CHUNK // max(1, roots.size, self.forest.n_splits))
         for first in range(0, len(X), n_rows):
@@ -62,7 +61,7 @@ class NumpyEngine:
         return self.predict(X, forests=forests)
 
     def _leaf_values(self, X: Float32s, roots: Int64s, depth: int) -> Float32s:
-        """(n_rows, n_roots) the value of the leaf that each row reaches from each root."""
+        """Return the value of the leaf that each row reaches from each root, (n_rows, n_roots)."""
         width = self.forest.n_splits + 1
         goes = np.zeros((len(X), width), np.intp)  # 1: to the right; a leaf's split stays 0
         goes[:, :-1] = X[:, self._split_feature] >= self.forest.split_threshold

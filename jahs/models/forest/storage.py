@@ -109,7 +109,7 @@ def _forest(path: Path, arrays: Mapping[str, Array]) -> Forest:
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> Array:
-    """One array; its size is known from the archive's directory before memory is asked for."""
+    """Return one array; its size is checked in the archive's directory before memory is allocated."""
     info = archive.getinfo(name)
     if info.file_size > MAX_BYTES + 4096:  # its header included
         raise ValueError(f"{name} claims {info.file_size} bytes")

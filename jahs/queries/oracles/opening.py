@@ -61,9 +61,9 @@ class Opened:
     oracle: Oracle
     description: str  # its source, in a few words
     folder: Path | None = None  # the folder that was opened
-    release: Release | None = None  # its release, if it is one
+    release: Release | None = None  # its release, if the folder is one
     sha256: str | None = None  # digest of everything that answers depend on; None if there is no such digest
-    table: RecordedTable | None = None  # its recorded runs, if it is a folder of runs
+    table: RecordedTable | None = None  # its recorded runs, if the folder holds runs
 
 
 def open_oracle(asked: Asked) -> Opened:

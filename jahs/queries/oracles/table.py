@@ -90,9 +90,9 @@ class TableOracle(Oracle):
         if not measured:
             raise InvalidTable("every recorded run diverged in its first epoch; nothing can be answered from the table")
         drawable = [i for i in measured if ids[i] in self._timed] or measured
-        self._drawn_from = self._codes[drawable]
+        self._drawable = self._codes[drawable]
         latency = dict(zip(table.profile["config_id"].tolist(), table.profile["latency"].tolist(), strict=True))
-        self._of_config = {
+        self._config_values = {
             "latency": {config_id: latency[config_id] for config_id in ids if config_id in latency},
             "n_params": dict(zip(ids, map(float, n_params(X, task).tolist()), strict=True)),
             "n_macs": dict(zip(ids, map(float, n_macs(X, task).tolist()), strict=True)),
@@ -103,8 +103,8 @@ class TableOracle(Oracle):
 
     def _is_recorded(self, name: str, drawable: Sequence[int]) -> bool:
         """Return whether every config has this metric at every epoch; for times, every config that can be drawn."""
-        if name in self._of_config:
-            return all(config_id in self._of_config[name] for config_id in drawable)
+        if name in self._config_values:
+            return all(config_id in self._config_values[name] for config_id in drawable)
         by_config = self._timed if name == "runtime" else self._runs
         values = self._values.get(name)
         return (
@@ -144,24 +144,24 @@ class TableOracle(Oracle):
         The first ones do not depend on `n`.
         """
         words = np.random.Philox(key=seed).random_raw(n)
-        return configs_of(columns_of_codes(self._drawn_from[words % np.uint64(len(self._drawn_from))]))
+        return configs_of(columns_of_codes(self._drawable[words % np.uint64(len(self._drawable))]))
 
     def trained_in_full(self, metrics: Sequence[str]) -> NDArray[np.float64]:
         """Return, as codes, every config that can be drawn and has these metrics at the last epoch."""
-        epochs = np.full(len(self._drawn_from), self.max_epoch)
+        epochs = np.full(len(self._drawable), self.max_epoch)
         try:
-            self.query_many(self._drawn_from, epochs, seed=None, metrics=metrics)
+            self.query_many(self._drawable, epochs, seed=None, metrics=metrics)
         except NotRecorded as err:
-            return np.delete(self._drawn_from, list(err.faults), axis=0)
-        return self._drawn_from
+            return np.delete(self._drawable, list(err.faults), axis=0)
+        return self._drawable
 
     def _answers(self, ids: Sequence[int], rows: Sequence[_Rows], metrics: Sequence[str]) -> Numbers:
         answers: Numbers = {}
         for name in metrics:
-            by_config = self._of_config.get(name)
+            config_values = self._config_values.get(name)
             values = self._values.get(name)
-            if by_config is not None:
-                answers[name] = np.array([by_config[config_id] for config_id in ids], np.float64)
+            if config_values is not None:
+                answers[name] = np.array([config_values[config_id] for config_id in ids], np.float64)
             elif values is not None:
                 row_lists = [r.runtime if name == "runtime" else r.runs for r in rows]
                 answers[name] = np.array([math.fsum(values[r].tolist()) / len(r) for r in row_lists], np.float64)
@@ -177,7 +177,7 @@ class TableOracle(Oracle):
         missing = []
         if "runtime" in metrics and not timed:
             missing.append(f"runtime (it was not trained on {self._machine}, the processor of all runtimes)")
-        if "latency" in metrics and config_id not in self._of_config["latency"]:
+        if "latency" in metrics and config_id not in self._config_values["latency"]:
             missing.append("latency (it is not in the profile)")
         if missing:
             raise NotRecorded(f"config {config_id:016x} has no recorded {' and no '.join(missing)}; leave it out")
@@ -214,21 +214,17 @@ class TableOracle(Oracle):
     def _miss(self, codes: NDArray[np.float64]) -> str:
         """Return the message for a config without runs; it names the nearest recorded config."""
         steps = np.zeros(len(self._codes))
-        for recorded, value, parameter in zip(self._codes.T, codes, PARAMETERS.values(), strict=True):
+        for column, value, parameter in zip(self._codes.T, codes, PARAMETERS.values(), strict=True):
             if parameter.kind == "float":
-                steps += np.abs(np.log10(recorded / value)) / math.log10(parameter.upper / parameter.lower)
+                steps += np.abs(np.log10(column / value)) / math.log10(parameter.upper / parameter.lower)
             elif parameter.kind == "ordinal":
-                places = np.searchsorted(parameter.codes, [*recorded, value])
+                places = np.searchsorted(parameter.codes, [*column, value])
                 steps += np.abs(places[:-1] - places[-1]) / (len(parameter.codes) - 1)
             else:
-                steps += recorded != value
+                steps += column != value
         nearest = self._codes[int(steps.argmin())]
-        nearest_config, config = configs_of(columns_of_codes(np.array([nearest, codes])))
-        differs = [
-            f"{key}={nearest_config[key]!r} (asked: {config[key]!r})"
-            for key in CONFIG_KEYS
-            if nearest_config[key] != config[key]
-        ]
+        theirs, ours = configs_of(columns_of_codes(np.array([nearest, codes])))
+        differs = [f"{key}={theirs[key]!r} (asked: {ours[key]!r})" for key in CONFIG_KEYS if theirs[key] != ours[key]]
         return (
             f"no run of this config is recorded; the nearest of {len(self._codes)} recorded configs has "
             f"{', '.join(differs)}; bench.sample() draws recorded configs"

@@ -158,9 +158,8 @@ class View(Queryable):
         if self._is_unchecked:
             self._check()
         fidelity = self._read(at)
-        result = self.bench.query(
-            self._full_config(config, fidelity), at=int(fidelity["epoch"]), seed=seed, metrics=metrics
-        )
+        config = self._full_config(config, fidelity)
+        result = self.bench.query(config, at=int(fidelity["epoch"]), seed=seed, metrics=metrics)
         return replace(result, fidelity=fidelity)
 
     def _trajectory(

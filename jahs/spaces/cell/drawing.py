@@ -123,7 +123,7 @@ def draw_svg(ops: Sequence[int]) -> str:
 
 
 def _svg_edge(edge: int, op: int, *, is_dead: bool) -> str:
-    """One edge: its line, its arrow head and its label, on a plate that hides the line behind it."""
+    """Draw one edge: its line, its arrow head and its label, on a plate that hides the line behind it."""
     style = _STYLES[op]
     source, target = EDGES[edge]
     left, right = _PLACES[source], _PLACES[target]

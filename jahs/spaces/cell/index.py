@@ -63,13 +63,13 @@ def ops_from_string(text: str) -> tuple[int, ...]:
 def _operation(part: str, edge: int, faults: list[str]) -> int:
     """Return the code in `part`, such as `none~0`; add its faults to `faults`."""
     source, target = EDGES[edge]
-    name, tilde, given = part.partition("~")
+    name, tilde, number = part.partition("~")
     where = f"edge {part!r} into node {target}"
     if not tilde:
         faults.append(f"{where}: must be an operation, '~' and its source")
         return 0
-    if re.fullmatch(r"[0-9]", given) is None or int(given) != source - 1:
-        faults.append(f"{where}: its source must be {source - 1}, not {given!r}")
+    if re.fullmatch(r"[0-9]", number) is None or int(number) != source - 1:
+        faults.append(f"{where}: its source must be {source - 1}, not {number!r}")
     if name not in OPERATIONS:
         faults.append(f"{where}: unknown operation {name!r}; allowed are {', '.join(OPERATIONS)}")
         return 0

@@ -131,8 +131,8 @@ def _sum(values: Iterator[_Value]) -> _Value:
 
 def _reachable(value: _Value, convolutions: _Convolutions) -> set[int]:
     """Return the edges of the convolutions that `value` depends on."""
-    here = {base for base, _ in value if isinstance(base, int)}
-    return here.union(*(_reachable(convolutions[edge][1], convolutions) for edge in here))
+    edges = {base for base, _ in value if isinstance(base, int)}
+    return edges.union(*(_reachable(convolutions[edge][1], convolutions) for edge in edges))
 
 
 def _texts(output: _Value, convolutions: _Convolutions) -> Iterator[str]:

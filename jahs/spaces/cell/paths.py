@@ -49,10 +49,10 @@ class Path:
 
 def paths(ops: Sequence[int]) -> tuple[Path, ...]:
     """Return the four paths of a cell, in the order of `PATHS`."""
-    found = [(nodes, [ops[edge] for edge in edges]) for nodes, edges in zip(PATHS, PATH_EDGES, strict=True)]
+    path_ops = [(nodes, [ops[edge] for edge in edges]) for nodes, edges in zip(PATHS, PATH_EDGES, strict=True)]
     return tuple(
-        Path(nodes=nodes, operations=tuple(OPERATIONS[op] for op in own), is_alive=ZERO not in own)
-        for nodes, own in found
+        Path(nodes=nodes, operations=tuple(OPERATIONS[op] for op in codes), is_alive=ZERO not in codes)
+        for nodes, codes in path_ops
     )
 
 

@@ -53,8 +53,7 @@ class Cell:
         """
         config = mapping_of(config)
         missing = [f"{key}: missing" for key in OPS if key not in config]
-        present = [config.get(key, 0) for key in OPS]
-        codes, faults = operation_faults(present)
+        codes, faults = operation_faults([config.get(key, 0) for key in OPS])
         if missing or faults:
             raise InvalidConfig(sorted(missing + faults))
         return cls(tuple(codes))
