@@ -15,7 +15,7 @@ from jahs.errors import CorruptFile, JahsError, MissingData, UnsafeFile, transla
 
 MOST_MEMBERS: Final = 10_000
 LARGEST_MEMBER: Final = 1 << 36
-_FREE: Final = 32 << 20  # bytes that may come before the ratio is looked at
+_FREE: Final = 32 << 20  # bytes that are allowed in addition to the ratio
 _RATIO: Final = 200  # decompressed by compressed bytes
 _MOST_HEADERS: Final = 4 << 20  # bytes of long names and pax headers, which tarfile reads whole and keeps
 _HEADERS: Final = (
@@ -74,7 +74,7 @@ def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInf
 
 
 def _reading_headers(where: str) -> AbstractContextManager[None]:
-    """Name the archive in every error of tarfile: invalid, too large or nested numbers."""
+    """Raise CorruptFile, naming the archive, for every error of tarfile about its headers."""
 
     def unreadable(err: Exception) -> JahsError:
         why = str(err).partition("\n")[0].rstrip(":") or type(err).__name__  # tarfile adds a line for each compression

@@ -178,7 +178,7 @@ class _Part:
             return False
 
     def facts(self) -> dict[str, Any]:  # Any: JSON
-        """Return address, mark and length of the version that was partly downloaded; nothing without a mark."""
+        """Return address, mark and length of the partly downloaded version; an empty dict without a mark."""
         try:
             facts = parse_json(self._facts_path.read_bytes())
             return facts if isinstance(facts, dict) and isinstance(facts.get("mark"), str) and self.n_bytes else {}

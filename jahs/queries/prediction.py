@@ -170,8 +170,8 @@ class Prediction:
     def _by_metric(self, values: _Floats) -> _Values:
         if not self.shape and values.ndim == 2:
             return dict(zip(self.metrics, values[:, 0].tolist(), strict=True))
-        shaped = values.reshape((len(self.metrics), *self.shape, *values.shape[2:]))
-        return dict(zip(self.metrics, shaped, strict=True))
+        arrays = values.reshape((len(self.metrics), *self.shape, *values.shape[2:]))
+        return dict(zip(self.metrics, arrays, strict=True))
 
 
 def _deviation(values: _Floats) -> _Floats:

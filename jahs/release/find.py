@@ -32,7 +32,7 @@ EMBEDDED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The sha256 of the manifest of each embedded release, which covers every byte of it.
 
-`jahs.Benchmark(task, sha256=EMBEDDED[task])` takes no other.
+`jahs.Benchmark(task, sha256=EMBEDDED[task])` accepts no other release.
 """
 
 _OWN_FOLDER: Final = Path(__file__).resolve().parents[1] / "releases"

@@ -85,11 +85,11 @@ def open_oracle(asked: Asked) -> Opened:
     else:
         release.check_task()
         refit = read_refit(asked.refit, release)
-        surrogate = SurrogateOracle(release, engine=asked.engine, refit=refit, model=asked.model)
-        oracle = RepairedOracle(surrogate) if surrogate.costs == "repaired" else surrogate
+        model_oracle = SurrogateOracle(release, engine=asked.engine, refit=refit, model=asked.model)
+        oracle = RepairedOracle(model_oracle) if model_oracle.costs == "repaired" else model_oracle
         variant = "" if asked.refit is None else f", refit {asked.refit}"
         variant += "" if asked.model is None else f", {asked.model}"
-        description = f"{description}{variant}, {surrogate.engine} engine"
+        description = f"{description}{variant}, {model_oracle.engine} engine"
     return Opened(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
 
 

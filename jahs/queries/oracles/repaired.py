@@ -1,4 +1,4 @@
-"""An imported release under our rules: exact costs, one latency per config, a runtime that rises.
+"""An imported release under our rules: exact costs, one latency per config, strictly increasing runtimes.
 
 The published models answer each epoch separately, so their runtime may fall from one epoch to the next, and their
 latency changes with the epoch. Here the runtime of an epoch is the largest predicted up to that epoch, and exceeds the

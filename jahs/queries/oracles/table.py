@@ -6,7 +6,7 @@ answer is the mean over the runs. A run that diverged answers for the epochs bef
 a mean over only the runs that did not diverge would be biased.
 
 Runtimes are seconds on one processor (`jahs.files.runs.timing_machine`). If a seed picks a run on another processor,
-the runtime comes from a run on this one. A config without such a run has no runtime: it is answered, but not sampled.
+the runtime comes from a run on this one. A config without such a run has no runtime, and is not sampled.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class TableOracle(Oracle):
     def trajectory(
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
     ) -> Numbers:
-        """Return the recorded metrics of one training at ascending epochs; raises the first fault, as above."""
+        """Return the recorded metrics of one training at ascending epochs; NotRecorded has the first fault."""
         config_id = id_of_codes(codes)
         rows = [self._rows(config_id, np.array(codes), epoch, seed, metrics) for epoch in epochs.tolist()]
         return self._answers([config_id] * len(rows), rows, metrics)
