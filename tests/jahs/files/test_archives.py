@@ -31,8 +31,8 @@ def archive(*contents, kind="w", form=tarfile.GNU_FORMAT, name="a"):
 
 
 def names(path):
-    with open_archive(path) as found:
-        return [member.name for member in checked_members(found, path.name)]
+    with open_archive(path) as tar:
+        return [member.name for member in checked_members(tar, path.name)]
 
 
 @pytest.fixture

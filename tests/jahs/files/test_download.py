@@ -122,8 +122,8 @@ PART = [".file.bin.part", ".file.bin.part.json"]
 
 def test_a_file_comes_whole_with_its_sha256_and_is_not_fetched_again(server, path):
     said = []
-    found = get(server, path, report=lambda *numbers: said.append(numbers))
-    assert (found.path, found.n_bytes, found.sha256, found.is_new) == (path, len(CONTENT), SHA256, True)
+    fetched = get(server, path, report=lambda *numbers: said.append(numbers))
+    assert (fetched.path, fetched.n_bytes, fetched.sha256, fetched.is_new) == (path, len(CONTENT), SHA256, True)
     assert path.read_bytes() == CONTENT
     said_beside = path.with_name("file.bin.sha256").read_text()
     assert said_beside == f"{SHA256}  file.bin\n# from {server.url}/file.bin\n"
@@ -484,8 +484,8 @@ def test_other_kinds_of_address_are_refused(path, address):
 
 
 def test_what_a_check_refuses_gets_no_name(server, path):
-    def check(found):
-        assert found.read_bytes() == CONTENT
+    def check(file):
+        assert file.read_bytes() == CONTENT
         raise UnsafeFile("no")
 
     with pytest.raises(UnsafeFile, match="no"):
@@ -525,8 +525,8 @@ def archives(server):
 
 
 def test_both_archives_are_fetched_from_the_folder_of_a_server(archives, tmp_path):
-    found = download_archives(tmp_path, url=f"{archives.url}/v1/")
-    assert [one.path for one in found] == [tmp_path / name for name in ARCHIVES.values()]
+    fetched = download_archives(tmp_path, url=f"{archives.url}/v1/")
+    assert [one.path for one in fetched] == [tmp_path / name for name in ARCHIVES.values()]
     assert [asked for asked, *_ in archives.asked] == [f"/v1/{name}" for name in ARCHIVES.values()]
 
 

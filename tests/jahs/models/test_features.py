@@ -31,7 +31,7 @@ from jahs.spaces.cell import canonical_keys
 from jahs.tasks.definitions import TASKS
 
 TASK = replace(TASKS["fashion_mnist_mini"], max_epoch=30)
-BUILDERS = {name: FeatureBuilder(found, TASK) for name, found in FEATURE_SETS.items()}
+BUILDERS = {name: FeatureBuilder(features, TASK) for name, features in FEATURE_SETS.items()}
 OPS = slice(3, 9)
 GOLDEN = {
     "published": "0c35d4961abeaa0b",
@@ -182,14 +182,14 @@ def test_the_schedule_is_that_of_the_training() -> None:
 def test_cells_have_the_features_that_their_drawing_shows() -> None:
     ops = [2, 4, 0, 1, 3, 0]  # 1-2 conv3x3, 1-3 pool, 1-4 identity, 2-3 zero, 2-4 conv1x1, 3-4 identity
     number = int("".join(map(str, ops)), 5)
-    found = {name: values[number] for name, values in cell_features(canonical=False).items()}
+    row = {name: values[number] for name, values in cell_features(canonical=False).items()}
     expected = {
         "n_live_paths": 3, "n_live_conv3x3": 1, "n_live_conv1x1": 1, "n_live_pool": 1, "n_live_identity": 2,
         "n_path_convs": 2, "n_path_conv3x3": 1, "n_path_pools": 1, "fewest_convs": 0, "most_conv3x3": 1,
         "widest_view": 1, "n_conv_free_paths": 2, "n_identity_paths": 1, "fewest_pools": 0, "n_from_input": 3,
         "n_into_node_3": 1, "n_into_output": 3, "effective_depth": 2, "Op1_strength": 4, "Op4_strength": 0,
     }  # fmt: skip
-    assert {name: found[name] for name in expected} == expected
+    assert {name: row[name] for name in expected} == expected
     dead = {name: values[int("111111", 5)] for name, values in cell_features(canonical=False).items()}
     assert (dead["n_live_paths"], dead["fewest_convs"], dead["fewest_pools"]) == (0, NO_PATH, NO_PATH)
 

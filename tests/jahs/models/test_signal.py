@@ -20,7 +20,7 @@ Signal: TypeAlias = tuple[Fraction, tuple[Fraction, Fraction, Fraction]]
 """Variance, and the convolutions, 3x3 convolutions and poolings that were passed."""
 
 
-def found(ops: tuple[int, ...], n_cells: int) -> list[float]:
+def row(ops: tuple[int, ...], n_cells: int) -> list[float]:
     number = int("".join(map(str, ops)), 5)
     table = signal_features(n_cells, canonical=False)
     return [float(table[name][number]) for name in SIGNAL_FEATURES]
@@ -77,25 +77,25 @@ def through_network(ops: tuple[int, ...], n_cells: int) -> list[float]:
 @pytest.mark.parametrize("n_cells", DEPTHS)
 def test_a_chain_of_convolutions_is_as_deep_as_it_looks(n_cells: int) -> None:
     # A reduction adds two convolutions to three quarters of the signal and a pooling to the last quarter.
-    assert found((1, 1, 2, 1, 1, 1), n_cells) == pytest.approx([3 * n_cells + 3, 3 * n_cells + 3, 0.5, 3 * n_cells])
-    assert found((3, 1, 1, 1, 3, 1), n_cells) == pytest.approx([6 * n_cells + 3, 3, 0.5, 3 * n_cells])
+    assert row((1, 1, 2, 1, 1, 1), n_cells) == pytest.approx([3 * n_cells + 3, 3 * n_cells + 3, 0.5, 3 * n_cells])
+    assert row((3, 1, 1, 1, 3, 1), n_cells) == pytest.approx([6 * n_cells + 3, 3, 0.5, 3 * n_cells])
 
 
 @pytest.mark.parametrize("n_cells", DEPTHS)
 def test_cells_that_copy_renew_nothing(n_cells: int) -> None:
-    convs, conv3x3, pools, renewed = found((1, 1, 0, 1, 1, 1), n_cells)
+    convs, conv3x3, pools, renewed = row((1, 1, 0, 1, 1, 1), n_cells)
     assert (renewed, convs) == (0, conv3x3)
-    assert found((1, 1, 4, 1, 1, 1), n_cells) == pytest.approx([convs, conv3x3, pools + 3 * n_cells, 0])
+    assert row((1, 1, 4, 1, 1, 1), n_cells) == pytest.approx([convs, conv3x3, pools + 3 * n_cells, 0])
 
 
 def test_where_nothing_arrives_nothing_was_passed() -> None:
     for ops in ((1, 1, 1, 1, 1, 1), (2, 1, 1, 1, 1, 1), (1, 2, 1, 3, 2, 1)):
-        assert found(ops, 3) == [0, 0, 0, 0]
+        assert row(ops, 3) == [0, 0, 0, 0]
 
 
 def test_a_shortcut_beside_a_convolution_outweighs_it_more_from_cell_to_cell() -> None:
-    beside = [found((1, 0, 2, 1, 1, 0), n)[-1] / (3 * n) for n in DEPTHS]  # one way of identities
-    twice = [found((0, 0, 2, 1, 0, 0), n)[-1] / (3 * n) for n in DEPTHS]  # two of them
+    beside = [row((1, 0, 2, 1, 1, 0), n)[-1] / (3 * n) for n in DEPTHS]  # one way of identities
+    twice = [row((0, 0, 2, 1, 0, 0), n)[-1] / (3 * n) for n in DEPTHS]  # two of them
     assert beside[0] > beside[1] > beside[2]
     assert all(two < one for one, two in zip(beside, twice, strict=True))
 
@@ -103,7 +103,7 @@ def test_a_shortcut_beside_a_convolution_outweighs_it_more_from_cell_to_cell() -
 @settings(deadline=None)
 @given(ops=st.tuples(*[st.integers(0, 4)] * 6), n_cells=st.sampled_from(DEPTHS))
 def test_it_is_what_a_walk_along_every_way_gives(ops: tuple[int, ...], n_cells: int) -> None:
-    assert found(ops, n_cells) == pytest.approx(through_network(ops, n_cells), rel=1e-12, abs=1e-12)
+    assert row(ops, n_cells) == pytest.approx(through_network(ops, n_cells), rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("n_cells", DEPTHS)

@@ -44,9 +44,9 @@ def test_times_are_the_sums_of_their_terms() -> None:
     for times in (DEFAULT_TIMES, OTHER):
         forward = sum(value * terms[name] for name, value in zip(FORWARD_TERMS, times.forward, strict=True))
         backward = sum(value * terms[name] for name, value in zip(BACKWARD_TERMS, times.backward, strict=True))
-        found = FeatureBuilder(replace(TIMES.features, times=times), TASK).build(X)
-        assert found[:, 0] == pytest.approx(forward, rel=1e-6)
-        assert found[:, 1] == pytest.approx(times.share_forward * forward + backward, rel=1e-6)
+        F = FeatureBuilder(replace(TIMES.features, times=times), TASK).build(X)
+        assert F[:, 0] == pytest.approx(forward, rel=1e-6)
+        assert F[:, 1] == pytest.approx(times.share_forward * forward + backward, rel=1e-6)
     assert {*FORWARD_TERMS, *BACKWARD_TERMS} == set(TIME_TERMS)
 
 

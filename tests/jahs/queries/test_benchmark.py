@@ -104,8 +104,8 @@ def test_a_result_without_a_metric_says_which_it_has(bench, config):
 
 
 def test_metrics_are_given_by_our_names_or_the_published_ones(bench, config):
-    found = bench.query(config, metrics=("FLOPS", "valid-acc", "n_macs")).as_dict()
-    assert list(found) == ["n_macs", "valid_acc"]
+    values = bench.query(config, metrics=("FLOPS", "valid-acc", "n_macs")).as_dict()
+    assert list(values) == ["n_macs", "valid_acc"]
     some = jahs.Benchmark("digits", release=bench.release, metrics=["valid-acc", "size_MB"], engine="numpy")
     assert list(some.metrics) == list(some.query(config).as_dict()) == ["valid_acc", "n_params"]
     assert some.query(config, metrics=["runtime"]).cost == bench.query(config).cost
@@ -315,8 +315,8 @@ def test_one_seed_for_each_config_comes_in_any_form_of_a_list(folder, give):
     bench = jahs.Benchmark("digits", kind="table", release=folder)
     configs = [rows(TABLE.configs)[20]] * 3
     for many in (bench, bench.view()):
-        found = many.query_many(configs, at=[4, 5], seed=seeds)["valid_acc"]
-        assert found.tolist() == bench.query_many(configs, at=[4, 5], seed=np.array([0, 1, 2]))["valid_acc"].tolist()
+        batch = many.query_many(configs, at=[4, 5], seed=seeds)["valid_acc"]
+        assert batch.tolist() == bench.query_many(configs, at=[4, 5], seed=np.array([0, 1, 2]))["valid_acc"].tolist()
         with pytest.raises(
             InvalidArgument, match=r"of shape \(3,\); give an integer, or an array of one for each of 2 con"
         ):
@@ -422,10 +422,10 @@ def test_how_many_are_drawn_is_a_count(bench, n):
 
 def test_objectives_are_minimised(bench):
     columns = jahs.space().sample_columns(4, seed=4)
-    found = bench.query_many(columns, at=7)
+    batch = bench.query_many(columns, at=7)
     F = bench.objectives(columns, at=7, metrics=("valid-acc", "latency", "n_macs"))
     assert F.dtype == np.float64
-    np.testing.assert_array_equal(F, np.column_stack([100 - found["valid_acc"], found["latency"], found["n_macs"]]))
+    np.testing.assert_array_equal(F, np.column_stack([100 - batch["valid_acc"], batch["latency"], batch["n_macs"]]))
     with pytest.raises(UnknownName, match="valid_loss"):
         bench.objectives(columns, metrics=("valid_loss",))
 
@@ -558,8 +558,8 @@ def test_a_release_is_opened_once_for_all_its_pickles(folder, config, monkeypatc
     assert len({id(bench) for bench in again}) == len(again)
     monkeypatch.setattr(opening, "read_release", None)  # nothing is opened from here on
     with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(pickle.loads, pickled * 20))
-    assert {id(bench) for bench in found} == {id(bench) for bench in again}
+        unpickled = list(threads.map(pickle.loads, pickled * 20))
+    assert {id(bench) for bench in unpickled} == {id(bench) for bench in again}
     for bench, once in zip(again, benches, strict=True):
         assert (bench.kind, list(bench.metrics)) == (once.kind, list(once.metrics))
     assert again[0].query(config) == benches[0].query(config)
@@ -659,9 +659,9 @@ def test_a_result_is_cheap_to_compare():
 
 
 def test_the_embedded_release_is_right_in_order_and_in_scale():
-    found = jahs.Benchmark("fashion_mnist_mini").quality()["metrics"]
-    assert set(found) == set(LEARNED)
-    for metric, facts in found.items():
+    scores = jahs.Benchmark("fashion_mnist_mini").quality()["metrics"]
+    assert set(scores) == set(LEARNED)
+    for metric, facts in scores.items():
         model = facts["test"]["cuts"]["all"]["model"]
         assert model["tau"] > 0.7, metric
         assert model["r2"] > 0.7, metric

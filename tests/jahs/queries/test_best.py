@@ -80,6 +80,6 @@ def test_a_front_prints_in_three_lines_and_becomes_a_frame(bench: jahs.Benchmark
     assert repr(front).startswith(f"<Front of {len(front.configs)} configs: runtime (s), 100 - valid_acc (%)\n ideal ")
     frame = front.to_pandas()
     assert frame.columns.tolist() == [*jahs.space().searched, "runtime", "valid_acc"]
-    found = bench.query_many(frame[list(jahs.space().searched)])
+    answers = bench.query_many(frame[list(jahs.space().searched)])
     for metric in ("valid_acc", "runtime"):  # computed elsewhere: `np.exp` differs in the last digit between processors
-        np.testing.assert_allclose(frame[metric], found[metric], rtol=1e-12)
+        np.testing.assert_allclose(frame[metric], answers[metric], rtol=1e-12)

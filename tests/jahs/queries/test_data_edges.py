@@ -35,8 +35,8 @@ def test_a_frame_is_asked_like_its_columns(bench: jahs.Benchmark) -> None:
     frame = pandas.DataFrame(bench.sample(5, seed=0))
     view = bench.view(fixed={"W": 16})
     for asked, given in ((bench, frame), (view, frame.drop(columns="W")), (view, frame.assign(W=16))):
-        found, wanted = asked.query_many(given, at=3), asked.query_many(given.to_dict("list"), at=3)
-        assert all(np.array_equal(found[name], wanted[name]) for name in bench.metrics)
+        answers, wanted = asked.query_many(given, at=3), asked.query_many(given.to_dict("list"), at=3)
+        assert all(np.array_equal(answers[name], wanted[name]) for name in bench.metrics)
         with pytest.raises(InvalidConfig, match=r"(?s)Op1 is missing.*lr is not a key"):
             asked.query_many(given.drop(columns="Op1").assign(lr=0.1))
 
@@ -66,12 +66,12 @@ def test_one_config_may_be_a_series_a_configuration_or_hold_numpys_scalars(bench
 def test_answers_become_a_tidy_frame(bench: jahs.Benchmark) -> None:
     pytest.importorskip("pandas")
     configs = bench.sample(3, seed=0)
-    found = bench.query_many(configs, at=[2, 7], metrics=["valid_acc", "runtime"])
-    frame = pickle.loads(pickle.dumps(found)).to_pandas()
+    answers = bench.query_many(configs, at=[2, 7], metrics=["valid_acc", "runtime"])
+    frame = pickle.loads(pickle.dumps(answers)).to_pandas()
     assert frame.columns.tolist() == ["config", "epoch", "valid_acc", "runtime"]
     assert frame["config"].tolist() == [0, 0, 1, 1, 2, 2]
     assert frame["epoch"].tolist() == [2, 7] * 3
-    assert frame["runtime"].tolist() == found["runtime"].ravel().tolist()
+    assert frame["runtime"].tolist() == answers["runtime"].ravel().tolist()
     each = bench.query_many(configs, each_at=[3, 4, 5]).to_pandas()
     assert each[["config", "epoch"]].to_numpy().tolist() == [[0, 3], [1, 4], [2, 5]]
     assert bench.query_many(configs, metrics=["latency"]).to_pandas()["epoch"].tolist() == [12] * 3

@@ -59,8 +59,8 @@ def test_a_full_trajectory_has_every_epoch(bench):
 
 def test_tasks_and_kinds_come_in_any_case_and_as_members_of_enumerations(folder):
     for task, kind in (("CIFAR10", "Surrogate"), (BenchmarkTasks.CIFAR10, BenchmarkTypes.Surrogate)):
-        found = jahs.Benchmark(task=task, kind=kind, save_dir=folder.parent, download=False, engine="numpy")
-        assert (found.task.name, found.kind) == ("cifar10", "surrogate")
+        bench = jahs.Benchmark(task=task, kind=kind, save_dir=folder.parent, download=False, engine="numpy")
+        assert (bench.task.name, bench.kind) == ("cifar10", "surrogate")
 
 
 def test_metrics_are_chosen_by_their_published_names(folder):

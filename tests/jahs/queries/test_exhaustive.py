@@ -19,23 +19,23 @@ def bench(tmp_path_factory):
 @pytest.mark.parametrize("metric", ["valid_acc", "latency"])
 def test_no_config_of_the_grid_is_better(bench, metric):
     cells = all_ops()[::700]
-    found = exhaustive_best(bench, metric, sizes=LARGEST, cells=cells, n_floats=3)
+    result = exhaustive_best(bench, metric, sizes=LARGEST, cells=cells, n_floats=3)
     space = bench.space.fix(LARGEST)
     settings = grid(space, ["Activation", "TrivialAugment", "LearningRate", "WeightDecay", "Optimizer"], n_floats=3)
     sizes = {name: np.full(54, value) for name, value in LARGEST.items()}
     values = bench.query_many(crossed(cell_columns(cells), settings | sizes), metrics=(metric,))[metric]
     best = values.max() if metric == "valid_acc" else values.min()
-    assert found.on_grid == pytest.approx(best)
-    assert found.value >= best if metric == "valid_acc" else found.value <= best
-    assert bench.query(found.config).values[metric] == found.value
-    assert found.config.items() >= LARGEST.items()
+    assert result.on_grid == pytest.approx(best)
+    assert result.value >= best if metric == "valid_acc" else result.value <= best
+    assert bench.query(result.config).values[metric] == result.value
+    assert result.config.items() >= LARGEST.items()
     assert (
-        found.n_asked == len(values) + 9**2 * len(cells) * 6 + 81**2 * 10
+        result.n_asked == len(values) + 9**2 * len(cells) * 6 + 81**2 * 10
     )  # the second grid has all pairs: they are few
     finest = grid(space, ["LearningRate", "WeightDecay"], n_floats=81)
-    own = {k: np.array([v]) for k, v in found.config.items() if k not in finest}
+    own = {k: np.array([v]) for k, v in result.config.items() if k not in finest}
     near = bench.query_many(crossed(own, finest), metrics=(metric,))[metric]
-    assert found.value == (near.max() if metric == "valid_acc" else near.min())
+    assert result.value == (near.max() if metric == "valid_acc" else near.min())
 
 
 def test_one_cell_of_each_class_is_enough_where_features_are_canonical(bench):

@@ -44,13 +44,13 @@ def test_refits_differ_where_they_exist_and_else_answer_as_the_release(bench, wo
 
 
 def test_a_refit_answers_the_same_bits_in_every_form(bench, worlds):
-    found = bench.predict(CONFIGS, at=[3, 12])
+    prediction = bench.predict(CONFIGS, at=[3, 12])
     one = bench.predict(ONE, at=3)
     for k, world in enumerate(worlds):
         many = world.query_many(CONFIGS, at=[3, 12], metrics=ACCURACIES)
         walk = world.trajectory(ONE, metrics=ACCURACIES)
         for name in ACCURACIES:
-            np.testing.assert_array_equal(found.refits[name][..., k], many[name])
+            np.testing.assert_array_equal(prediction.refits[name][..., k], many[name])
             assert one.refits[name][k] == many[name][0, 0] == walk[name][2]
             assert world.query(ONE, at=3).values[name] == many[name][0, 0]
         objectives = world.objectives(CONFIGS, metrics=["valid_acc", "latency"])
@@ -105,9 +105,9 @@ def test_one_or_many_configs_or_columns_give_the_same_numbers(bench):
         one = bench.predict(row)
         for name in ACCURACIES:
             for what in ("mean", "model_sd", "noise_sd", "total_sd"):
-                found = getattr(many, what)[name]
-                assert getattr(one, what)[name] == pytest.approx(found[i], rel=1e-12)
-                np.testing.assert_array_equal(getattr(frame, what)[name], found)
+                values = getattr(many, what)[name]
+                assert getattr(one, what)[name] == pytest.approx(values[i], rel=1e-12)
+                np.testing.assert_array_equal(getattr(frame, what)[name], values)
             for of in ("model", "noise", "total"):
                 assert one.quantile(0.9, of=of)[name] == pytest.approx(many.quantile(0.9, of=of)[name][i], rel=1e-12)
     assert bench.predict(pandas.Series(ONE)).mean == bench.predict(ONE).mean
@@ -126,17 +126,17 @@ def test_noise_is_that_of_draws_and_both_kinds_add(bench):
 
 
 def test_quantiles_rise_stay_in_bounds_and_the_total_is_wider_than_its_parts(bench):
-    found = bench.predict(CONFIGS, at=[1, 12])
+    prediction = bench.predict(CONFIGS, at=[1, 12])
     levels = [0.001, 0.05, 0.5, 0.95, 0.999]
     for name in ACCURACIES:
-        ends = {of: found.quantile(levels, of=of)[name] for of in ("model", "noise", "total")}
+        ends = {of: prediction.quantile(levels, of=of)[name] for of in ("model", "noise", "total")}
         for values in ends.values():
             assert (np.diff(values, axis=-1) >= 0).all()
             assert (values >= 0).all()
             assert (values <= 100).all()
         width = {of: values[..., 3] - values[..., 1] for of, values in ends.items()}
         assert (width["total"] >= width["noise"] - 1e-9).mean() > 0.9  # the noise is around its mean, not its median
-        np.testing.assert_allclose(ends["model"][..., 2], found.mean[name])
+        np.testing.assert_allclose(ends["model"][..., 2], prediction.mean[name])
 
 
 @pytest.mark.parametrize("q", [0, 1, -0.1, 1.5, float("nan"), "0.5", True, None, [0.5, 2], [[0.5], [1.0]]], ids=repr)
@@ -170,8 +170,8 @@ def test_a_table_has_a_row_for_each_answer_and_the_repr_says_the_numbers(bench):
 def test_a_view_predicts_at_its_own_fidelities(bench):
     view = bench.view(fidelities=("epoch", "N"), fixed="default")
     whole = {**view.space.default(), "N": 3}
-    found = view.predict({key: whole[key] for key in view.space.searched}, at={"epoch": 4, "N": 3})
-    assert found.mean == bench.predict(whole, at=4).mean
+    prediction = view.predict({key: whole[key] for key in view.space.searched}, at={"epoch": 4, "N": 3})
+    assert prediction.mean == bench.predict(whole, at=4).mean
 
 
 def test_a_frame_of_predictions_names_the_fidelities_of_a_view(bench):

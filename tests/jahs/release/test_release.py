@@ -74,9 +74,9 @@ def test_what_was_written_is_what_is_read(mapped, tmp_path):
     assert release.noise is None
     for name in ("configs", "runs", "profile"):
         for column, values in getattr(TABLE, name).items():
-            found = getattr(release.table, name)[column]
-            np.testing.assert_array_equal(found, values)
-            assert found.dtype.kind == values.dtype.kind
+            values_read = getattr(release.table, name)[column]
+            np.testing.assert_array_equal(values_read, values)
+            assert values_read.dtype.kind == values.dtype.kind
 
 
 def test_mapped_and_read_forests_are_the_same(tmp_path):
@@ -352,9 +352,9 @@ def test_a_folder_that_holds_something_else_is_not_replaced(tmp_path):
 def test_a_release_is_extended_whole_or_not_at_all(copy):
     before = {path.name: path.read_bytes() for path in copy.iterdir()}
     extend_release(read_release(copy), {"seed": 8}, noise=None, references={"fronts": [1]})
-    found = read_release(copy)
-    found.verify()
-    assert (found.facts["seed"], found.parse("references.json", dict)) == (8, {"fronts": [1]})
+    release = read_release(copy)
+    release.verify()
+    assert (release.facts["seed"], release.parse("references.json", dict)) == (8, {"fronts": [1]})
     assert {path.name for path in copy.iterdir() if path.read_bytes() != before[path.name]} == {
         "manifest.json",
         "references.json",

@@ -84,7 +84,7 @@ def test_no_caller_can_change_the_representatives():
 def test_the_classes_found_anew_are_those_that_the_package_carries():
     numbers: dict[str, int] = {}
     keys = (canonical(Cell(tuple(ops))) for ops in all_ops().tolist())
-    found = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.uint16)
+    classes = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.uint16)
     with np.load(TABLE) as carried:
-        np.testing.assert_array_equal(found, carried["classes"], strict=True)
-    np.testing.assert_array_equal(canonical_keys(all_ops()), found)
+        np.testing.assert_array_equal(classes, carried["classes"], strict=True)
+    np.testing.assert_array_equal(canonical_keys(all_ops()), classes)

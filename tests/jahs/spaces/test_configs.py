@@ -156,9 +156,9 @@ def test_an_integer_is_taken_for_a_float():
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed_and_nearest(key, value, fault):
-    (found,) = faults_of({**DEFAULT, key: value})
-    assert found.startswith(f"{key}=")
-    assert fault is None or found == fault
+    (line,) = faults_of({**DEFAULT, key: value})
+    assert line.startswith(f"{key}=")
+    assert fault is None or line == fault
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def cells(name):
 
 
 matrices = st.lists(st.tuples(*map(cells, COLUMNS)), max_size=8).map(
-    lambda found: np.array(found, dtype=np.float32).reshape(len(found), len(COLUMNS))
+    lambda rows: np.array(rows, dtype=np.float32).reshape(len(rows), len(COLUMNS))
 )
 
 
@@ -68,21 +68,21 @@ def test_the_codes_are_the_published_ones():
 
 @given(matrices)
 def test_a_matrix_comes_back_bit_for_bit(X):
-    configs, found = jahs.decode(X)
-    again = jahs.encode(configs, found)
+    configs, epochs = jahs.decode(X)
+    again = jahs.encode(configs, epochs)
     assert again.tobytes() == X.tobytes()
     assert again.shape == X.shape
-    columns, found = jahs.decode_columns(X)
-    assert jahs.encode(columns, found).tobytes() == X.tobytes()
+    columns, epochs = jahs.decode_columns(X)
+    assert jahs.encode(columns, epochs).tobytes() == X.tobytes()
     assert jahs.validate_many(configs) == configs
 
 
 @given(seeds, st.lists(epochs, max_size=5))
-def test_configs_come_back_but_for_float32(seed, found):
-    configs = SPACE.sample(len(found), seed=seed)
-    back, epochs_back = jahs.decode(jahs.encode(configs, found))
+def test_configs_come_back_but_for_float32(seed, epochs):
+    configs = SPACE.sample(len(epochs), seed=seed)
+    back, epochs_back = jahs.decode(jahs.encode(configs, epochs))
     assert back == [rounded(config) for config in configs]
-    assert epochs_back.tolist() == found
+    assert epochs_back.tolist() == epochs
     assert [[type(value) for value in one.values()] for one in back] == [
         [type(p.default) for p in PARAMETERS.values()] for _ in back
     ]
@@ -130,9 +130,9 @@ def test_an_empty_batch_has_no_rows():
     assert jahs.encode([], 1).shape == (0, 15)
     assert jahs.encode([], []).shape == (0, 15)
     assert jahs.encode(SPACE.sample_columns(0, seed=0), 1).shape == (0, 15)
-    configs, found = jahs.decode(np.empty((0, 15), np.float32))
+    configs, epochs = jahs.decode(np.empty((0, 15), np.float32))
     assert configs == []
-    assert found.shape == (0,)
+    assert epochs.shape == (0,)
 
 
 @pytest.mark.parametrize("epoch", [0, -1, MAX_EPOCH + 1, 1.0, 1.5, math.nan, "5", True, None, np.float32(3), 10**400])
@@ -255,7 +255,7 @@ def test_strings_of_variable_width_are_read():
 )
 def test_a_faulty_column_is_named_with_its_row(key, column, message):
     columns = SPACE.sample_columns(2, seed=0)
-    for function in (jahs.validate_columns, jahs.config_ids, lambda found: jahs.encode(found, 1)):
+    for function in (jahs.validate_columns, jahs.config_ids, lambda configs: jahs.encode(configs, 1)):
         with pytest.raises(InvalidConfig, match=f"^{message}"):
             function({**columns, key: column})
 

@@ -23,9 +23,9 @@ OBJECTIVE = read_objectives(["valid_acc"])[0]
 
 
 def masked(values: object, *, at: object = 1) -> np.ndarray:
-    found = np.ma.array(values)
-    found[at] = np.ma.masked
-    return found
+    array = np.ma.array(values)
+    array[at] = np.ma.masked
+    return array
 
 
 THREE = masked([1, 2, 3])

@@ -69,7 +69,7 @@ def test_what_is_repaired_needed_it_and_the_rest_is_as_published(published, conf
         assert (after["runtime"] >= before["runtime"]).all()
         assert np.ptp(before["latency"]) > 0
         assert after["latency"][0] == before["latency"][-1]
-        assert is_same(*({name: found[name] for name in NAMES[:3]} for found in (before, after)))
+        assert is_same(*({name: answers[name] for name in NAMES[:3]} for answers in (before, after)))
     assert fell > 0
 
 

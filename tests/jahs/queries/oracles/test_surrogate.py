@@ -125,8 +125,8 @@ def test_one_answer_has_the_bits_of_the_transform(published, data):
     )  # fmt: skip
     answers = np.array(data.draw(st.lists(st.floats(-(2.0**60), 2.0**60, width=32), min_size=1)), np.float32)
     with np.errstate(under="ignore"):
-        found = invert_row([transform] * len(answers), answers.tolist())
-    assert np.array(found).tobytes() == transform.inverse(answers).tobytes()
+        values = invert_row([transform] * len(answers), answers.tolist())
+    assert np.array(values).tobytes() == transform.inverse(answers).tobytes()
 
 
 def test_the_laws_of_a_release_hold_for_100_000_random_configs(folder):
@@ -143,9 +143,9 @@ def test_the_laws_of_a_release_hold_for_100_000_random_configs(folder):
     assert before["latency"].tobytes() == after["latency"].tobytes()
     assert (before["latency"] > 0).all()
     for name in ("train_acc", "valid_acc", "test_acc"):
-        for found in (before[name], after[name]):
-            assert ((found >= 0) & (found <= 100)).all()
-            assert np.ptp(found) > 1  # the made-up forests tell configs apart
+        for values in (before[name], after[name]):
+            assert ((values >= 0) & (values <= 100)).all()
+            assert np.ptp(values) > 1  # the made-up forests tell configs apart
     rows = slice(70_000, 70_100)
     alone = oracle.query_many(codes[rows], early[rows], seed=None, metrics=names)
     assert is_same(alone, {name: values[rows] for name, values in before.items()})
@@ -183,8 +183,8 @@ def test_how_a_batch_is_cut_does_not_matter(noisy_oracle, seed, size):
         whole = oracle.query_many(codes, epochs, seed=draw, metrics=("valid_acc", "runtime"))
         for first in range(0, 60, size):
             part = slice(first, first + size)
-            found = oracle.query_many(codes[part], epochs[part], seed=draw, metrics=("valid_acc", "runtime"))
-            assert is_same(found, {name: values[part] for name, values in whole.items()})
+            answers = oracle.query_many(codes[part], epochs[part], seed=draw, metrics=("valid_acc", "runtime"))
+            assert is_same(answers, {name: values[part] for name, values in whole.items()})
 
 
 @pytest.fixture(scope="module")
