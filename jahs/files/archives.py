@@ -55,7 +55,7 @@ def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInf
         for member in archive:
             name = PurePosixPath(member.name)
             is_beyond = member.offset_data + member.size > limit
-            fault = _fault(member) or ("is there twice" if name in names else None)
+            fault = _fault(member) or ("occurs twice" if name in names else None)
             if fault is None and is_beyond:
                 fault = f"ends after byte {limit}; no data is that repetitive"
             if fault is not None:

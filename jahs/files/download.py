@@ -111,7 +111,7 @@ def check_room(folder: Path, n_bytes: int) -> None:
 
 def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
     """Return the error to raise for an error of the network or of the disk; a retry continues after `kept` bytes."""
-    rest = f"{kept} bytes have come; {_AGAIN}" if kept else ELSEWHERE
+    rest = f"{kept} bytes are already here; {_AGAIN}" if kept else ELSEWHERE
     match err:
         case urllib.error.HTTPError():
             err.close()

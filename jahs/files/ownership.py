@@ -42,7 +42,7 @@ def shared_fault(folder: Path) -> str | None:
         except FileNotFoundError:
             continue  # it will be made
         except OSError as err:
-            return f"{path} cannot be looked at ({err.strerror})"
+            return f"{path} cannot be inspected ({err.strerror})"
         is_for_temporary = status.st_uid == 0 and status.st_mode & stat.S_ISVTX and path != folder
         if not is_for_temporary and (fault := _fault(path, status)) is not None:
             return fault
@@ -55,7 +55,7 @@ def _fault(path: Path, status: os.stat_result) -> str | None:
     if status.st_uid not in {0, os.getuid()}:
         return f"{path} belongs to user {status.st_uid}"
     if status.st_mode & stat.S_IWOTH:
-        return f"{path} may be written by all"
+        return f"{path} is writable by everyone"
     if status.st_mode & stat.S_IWGRP and not _is_own_group(status.st_gid):
         return f"{path} may be written by group {status.st_gid}"
     return None

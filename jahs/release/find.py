@@ -137,7 +137,7 @@ def _in_given_folder(folder: Path, name: str) -> Path:
     task(name)  # raises first if the name does not exist
     why = f"nor is {folder / name}: it has no {MANIFEST}"
     if not stat.S_ISDIR(_mode(folder)):
-        why = "it is not even a folder"
+        why = "it is not a folder"
     raise MissingData(f"{folder} is not a release, {why}; name a release's folder, or one that holds it as {name}/")
 
 
@@ -147,7 +147,7 @@ def _in_save_dir(folder: Path, name: str) -> Path | None:
         raise MissingData(f"save_dir={folder} is not a folder; name one that holds a release, or leave it out")
     place = _release_in(folder, name)
     if place is None:
-        _log.warning("save_dir=%s holds no release of %s; the usual folders are looked into", folder, name)
+        _log.warning("save_dir=%s holds no release of %s; searching the usual folders", folder, name)
     return place
 
 
@@ -161,7 +161,7 @@ def _is_release(place: Path) -> bool:
 
 
 def _mode(path: Path) -> int:
-    """Return the mode of a path, 0 if nothing is there; MissingData if it cannot be looked at."""
+    """Return the mode of a path, 0 if nothing is there; MissingData if it cannot be inspected."""
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no path has such a character

@@ -126,7 +126,7 @@ def read_manifest(folder: Path) -> Manifest:
         data = path.read_bytes()
     content = _parsed(path, data)
     if not isinstance(content, dict):
-        raise CorruptFile(f"{path} is not a manifest: it holds no object; {_RESTORE}")
+        raise CorruptFile(f"{path} is not a manifest: it is not a JSON object; {_RESTORE}")
     version = content.pop("format", None)
     if type(version) is not int or version != RELEASE_FORMAT:
         raise UnknownFormat(

@@ -116,7 +116,7 @@ class Models:
             if model.target not in get_args(Target):
                 faults.append(f"metric {name!r}: target={model.target!r} is not one of {', '.join(get_args(Target))}")
             faults += [
-                f"metric {name!r}: {key}={value!r} cannot be said of a metric"
+                f"metric {name!r}: {key}={value!r} cannot be set for a metric"
                 for key, value in model.overrides.items()
                 if key not in _OVERRIDES or type(value) not in _OVERRIDES[key]
             ]
@@ -227,7 +227,7 @@ class Refits:
             if type(pack.pack) is not int or pack.pack < 0:
                 faults.append(f"packs: pack={show(pack.pack)} is not an integer >= 0")
         if set(self.scales) != set(names):
-            faults.append(f"scales are of {', '.join(map(str, self.scales))}, not of {', '.join(names)}")
+            faults.append(f"scales must be for {', '.join(names)}, got {', '.join(map(str, self.scales))}")
         faults += [
             f"scales: {name}={show(scale)} is not a number in (0, {_LARGEST_SCALE:g}]"
             for name, scale in self.scales.items()

@@ -63,7 +63,7 @@ class Release:
         """Return the content of a JSON file; its task and protocol must agree with the manifest."""
         content = self.manifest.read_json(name)
         if not isinstance(content, dict):
-            raise CorruptFile(f"{self.path / name} holds no object; restore the file")
+            raise CorruptFile(f"{self.path / name} is not a JSON object; restore the file")
         expected = {"task": self.manifest.task, "protocol": self.facts.get("protocol")}
         for fact, wanted in expected.items():
             if wanted is not None and content.get(fact, wanted) != wanted:

@@ -131,7 +131,7 @@ def _form_faults(forest: Forest) -> list[str]:
         array = getattr(forest, name)
         if array.dtype not in [np.dtype(dtype) for dtype in allowed] or array.ndim != 1 or not array.flags.c_contiguous:
             names = " or ".join(dtype.__name__ for dtype in allowed)
-            faults.append(f"{name}: {array.dtype} of shape {array.shape}; a row of {names} is wanted")
+            faults.append(f"{name}: {array.dtype} of shape {array.shape}; it must be one-dimensional, of {names}")
     for pair in (("split_feature", "split_threshold"), ("node_split", "node_value")):
         n_first, n_second = (len(getattr(forest, name)) for name in pair)
         if n_first != n_second:

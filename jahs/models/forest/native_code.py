@@ -104,11 +104,11 @@ def _read(path: Path) -> bytes | None:
     if data is None:
         return None
     if isinstance(data, str):
-        _log.warning("%s is not run, for %s; it is compiled anew: %s", path, data, _OWN_FOLDER)
+        _log.warning("%s is not run, for %s; recompiling: %s", path, data, _OWN_FOLDER)
         return None
     digest, code = data[:N_DIGEST], data[N_DIGEST:]
     if hashlib.sha256(code).digest() != digest:
-        _log.warning("%s is damaged; it is compiled anew", path)
+        _log.warning("%s is damaged; recompiling", path)
         return None
     return code
 

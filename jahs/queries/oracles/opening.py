@@ -118,7 +118,7 @@ def _check(asked: Asked) -> None:
 def _check_digest(asked: Asked, sha256: str, folder: Path) -> None:
     if asked.sha256 not in {None, sha256}:
         raise ProtocolMismatch(
-            f"sha256={asked.sha256} is wanted, but {folder} has {sha256}; give the folder of that release as release=, "
+            f"sha256 must be {asked.sha256}, but {folder} has {sha256}; give the folder of that release as release=, "
             "or leave sha256 out"
         )
 
@@ -202,10 +202,12 @@ def open_live(task: Task, *, root: Path = _ROOT) -> Oracle:
     except ValueError:  # a module that was put into sys.modules by hand
         spec = None
     if spec is None or spec.origin is None:
-        raise MissingDependency(f"kind='live': Python finds no pipeline; run from {root}, where it lies")
+        raise MissingDependency(
+            f"kind='live': Python does not find the package pipeline; run from {root}, which has it"
+        )
     if Path(spec.origin).resolve() != init:
         raise MissingDependency(
-            f"kind='live': the pipeline that Python finds is {spec.origin}, not {init.parent}; nothing of it was run. "
+            f"kind='live': the pipeline that Python finds is {spec.origin}, not {init.parent}; it was not imported. "
             f"Run from {root}, and without the other one on the path"
         )
     try:

@@ -38,7 +38,7 @@ class RepairedOracle(Oracle):
         self.engine = published.engine
         metrics = {name: METRICS[name] for name in METRICS if name in published.metrics or name in EXACT}
         if "runtime" in metrics:
-            description = f"{published.metrics['runtime'].description} Made to rise."
+            description = f"{published.metrics['runtime'].description} Made strictly increasing."
             metrics["runtime"] = replace(METRICS["runtime"], description=description)
         self.metrics: Mapping[str, Metric] = MappingProxyType(metrics)
 

@@ -58,7 +58,7 @@ def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
     faults = [
         f"fidelities: {show(name)} is not one of {', '.join(FIDELITIES)}" for name in names if name not in FIDELITIES
     ]
-    faults += [f"fidelities: {name} is there more than once" for name in known if names.count(name) > 1]
+    faults += [f"fidelities: {name} is repeated" for name in known if names.count(name) > 1]
     if not names:
         faults.append(f"fidelities is empty; give one or more of {', '.join(FIDELITIES)}")
     return known, faults

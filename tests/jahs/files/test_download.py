@@ -146,7 +146,7 @@ def test_a_download_that_failed_is_continued_by_the_next_one(server, path):
     server.cuts = [100_000]
     with pytest.raises(
         DownloadFailed,
-        match=r"100000 bytes came, 300000 were announced; 100000 bytes have come; the same command goes on",
+        match=r"100000 bytes came, 300000 were announced; 100000 bytes are already here; the same command goes on",
     ):
         get(server, path, n_attempts=1)
     assert left_over(path) == PART
@@ -264,7 +264,7 @@ def test_an_error_in_the_middle_keeps_what_has_come(server, path):
         get(server, path, n_attempts=1)
     server.status = 500
     with pytest.raises(
-        DownloadFailed, match=r"says 500 .*; 100000 bytes have come; the same command goes on from there"
+        DownloadFailed, match=r"says 500 .*; 100000 bytes are already here; the same command goes on from there"
     ):
         get(server, path)
     server.status = None

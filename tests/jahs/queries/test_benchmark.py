@@ -517,7 +517,7 @@ def test_a_live_benchmark_has_no_front_and_says_what_holds():
     ({"format": 2}, UnknownFormat, "references: format 2"),
     ({"format": 1}, CorruptFile, "KeyError"),
     ({"format": 1, "configs": [], "minimised": {}, "fronts": [], "facts": {}}, CorruptFile, "list indices"),
-    ([1], CorruptFile, "holds no object"),
+    ([1], CorruptFile, "is not a JSON object"),
 ], ids=["version", "empty", "configs", "list"])  # fmt: skip
 def test_references_that_cannot_be_read_name_their_file(tmp_path, references, error, said):
     release = make_release(tmp_path / "digits", references=references)

@@ -116,7 +116,7 @@ def test_every_contradiction_is_told_at_once() -> None:
     lines = str(caught.value).splitlines()
     assert lines == [
         "fidelities: 'width' is not one of epoch, N, W, Resolution",
-        "fidelities: N is there more than once",
+        "fidelities: N is repeated",
         "fixed: N cannot be both fixed and a fidelity",
         "fixed: LearningRate=7.0 is outside [0.001, 1.0] (nearest: 1.0)",
         "fixed: Depth is not a key of a config (did you mean N?)",

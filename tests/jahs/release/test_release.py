@@ -160,7 +160,7 @@ def test_models_of_another_version_are_refused(copy, key):
 @pytest.mark.parametrize(("noise", "error", "said"), [
     ({"format": 3}, UnknownFormat, "noise: format 3"),
     ({"format": 2}, CorruptFile, "a part is missing"),
-    ([1], CorruptFile, "holds no object"),
+    ([1], CorruptFile, "is not a JSON object"),
 ], ids=["version", "empty", "list"])  # fmt: skip
 def test_noise_that_cannot_be_read_names_its_file(tmp_path, noise, error, said):
     release = read_release(make_release(tmp_path / "r", noise=noise))

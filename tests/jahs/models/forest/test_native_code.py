@@ -52,7 +52,7 @@ def test_damaged_code_is_never_run(damage, code, monkeypatch, tmp_path, caplog):
     path.write_bytes({"flip": data, "cut": data[:-1], "empty": b"", "other": b"x" * 5000}[damage])
     opened_anew()
     assert len(code[1]) == 2
-    assert "is damaged; it is compiled anew" in caplog.text
+    assert "is damaged; recompiling" in caplog.text
     opened_anew()
     assert len(code[1]) == 2, "the file was healed"
 

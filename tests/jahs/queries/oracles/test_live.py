@@ -56,7 +56,7 @@ def test_an_installed_jahs_beside_an_installed_pipeline_of_somebody_else_is_no_c
 
 
 def test_a_pipeline_that_python_does_not_find_is_named(checkout, no_pipeline):
-    with pytest.raises(MissingDependency, match=r"finds no pipeline; run from .*checkout"):
+    with pytest.raises(MissingDependency, match=r"does not find the package pipeline; run from .*checkout"):
         open_live(TASKS["digits"], root=checkout)
 
 
@@ -71,7 +71,7 @@ def test_a_foreign_pipeline_is_refused_before_anything_of_it_runs(checkout, no_p
     else:
         (other / "pipeline.py").write_text(TRAP)
     sys.path[:] = [str(other), str(checkout)]
-    with pytest.raises(MissingDependency, match=r"other.pipeline.*nothing of it was run"):
+    with pytest.raises(MissingDependency, match=r"other.pipeline.*it was not imported"):
         open_live(TASKS["digits"], root=checkout)
     assert "pipeline" not in sys.modules
 
@@ -82,7 +82,7 @@ def test_a_foreign_pipeline_that_is_already_imported_is_refused(checkout, no_pip
     if origin:
         module.__spec__ = types.SimpleNamespace(origin="/elsewhere/pipeline/__init__.py")
     sys.modules["pipeline"] = module  # taken out again by the fixture; monkeypatch would undo it too late
-    with pytest.raises(MissingDependency, match=r"elsewhere" if origin else "finds no pipeline"):
+    with pytest.raises(MissingDependency, match=r"elsewhere" if origin else "does not find the package pipeline"):
         open_live(TASKS["digits"], root=checkout)
 
 

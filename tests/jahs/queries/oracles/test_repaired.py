@@ -93,5 +93,5 @@ def test_it_says_what_it_is(published):
     assert repaired.metrics["n_macs"] == METRICS["n_macs"]
     assert repaired.metrics["latency"] == METRICS["latency"]
     assert repaired.metrics["runtime"] == replace(
-        METRICS["runtime"], description=f"{METRICS['runtime'].description} Made to rise."
+        METRICS["runtime"], description=f"{METRICS['runtime'].description} Made strictly increasing."
     )
