@@ -28,9 +28,9 @@ def the_task_is_forgotten() -> Iterator[None]:
 
 def run(command: list[str], folder: Path) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command}: {done.stderr}"
-    return done.stdout
+    process = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, f"{command}: {process.stderr}"
+    return process.stdout
 
 
 @pytest.mark.slow
