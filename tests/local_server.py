@@ -11,7 +11,7 @@ Server = TypeVar("Server", bound="LocalServer")
 
 
 class LocalServer:
-    """Answers as `handler` does, from a thread of its own.
+    """Serves `handler` from its own thread.
 
     Attributes:
         url: address of the server, without a slash at the end.

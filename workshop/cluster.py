@@ -53,7 +53,7 @@ class Cluster:
             self._counted_at = now
             try:
                 total = int(self._client.scheduler_info(n_workers=0)["total_threads"])
-            except OSError:  # the scheduler has gone; the futures will say so
+            except OSError:  # the scheduler has gone; its futures will fail
                 return max(self._n_workers, 1)
             if total != self._n_workers and (0 in {total, self._n_workers} or now - self._logged_at >= _LOG_EVERY_S):
                 self._logged_at = now
@@ -68,7 +68,7 @@ class Cluster:
         return self._client.submit(checked_call, job, pure=False)
 
     def renew(self) -> None:
-        """Wait for a scheduler that has gone.
+        """Wait until the scheduler is back, if it has gone.
 
         Raises:
             JahsError: the scheduler has not come back in time.

@@ -61,7 +61,7 @@ def add_release(parser: argparse.ArgumentParser) -> None:
 def run_command(command: str, work: Callable[[], object], *, stopped: str = "start again to continue") -> int:
     """Do the work, print its result on stdout and return the exit status; log on stderr in the meantime.
 
-    A text is printed as it is, anything else as JSON. The status is 0; 1 if the result is `Failed`; 2 for a
+    A text is printed unchanged, anything else as JSON. The status is 0; 1 if the result is `Failed`; 2 for a
     `JahsError` or a file that cannot be read or written, whose message is logged; 130 for Ctrl-C.
 
     Messages begin with the command's name, such as `pipeline.collect`; `stopped` is logged after Ctrl-C.

@@ -252,5 +252,5 @@ def _resolution(values: NDArray[Any], ours: _Floats, real: _Floats) -> dict[str,
 
 
 def known(value: float) -> float | None:
-    """Return a finite number as it is, and None for any other, for JSON."""
+    """Return a finite number unchanged and None for any other, for JSON."""
     return float(value) if math.isfinite(value) else None

@@ -1,6 +1,6 @@
 """A pickle of n bytes costs at most 64 MB + 12 n of memory and a second + a second for each 10 MB, whatever it says.
 
-The seconds are those of `tests.pace`.
+Seconds are measured as in `tests.pace`.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def ask_officially(work: Path, n_queries: int) -> dict[str, float]:
         with path.open("rb") as file:
             (model,) = models.read_model(file, str(path))
         booster = xgboost.Booster()
-        with warnings.catch_warnings(action="ignore"):  # the format is of 2021
+        with warnings.catch_warnings(action="ignore"):  # the format dates from 2021
             booster.load_model(bytearray(json.dumps(json.loads(handles.pop())["Model"]).encode()))
 
         booster.set_param({"nthread": 1})

@@ -120,7 +120,7 @@ def fit_published(folder: Path, n_trees: int, depth: int) -> dict[str, Pipeline]
 
 
 def fit_release(folder: Path, n_trees: int, depth: int) -> None:
-    """Write a release shaped like those of this project, fitted on made-up labels."""
+    """Write a release shaped like this project's releases, fitted on made-up labels."""
     task = TASKS["fashion_mnist_mini"]
     columns = jahs.space().sample_columns(N_FIT, seed=0)
     X = jahs.encode(columns, np.random.default_rng(0).integers(1, task.max_epoch + 1, N_FIT))
@@ -220,15 +220,15 @@ def batches(
     F = RowBuilder(columns, TASKS[task], joint_times(sets)).build(X)
     boosters = [(booster, np.ascontiguousarray(F[:, place])) for booster, place in as_boosters(release, places)]
     seconds = {}
-    theirs = np.column_stack([booster.inplace_predict(own[:100]) for booster, own in boosters])
+    theirs = np.column_stack([booster.inplace_predict(inputs[:100]) for booster, inputs in boosters])
     assert np.array_equal(engine.predict(F[:100]), theirs)
     for size in sizes:
         part = {name: values[:size] for name, values in batch.items()}
-        rows, ready = F[:size].copy(), [(booster, own[:size].copy()) for booster, own in boosters]
+        rows, ready = F[:size].copy(), [(booster, inputs[:size].copy()) for booster, inputs in boosters]
         ways: dict[str, Callable[[int], object]] = {
             "query_many": lambda _, part=part: bench.query_many(part),
             "engine": lambda _, rows=rows: engine.predict(rows),
-            "XGBoost": lambda _, ready=ready: [booster.inplace_predict(own) for booster, own in ready],
+            "XGBoost": lambda _, ready=ready: [booster.inplace_predict(inputs) for booster, inputs in ready],
         }
         n = max(1, arguments.block // 3 // size)
         rounds = arguments.rounds if size < 10_000 else 3

@@ -1,4 +1,4 @@
-"""How far trainings by the C engine and by a GPU end from those by torch on the CPU, for the same configs and seeds.
+"""How far the C engine and a GPU end from torch on the CPU, in trainings of the same configs with the same seeds.
 
 The folders hold runs of several devices; the spread between two seeds of torch is printed beside the differences.
 

@@ -1,7 +1,7 @@
 """The rank correlation of variants of `ntk` or `zen` with NAS-Bench-201's accuracies.
 
 The zero-cost benchmark has -0.25 and 0.35; `experiments.nasbench201` differs by more than 0.08. Variants of `ntk` are
-batch size, mode, initialisation and network size; those of `zen` differ in the BatchNorm term of the score. All
+batch size, mode, initialisation and network size; variants of `zen` differ in the BatchNorm term of the score. All
 variants score the same cells, the first ones of the stratified sample of data/nasbench201; cells without a score are
 left out. This takes 25 CPU seconds per cell for `ntk`, one for `zen`; four of them for one variant of `ntk` alone.
 

@@ -1,4 +1,4 @@
-"""What describes the data to others is what the data say: descriptions, checksums, counts and cost."""
+"""The descriptions of the data agree with the data: metadata, checksums, counts and cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Makefile: its header lists what it says, and one command makes every page about the released models."""
+"""The Makefile: its header counts its commands, and one command makes every page about the released models."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def run(command: list[str], folder: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_guide_makes_a_benchmark_of_its_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands of the workshops run in this process, which has loaded their libraries; those of jahs in their own."""
+    """Commands of the workshops run in this process, which has loaded their libraries; jahs runs in its own process."""
     monkeypatch.chdir(tmp_path)
     [toy] = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     run([sys.executable, "-c", toy], tmp_path)

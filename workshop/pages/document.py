@@ -1,6 +1,6 @@
 """The content of a page, whether it becomes HTML or Markdown.
 
-Texts and cells may hold `**bold**` and code in backticks; everything else is shown as it is.
+Texts and cells may hold `**bold**` and code in backticks; everything else is shown literally.
 """
 
 from __future__ import annotations

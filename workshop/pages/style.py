@@ -92,7 +92,7 @@ def css_colors(svg: str) -> str:
 
 
 def follow_scheme(svg: str) -> str:
-    """Return a drawing that shows the dark colours where the reader's system is dark; for an SVG file of its own."""
+    """Return a drawing for a separate SVG file, in the dark colours if the reader's system is dark."""
     rules = "".join(
         f'[style*="{attribute}: {light}"]{{{attribute}:{DARK[name]}!important}}'
         for name, light in LIGHT.items()
