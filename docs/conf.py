@@ -85,7 +85,7 @@ class Explorers(Directive):
     """The explorer of each embedded release, in a frame."""
 
     def run(self) -> list[nodes.Node]:
-        """Return the frames; the pages are written when all else is."""
+        """Return the frames; `add_pages` writes the pages in them."""
         frame = (
             '<h2>{0}</h2><p><a href="../../explorers/{0}.html">Open it alone</a></p>'
             '<iframe class="explorer" src="../../explorers/{0}.html" title="Explorer of {0}" loading="lazy"></iframe>'
@@ -102,10 +102,10 @@ def add_contents(_app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def mark_code(_app: Sphinx, what: str, _name: str, _it: object, _options: object, lines: list[str]) -> None:
-    """Mark the indented examples of a module's docstring as code, as its readers do without a mark."""
-    for at in reversed(range(2, len(lines))) if what == "module" else ():
-        if lines[at].startswith("    ") and not lines[at - 1] and not lines[at - 2].startswith("    "):
-            lines[at:at] = ["::", ""]
+    """Mark the indented examples in a module's docstring as code; readers of the source need no mark."""
+    for i in reversed(range(2, len(lines))) if what == "module" else ():
+        if lines[i].startswith("    ") and not lines[i - 1] and not lines[i - 2].startswith("    "):
+            lines[i:i] = ["::", ""]
 
 
 def add_pages(app: Sphinx, failed: Exception | None) -> None:

@@ -79,8 +79,8 @@ def digest(path: Path) -> str:
 
 def files_of(task: str) -> list[Path]:
     """Return the files of a task: measurements, derived files and the release."""
-    found = [*(DATA / task).rglob("*"), *(ROOT / "jahs" / "releases" / task).rglob("*")]
-    return sorted(path for path in found if path.is_file() and path.suffix in FORMATS and path.name != "croissant.json")
+    paths = [*(DATA / task).rglob("*"), *(ROOT / "jahs" / "releases" / task).rglob("*")]
+    return sorted(path for path in paths if path.is_file() and path.suffix in FORMATS and path.name != "croissant.json")
 
 
 def tasks() -> list[str]:
@@ -89,17 +89,17 @@ def tasks() -> list[str]:
 
 
 def meanings() -> dict[str, dict[str, tuple[str, str]]]:
-    """Return for each Parquet file the type and the meaning of its columns, from the page of file formats."""
-    found: dict[str, dict[str, tuple[str, str]]] = {}
-    name = ""
+    """Return the type and the meaning of each Parquet file's columns, from the page of file formats."""
+    columns: dict[str, dict[str, tuple[str, str]]] = {}
+    file = ""
     for line in (ROOT / "docs" / "formats.md").read_text(encoding="utf-8").splitlines():
         if heading := re.fullmatch(r"#+ (\w+)(\.parquet)?", line):
-            name = heading[1]
+            file = heading[1]
         elif row := re.fullmatch(r"\| `(\w+)` \| ([a-z]+)\d* \|(.*)\| (.+) \|", line):
             unit = f" ({row[3].strip()})" if row[3].strip() else ""
             meaning = re.sub(r"\]\([^)]*\)|[\[`]", "", row[4])  # without links and code marks
-            found.setdefault(name, {})[row[1]] = TYPES.get(row[2], ""), meaning + unit
-    return found
+            columns.setdefault(file, {})[row[1]] = TYPES.get(row[2], ""), meaning + unit
+    return columns
 
 
 def record_set(path: Path, name: str, columns: dict[str, tuple[str, str]]) -> dict[str, Any]:
@@ -180,24 +180,24 @@ def costs(task: str) -> dict[str, Any]:
 
 def table(watts: float) -> str:
     """Return the generated part of the datasheet."""
-    found = {task: costs(task) for task in tasks()}
-    head = ["| | " + " | ".join(f"`{task}`" for task in found) + " |", "| --- |" + " ---: |" * len(found)]
+    costs_of = {task: costs(task) for task in tasks()}
+    head = ["| | " + " | ".join(f"`{task}`" for task in costs_of) + " |", "| --- |" + " ---: |" * len(costs_of)]
     rows = [
-        f"| {what} | " + " | ".join(f"{each[what]:,}" for each in found.values()) + " |"
-        for what in (
+        f"| {count} | " + " | ".join(f"{cost[count]:,}" for cost in costs_of.values()) + " |"
+        for count in (
             *("configs", "trainings", "trainings of the final test set", "trainings on a GPU", "epochs"),
             "diverged trainings",
         )
     ]
     rows.append(
-        "| size of all files (MB) | " + " | ".join(f"{each['megabytes']:.1f}" for each in found.values()) + " |"
+        "| size of all files (MB) | " + " | ".join(f"{cost['megabytes']:.1f}" for cost in costs_of.values()) + " |"
     )
-    for machine in sorted({machine for each in found.values() for machine in each["core-hours"]}):
-        hours = (each["core-hours"].get(machine, 0.0) for each in found.values())
+    for machine in sorted({machine for cost in costs_of.values() for machine in cost["core-hours"]}):
+        hours = (cost["core-hours"].get(machine, 0.0) for cost in costs_of.values())
         rows.append(
             f"| training and evaluation (core-hours), {machine} | " + " | ".join(f"{h:.1f}" for h in hours) + " |"
         )
-    totals = [sum(each["core-hours"].values()) for each in found.values()]
+    totals = [sum(cost["core-hours"].values()) for cost in costs_of.values()]
     rows.append("| training and evaluation (core-hours) | " + " | ".join(f"{total:.1f}" for total in totals) + " |")
     energy = (f"{total * watts / 1000:.2f}" for total in totals)
     rows.append(f"| energy (kWh), an estimate at {watts:g} W per core | " + " | ".join(energy) + " |")
@@ -205,18 +205,18 @@ def table(watts: float) -> str:
 
 
 def outputs(watts: float = WATTS_PER_CORE) -> dict[Path, str]:
-    """Return every file that is written, with its content."""
+    """Return the content of each file to write, by path."""
     texts = {
         DATA / task / "croissant.json": json.dumps(croissant(task), indent=2, ensure_ascii=False) + "\n"
         for task in tasks()
     }
-    others = sorted(
+    shared = sorted(
         path
         for name in ("candidates", "live", "nasbench201", "studies")
         for path in (DATA / name).rglob("*")
-        if path.is_file() and path.suffix in FORMATS  # a lock that a command left behind is no data
+        if path.is_file() and path.suffix in FORMATS  # not a lock that a command left behind
     )
-    files = [*(path for task in tasks() for path in files_of(task)), *others, DATA / "LICENSE"]
+    files = [*(path for task in tasks() for path in files_of(task)), *shared, DATA / "LICENSE"]
     texts[SUMS] = "".join(f"{digest(path)}  {path.relative_to(ROOT).as_posix()}\n" for path in files)
     before, _, rest = SHEET.read_text(encoding="utf-8").partition(BEGIN)
     texts[SHEET] = f"{before}{BEGIN}{table(watts)}{END}{rest.partition(END)[2]}"

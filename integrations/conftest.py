@@ -1,4 +1,4 @@
-"""Each integration is imported as its users import it, and what its harness warns of concerns the harness's authors."""
+"""Integrations are imported as their users import them; warnings of the harnesses concern the harnesses' authors."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ sys.path[:0] = [str(folder) for folder in sorted(HERE.iterdir()) if folder.is_di
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Turn no warning into an error; the last line of the setting decides."""
+    """Turn no warning into an error: the last filter wins."""
     config.addinivalue_line("filterwarnings", "ignore")

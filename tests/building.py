@@ -1,7 +1,7 @@
 """Small folders of runs for tests: written in a second, and shaped like measurements, so that models can learn them.
 
-Config number i is of fidelity group i mod 27 and every tenth has three seeds, as the pipeline does it. Accuracy rises
-with the epoch, falls off on both sides of a good learning rate and grows with convolutions, N, W and Resolution; time
+Config number i belongs to fidelity group i mod 27, and every tenth has three seeds, as in the pipeline. Accuracy rises
+with the epoch, falls on both sides of a good learning rate and grows with convolutions, N, W and Resolution; time
 grows with the work.
 """
 
@@ -37,9 +37,7 @@ def with_ids(columns: Mapping[str, np.ndarray]) -> Table:
     keys = {key: columns[key] for key in CONFIG_KEYS}
     table = {**keys, "config_id": config_ids(keys)}
     table["config_index"] = np.arange(len(columns["N"]))
-    return {
-        name: table[name] if dtype == "string" else table[name].astype(dtype) for name, dtype in CONFIG_COLUMNS.items()
-    }
+    return _typed(table, CONFIG_COLUMNS)
 
 
 def make_runs(
@@ -53,11 +51,11 @@ def make_runs(
     """Return the runs of configs; those whose position is in `diverged` end in the middle."""
     diverged = set(diverged)
     tables = []
-    for i, its_seeds in enumerate(seeds):
+    for i, config_seeds in enumerate(seeds):
         config = {name: values[i] for name, values in configs.items()}
         n_rows = max(1, n_epochs // 2) if i in diverged else n_epochs
         tables += [
-            _run(config, seed, n_rows, n_epochs, is_diverged=i in diverged, protocol=protocol) for seed in its_seeds
+            _run(config, seed, n_rows, n_epochs, is_diverged=i in diverged, protocol=protocol) for seed in config_seeds
         ]
     return concatenate(tables, RUN_COLUMNS)
 
@@ -78,13 +76,13 @@ def make_runs_folder(
 
     Args:
         path: the folder, made if it does not exist; what it holds is replaced.
-        n_configs: how many configs are trained; seven in each of 27 groups, 189, are the fewest that can be split.
+        n_configs: number of trained configs; at least 189, seven in each of 27 groups, to be split.
         seed: which configs.
         n_epochs: the task's last epoch.
-        repeat_every: every so many configs have three seeds, the others one.
-        diverged: positions of the configs of which every run diverged.
+        repeat_every: each config whose number is a multiple of it has three seeds, the others have one.
+        diverged: positions of the configs whose runs all diverge.
         n_waiting: configs in the table that were not trained.
-        task: name of the task, which with n_epochs makes the protocol.
+        task: name of the task; with `n_epochs`, it determines the protocol.
         configs: these configs instead of random ones.
     """
     configs = make_configs(n_configs + n_waiting, seed=seed) if configs is None else configs
@@ -118,15 +116,15 @@ def make_profile(configs: Table, *, protocol: str = "0" * 16) -> Table:
 def _run(
     config: Mapping[str, np.generic], seed: int, n_rows: int, n_epochs: int, *, is_diverged: bool, protocol: str
 ) -> Table:
-    chance = np.random.default_rng([int(config["config_id"]), seed])
+    rng = np.random.default_rng([int(config["config_id"]), seed])
     epoch = np.arange(1, n_rows + 1)
-    final = _final_accuracy(config) + chance.normal(0, 1.0)
-    accuracy = 10 + (final - 10) * (1 - np.exp(-3 * epoch / n_epochs)) + chance.normal(0, 0.3, n_rows)
+    final = _final_accuracy(config) + rng.normal(0, 1.0)
+    accuracy = 10 + (final - 10) * (1 - np.exp(-3 * epoch / n_epochs)) + rng.normal(0, 0.3, n_rows)
     columns: dict[str, np.ndarray] = {"epoch": epoch}
     for name, shift in (("train", 2.0), ("valid", 0.0), ("test", -0.5)):
-        of_part = np.clip(accuracy + shift + chance.normal(0, 0.3, n_rows), 0, 100)
-        columns[f"{name}_acc"], columns[f"{name}_loss"] = of_part, 2.5 * (1 - of_part / 110)
-    columns["runtime"] = _work(config) * epoch * chance.uniform(0.97, 1.03)
+        part_accuracy = np.clip(accuracy + shift + rng.normal(0, 0.3, n_rows), 0, 100)
+        columns[f"{name}_acc"], columns[f"{name}_loss"] = part_accuracy, 2.5 * (1 - part_accuracy / 110)
+    columns["runtime"] = _work(config) * epoch * rng.uniform(0.97, 1.03)
     if is_diverged:
         for name in ("train", "valid", "test"):
             columns[f"{name}_loss"][-1] = np.nan
@@ -146,7 +144,7 @@ def _final_accuracy(config: Mapping[str, np.generic]) -> float:
 
 
 def _work(config: Mapping[str, np.generic]) -> float:
-    """Seconds of one epoch."""
+    """Return the seconds of one epoch."""
     n_convolutions = sum({2: 1.0, 3: 0.4, 4: 0.3}.get(int(config[op]), 0.02) for op in OPS)
     return float(0.05 + n_convolutions * config["N"] * (config["W"] / 4) ** 1.5 * float(config["Resolution"]) ** 2 / 20)
 

@@ -1,4 +1,4 @@
-"""Hypothesis profiles and helpers of every test."""
+"""Hypothesis profiles, and a fixture of every test."""
 
 import os
 
@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 _ANY_PACE = [HealthCheck.too_slow]  # a machine may be busy
 settings.register_profile("default", max_examples=20, deadline=None, suppress_health_check=_ANY_PACE)
 settings.register_profile("explore", settings.get_profile("default"), max_examples=1000)
-# A commit passes always, or never.
+# A commit passes always or never.
 settings.register_profile("ci", settings.get_profile("default"), max_examples=25, derandomize=True)
 settings.register_profile("brief", settings.get_profile("ci"), max_examples=5)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

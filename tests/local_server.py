@@ -11,10 +11,10 @@ Server = TypeVar("Server", bound="LocalServer")
 
 
 class LocalServer:
-    """Answers as `handler` does, from a thread of its own.
+    """Serves `handler` from its own thread.
 
     Attributes:
-        url: where, without a slash at the end.
+        url: address of the server, without a slash at the end.
     """
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
@@ -30,7 +30,7 @@ class LocalServer:
 
 
 def served(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Yield a server that is asked without a proxy, and close it."""
+    """Yield a server that is reached without a proxy, and close it."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     yield server
     server.close()

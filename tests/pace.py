@@ -11,25 +11,25 @@ from collections.abc import Callable
 
 def processor_time(act: Callable[[], object]) -> float:
     """Return the seconds of processor time that `act` took, whatever else the machine does."""
-    begun = time.process_time()
+    start = time.process_time()
     act()
-    return time.process_time() - begun
+    return time.process_time() - start
 
 
 def slowness() -> float:
-    """Return how many times as long as the limits' processor this one takes at the moment; at least 1."""
-    made: list[tuple[int]] = []
+    """Return how many times slower this processor is at the moment than the limits' processor; at least 1."""
+    tuples: list[tuple[int]] = []
 
     def make_tuples() -> None:
         for i in range(1_000_000):
-            made.append((i,))
-            if len(made) > 100:
-                made.clear()
+            tuples.append((i,))
+            if len(tuples) > 100:
+                tuples.clear()
 
     return max(1.0, processor_time(make_tuples) / 0.1)
 
 
 def is_quick(start: float, limit_s: float) -> bool:
     """Whether at most `limit_s` of processor time has passed since `start`, a `time.process_time()`."""
-    took = time.process_time() - start
-    return took < limit_s or took < limit_s * slowness()
+    elapsed = time.process_time() - start
+    return elapsed < limit_s or elapsed < limit_s * slowness()

@@ -30,7 +30,7 @@ class Obj:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What a function returned, and the state that it was given after that."""
+    """The result of a function, and the state that it is given afterwards."""
 
     what: Any
     arguments: tuple
@@ -219,8 +219,8 @@ class _Writer:
             self.out += b")\x81"
             self._state(thing.state)
         else:
-            made = (Name(thing.module, thing.name), Name("__builtin__", "object"), None)
-            self.write(Call(Name("copy_reg", "_reconstructor"), made, thing.state))
+            arguments = (Name(thing.module, thing.name), Name("__builtin__", "object"), None)
+            self.write(Call(Name("copy_reg", "_reconstructor"), arguments, thing.state))
 
     def _array(self, array: np.ndarray) -> None:
         if array.dtype == object:

@@ -32,25 +32,25 @@ BOUNDS = {
     "train-acc": (6.0, 99.5),
     "valid-acc": (5.5, 92.5),
 }
-# Two thresholds on each side of what a column may be.
+# Two thresholds within the range of each numeric column.
 THRESHOLDS = {36: (0.02, 0.3), 37: (2.0, 4.0), 38: (0.3, 0.6), 39: (5.0, 10.0), 40: (1e-4, 2e-3), 41: (20.0, 120.0)}
 
 
 def make_trees(n_trees: int, *, seed: int, depth: int = 3) -> list[dict[str, Any]]:
     """Return whole trees in the form of XGBoost 1.5's JSON."""
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     trees = []
     for number in range(n_trees):
         n_inner, n_nodes = 2**depth - 1, 2 ** (depth + 1) - 1
         features, conditions = [], []
         for node in range(n_nodes):
             if node < n_inner:
-                feature = draw.randrange(N_COLUMNS)
+                feature = rng.randrange(N_COLUMNS)
                 features.append(feature)
-                conditions.append(draw.choice(THRESHOLDS.get(feature + 1, (0.5, 0.5))))
+                conditions.append(rng.choice(THRESHOLDS.get(feature + 1, (0.5, 0.5))))
             else:
                 features.append(0)
-                conditions.append(draw.randrange(-900, 900) / 1024)  # exact in float32
+                conditions.append(rng.randrange(-900, 900) / 1024)  # exact in float32
         inner = range(n_inner)
         trees.append(
             {
@@ -110,13 +110,13 @@ def make_pipeline(
     """Return the fitted pipeline of one metric, as version 1 pickled it."""
     names = "jahs_bench.surrogate.utils", "CustomTransformFunctions"
     inverse = call("__builtin__", "getattr", Name(*names), "inverse_sigmoid")
-    back = call("__builtin__", "getattr", Name(*names), "sigmoid")
+    sigmoid = call("__builtin__", "getattr", Name(*names), "sigmoid")
     function = Obj(
         "sklearn.preprocessing._function_transformer",
         "FunctionTransformer",
         {
             "func": inverse,
-            "inverse_func": back,
+            "inverse_func": sigmoid,
             "validate": False,
             "kw_args": {"k": slope},
             "inv_kw_args": {"k": slope},
@@ -145,8 +145,8 @@ def make_pipeline(
 def make_old_pipeline(outputs: list[list[dict[str, Any]]]) -> Obj:
     """Return the fitted pipeline of several metrics, as it was before version 1."""
     regressors = [make_regressor(trees) for trees in outputs]
-    several = Obj("sklearn.multioutput", "MultiOutputRegressor", {"n_jobs": 1, "estimators_": regressors})
-    steps = [("preprocess", make_encoder()), ("multiout", several)]
+    multi_output = Obj("sklearn.multioutput", "MultiOutputRegressor", {"n_jobs": 1, "estimators_": regressors})
+    steps = [("preprocess", make_encoder()), ("multiout", multi_output)]
     return Obj("sklearn.pipeline", "Pipeline", {"steps": steps, "memory": None, "verbose": False})
 
 
@@ -171,13 +171,13 @@ def make_encoder(*, sparse: bool = False) -> Obj:
             "drop_idx_": drop,
         },
     )
-    left = [i for i, name in enumerate(FEATURES) if name not in ENCODED]
+    passthrough = [i for i, name in enumerate(FEATURES) if name not in ENCODED]
     state = {
         "remainder": "passthrough",
         "sparse_threshold": 0.3,
         "feature_names_in_": Joblib(np.array(FEATURES, dtype=object)),
         "sparse_output_": np.bool_(sparse),
-        "transformers_": [("OneHotEncoder", one_hot, list(ENCODED)), ("remainder", "passthrough", left)],
+        "transformers_": [("OneHotEncoder", one_hot, list(ENCODED)), ("remainder", "passthrough", passthrough)],
         "output_indices_": {"OneHotEncoder": slice(0, 35, None), "remainder": slice(35, 41, None)},
     }
     return Obj("sklearn.compose._column_transformer", "ColumnTransformer", state)
@@ -239,15 +239,13 @@ def make_frame(columns: Mapping[tuple[str, str], np.ndarray], labels: np.ndarray
     """Return a DataFrame of pandas 1.3 with these columns and row labels (None: 0, 1, ...)."""
     blocks = []
     for place, values in enumerate(columns.values()):
-        block = call("functools", "partial", Name("pandas.core.internals.blocks", "new_block"))
-        block = Call(
-            block.what, block.arguments, (Name("pandas.core.internals.blocks", "new_block"), (), {"ndim": 2}, None)
-        )
+        new_block = Name("pandas.core.internals.blocks", "new_block")
+        block = call("functools", "partial", new_block, state=(new_block, (), {"ndim": 2}, None))
         blocks.append(Call(block, (values[None], slice(place, place + 1, 1))))
-    tops = sorted({top for top, _ in columns})
+    groups = sorted({group for group, _ in columns})
     names = sorted({name for _, name in columns})
-    codes = [np.array([level.index(key[i]) for key in columns], np.int8) for i, level in enumerate((tops, names))]
-    header = {"levels": [_index(tops), _index(names)], "codes": codes, "sortorder": None, "names": [None, None]}
+    codes = [np.array([level.index(key[i]) for key in columns], np.int8) for i, level in enumerate((groups, names))]
+    header = {"levels": [_index(groups), _index(names)], "codes": codes, "sortorder": None, "names": [None, None]}
     axis = call("pandas.core.indexes.base", "_new_Index", Name("pandas.core.indexes.multi", "MultiIndex"), header)
     n_rows = len(next(iter(columns.values())))
     if labels is None:

@@ -19,13 +19,13 @@ LABELS = (
 
 
 def make_columns(n_models=12, *, seed=0, configs=None, n_epochs=N_EPOCHS):
-    """Return raw's columns: whole runs of different configs, or of these, without anything odd."""
+    """Return the columns of raw: whole runs of random configs, or of `configs`, without anything odd."""
     if configs is None:
         configs = jahs.space().sample_columns(n_models, seed=seed)
     X = jahs.encode(configs, 1)
     model = np.repeat(np.arange(n_models), n_epochs)
     epoch = np.tile(np.arange(1, n_epochs + 1), n_models)
-    draw = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     columns = {("features", key): configs[key][model] for key in CONFIG_KEYS}
     for key in ("Activation", "Optimizer", "TrivialAugment"):
         columns["features", key] = columns["features", key].astype(object)
@@ -33,7 +33,7 @@ def make_columns(n_models=12, *, seed=0, configs=None, n_epochs=N_EPOCHS):
         columns["features", key] = columns["features", key].astype(np.int64)
     columns["features", "Resolution"] = columns["features", "Resolution"].astype(float)
     columns["features", "epoch"] = epoch
-    noise = draw.normal(0, 0.5, len(epoch))
+    noise = rng.normal(0, 0.5, len(epoch))
     for part in ("train", "valid", "test"):
         columns["labels", f"{part}-acc"] = np.clip(20 + 50 * epoch / n_epochs + noise, 0, 100)
         columns["labels", f"{part}-loss"] = 2.0 / epoch + 0.1

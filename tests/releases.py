@@ -1,4 +1,4 @@
-"""A small made-up release: random forests by numpy alone, written in a fraction of a second, asked like a fitted one.
+"""A small made-up release: random forests by numpy alone, written in a fraction of a second, queried like a fitted one.
 
 Trees split at values that features really take, so that configs differ in every metric; accuracies rise with the epoch.
 """
@@ -40,9 +40,9 @@ def make_forest(
 
     Args:
         features: the columns.
-        task: whose epochs and costs they are made of.
-        n_forests, n_trees, depth: size.
-        n_values: thresholds of each column.
+        task: task whose epochs and costs the features use.
+        n_forests, n_trees, depth: sizes.
+        n_values: number of thresholds of each column.
         rise: how much an answer gains from the first epoch to the last.
         spread: standard deviation of an answer over configs, about.
         seed: which trees.
@@ -114,28 +114,28 @@ def make_release(
 
     Args:
         path: the folder.
-        task: what it answers for.
+        task: name of its task.
         metrics: some of the learned metrics.
-        n_trees, depth: of each forest.
+        n_trees, depth: sizes of each forest.
         mapped: whether forests are folders of arrays instead of npz.
         table, noise, references, quality: its other parts, if any.
-        facts: of the manifest, besides the usual ones.
-        n_refits: of each accuracy.
-        has_lightgbm: whether it has other forests of the accuracies as a second family.
+        facts: facts of the manifest, besides the usual ones.
+        n_refits: number of refits of each accuracy.
+        has_lightgbm: whether other forests of the accuracies are a second family.
         seed: which forests.
     """
     packs, forests, models = [], [], {}
     for name in ("accuracy", "latency", "epoch_time"):
-        of_pack = [m for m in metrics if {"latency": "latency", "runtime": "epoch_time"}.get(m, "accuracy") == name]
-        if not of_pack:
+        members = [m for m in metrics if {"latency": "latency", "runtime": "epoch_time"}.get(m, "accuracy") == name]
+        if not members:
             continue
         features = feature_set(name)
         is_accuracy = name == "accuracy"
         forest = make_forest(
-            features, task=task, n_forests=len(of_pack), n_trees=n_trees, depth=depth,
+            features, task=task, n_forests=len(members), n_trees=n_trees, depth=depth,
             rise=3.0 if is_accuracy else 0.0, seed=seed + len(packs),
         )  # fmt: skip
-        for place, metric in enumerate(of_pack):
+        for place, metric in enumerate(members):
             lower, upper = {"latency": (0.001, 0.5), "runtime": (0.2, 30.0)}.get(metric, (0.0, 100.0))
             models[metric] = MetricModel(
                 pack=len(packs),
@@ -159,13 +159,13 @@ def make_release(
     families = {}
     if has_lightgbm:
         names = [m for m in metrics if m in ACCURACIES]
-        own = Models(
+        lightgbm = Models(
             costs="exact",
             packs=(Pack(file="lightgbm-0.npz", features=feature_set("accuracy")),),
             metrics={m: replace(models[m], pack=0, forest=i) for i, m in enumerate(names)},
         )
-        how = {"task": task, "n_forests": len(names), "n_trees": n_trees, "depth": depth, "rise": 3.0}
-        families["lightgbm"] = own, [make_forest(feature_set("accuracy"), **how, seed=seed + 200)]
+        settings = {"task": task, "n_forests": len(names), "n_trees": n_trees, "depth": depth, "rise": 3.0}
+        families["lightgbm"] = lightgbm, [make_forest(feature_set("accuracy"), **settings, seed=seed + 200)]
     write_release(
         path,
         manifest_facts={

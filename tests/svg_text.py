@@ -1,4 +1,4 @@
-"""How much room the texts of an SVG take, with the advance widths of DejaVu Sans, which is wider than most fonts."""
+"""The space that the texts of an SVG take, measured with DejaVu Sans, which is wider than most fonts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MEASURE = TextToPath()
 
 
 def texts_outside(svg: str) -> list[str]:
-    """Return the texts of an SVG that reach out of its viewBox, each with its left, top, right and bottom."""
+    """Return the texts of an SVG that reach beyond its viewBox, each with its left, top, right and bottom."""
     root = ET.fromstring(svg)
     x, y, width, height = map(float, root.attrib["viewBox"].split())
-    found = []
+    outside = []
     for words, (left, top, right, bottom) in text_boxes(root):
         if left < x or top < y or right > x + width or bottom > y + height:
-            found.append(f"{words!r} is at ({left:.1f}, {top:.1f}, {right:.1f}, {bottom:.1f})")
-    return found
+            outside.append(f"{words!r} is at ({left:.1f}, {top:.1f}, {right:.1f}, {bottom:.1f})")
+    return outside
 
 
 def text_boxes(root: ET.Element) -> Iterator[tuple[str, tuple[float, float, float, float]]]:
@@ -33,14 +33,14 @@ def text_boxes(root: ET.Element) -> Iterator[tuple[str, tuple[float, float, floa
     css = "".join(element.text or "" for element in root.iter() if _tag(element) == "style")
     css = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", css)
     rules = {selector.strip(): _declarations(body) for selector, body in re.findall(r"([^{}]+)\{([^}]*)\}", css)}
-    last = {part.split()[-1]: rule for key, rule in rules.items() for part in key.split(",")}  # "svg .name" is ".name"
-    yield from _walk(root, _IDENTITY, {}, last)
+    rules = {part.split()[-1]: rule for key, rule in rules.items() for part in key.split(",")}  # ".name" of "svg .name"
+    yield from _walk(root, _IDENTITY, {}, rules)
 
 
 def _walk(
     element: ET.Element, outer: Matrix, inherited: Mapping[str, str], rules: Mapping[str, Mapping[str, str]]
 ) -> Iterator[tuple[str, tuple[float, float, float, float]]]:
-    matrix = _times(outer, _transform(element.get("transform", "")))
+    matrix = _product(outer, _transform(element.get("transform", "")))
     style = dict(inherited)
     for selector in (_tag(element), *(f".{name}" for name in element.get("class", "").split())):
         style |= rules.get(selector, {})
@@ -67,21 +67,21 @@ def _box(words: str, x: float, y: float, matrix: Matrix, style: Mapping[str, str
 
 def _declarations(body: str) -> dict[str, str]:
     pairs = (part.split(":", 1) for part in body.split(";") if ":" in part)
-    found = {name.strip(): value.strip() for name, value in pairs}
-    if "font" in found:
-        found["font-size"] = re.search(r"[\d.]+px", found["font"])[0]  # type: ignore[index]  # a size is required
-    return {name: value for name, value in found.items() if name in _INHERITED and name != "font"}
+    style = {name.strip(): value.strip() for name, value in pairs}
+    if "font" in style:
+        style["font-size"] = re.search(r"[\d.]+px", style["font"])[0]  # type: ignore[index]  # a size is required
+    return {name: value for name, value in style.items() if name in _INHERITED and name != "font"}
 
 
 def _transform(text: str) -> Matrix:
     matrix = _IDENTITY
     for name, inside in re.findall(r"(\w+)\(([^)]*)\)", text):
         numbers = [float(number) for number in re.split(r"[\s,]+", inside.strip())]
-        matrix = _times(matrix, _one(name, numbers))
+        matrix = _product(matrix, _matrix(name, numbers))
     return matrix
 
 
-def _one(name: str, numbers: list[float]) -> Matrix:
+def _matrix(name: str, numbers: list[float]) -> Matrix:
     if name == "translate":
         return (1, 0, 0, 1, numbers[0], numbers[1] if len(numbers) > 1 else 0.0)
     if name == "scale":
@@ -89,13 +89,13 @@ def _one(name: str, numbers: list[float]) -> Matrix:
     if name == "rotate":
         cos, sin = math.cos(math.radians(numbers[0])), math.sin(math.radians(numbers[0]))
         cx, cy = numbers[1:] or (0.0, 0.0)
-        return _times(_times((1, 0, 0, 1, cx, cy), (cos, sin, -sin, cos, 0, 0)), (1, 0, 0, 1, -cx, -cy))
+        return _product(_product((1, 0, 0, 1, cx, cy), (cos, sin, -sin, cos, 0, 0)), (1, 0, 0, 1, -cx, -cy))
     assert name == "matrix", name
     a, b, c, d, e, f = numbers
     return (a, b, c, d, e, f)
 
 
-def _times(m: Matrix, n: Matrix) -> Matrix:
+def _product(m: Matrix, n: Matrix) -> Matrix:
     return (
         m[0] * n[0] + m[2] * n[1],
         m[1] * n[0] + m[3] * n[1],

@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster, which may join late, leave, and lose their scheduler; no job is done here."""
+"""A Dask cluster whose workers may join late, leave, and lose their scheduler; this process runs no job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 _CONNECT_S: Final = 8
 _PATIENCE_S: Final = 120
 _COUNT_EVERY_S: Final = 2.0
-_SAY_EVERY_S: Final = 30.0
+_LOG_EVERY_S: Final = 30.0
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -38,7 +38,7 @@ class Cluster:
         for noisy in ("distributed.client", "distributed.core", "distributed.comm"):
             logging.getLogger(noisy).setLevel(logging.CRITICAL)  # this class logs one line instead
         self._address = address
-        self._n_workers, self._counted, self._said = -1, -_COUNT_EVERY_S, -_SAY_EVERY_S
+        self._n_workers, self._counted_at, self._logged_at = -1, -_COUNT_EVERY_S, -_LOG_EVERY_S
         try:
             self._client = self._connect()
         except (OSError, ValueError) as err:
@@ -49,26 +49,26 @@ class Cluster:
     def n_workers(self) -> int:
         """Return the number of workers; at least 1, so that a first job waits for the first worker."""
         now = time.monotonic()
-        if now - self._counted >= _COUNT_EVERY_S and self._client.status == "running":
-            self._counted = now
+        if now - self._counted_at >= _COUNT_EVERY_S and self._client.status == "running":
+            self._counted_at = now
             try:
-                found = int(self._client.scheduler_info(n_workers=0)["total_threads"])
-            except OSError:  # the scheduler has gone; the futures will say so
+                total = int(self._client.scheduler_info(n_workers=0)["total_threads"])
+            except OSError:  # the scheduler has gone; its futures will fail
                 return max(self._n_workers, 1)
-            if found != self._n_workers and (0 in {found, self._n_workers} or now - self._said >= _SAY_EVERY_S):
-                self._said = now
+            if total != self._n_workers and (0 in {total, self._n_workers} or now - self._logged_at >= _LOG_EVERY_S):
+                self._logged_at = now
                 none = f"no workers yet; each is started by: dask worker {self._address} --nthreads 1"
-                _log.info("%s", f"workers: {found}" if found else none)
-            self._n_workers = found
+                _log.info("%s", f"workers: {total}" if total else none)
+            self._n_workers = total
         return max(self._n_workers, 1)
 
     def submit(self, call: Callable[[J], R], job: J) -> Any:  # Any: a future of Dask's, which are untyped
-        """Have a job done by a worker."""
-        not_here = functools.partial(_elsewhere, (socket.gethostname(), os.getpid()), call)
-        return self._client.submit(not_here, job, pure=False)
+        """Submit a job to the workers and return its future."""
+        checked_call = functools.partial(_call_in_worker, (socket.gethostname(), os.getpid()), call)
+        return self._client.submit(checked_call, job, pure=False)
 
     def renew(self) -> None:
-        """Wait for a scheduler that has gone.
+        """Wait until the scheduler is back, if it has gone.
 
         Raises:
             JahsError: the scheduler has not come back in time.
@@ -90,14 +90,14 @@ class Cluster:
             time.sleep(0.1)
 
     def close(self) -> None:
-        """Drop the jobs that have not begun; workers finish their current ones."""
+        """Drop the jobs that have not started; workers finish their current ones."""
         self._client.close(timeout=2)  # type: ignore[no-untyped-call]
 
     def _connect(self) -> Client:
         return Client(self._address, timeout=_CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
 
 
-def _elsewhere(collector: tuple[str, int], call: Callable[[J], R], job: J) -> R:
-    if (socket.gethostname(), os.getpid()) == collector:
+def _call_in_worker(caller: tuple[str, int], call: Callable[[J], R], job: J) -> R:
+    if (socket.gethostname(), os.getpid()) == caller:
         raise JahsError("a worker runs inside of the command itself; start workers as processes of their own")
     return call(job)

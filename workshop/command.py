@@ -61,25 +61,25 @@ def add_release(parser: argparse.ArgumentParser) -> None:
 def run_command(command: str, work: Callable[[], object], *, stopped: str = "start again to continue") -> int:
     """Do the work, print its result on stdout and return the exit status; log on stderr in the meantime.
 
-    A text is printed as it is, anything else as JSON. The status is 0; 1 if the result is `Failed`; 2 for a
+    A text is printed unchanged, anything else as JSON. The status is 0; 1 if the result is `Failed`; 2 for a
     `JahsError` or a file that cannot be read or written, whose message is logged; 130 for Ctrl-C.
 
-    Messages begin with the command's name, such as `pipeline.collect`; `stopped` is said after Ctrl-C.
+    Messages begin with the command's name, such as `pipeline.collect`; `stopped` is logged after Ctrl-C.
     """
     with _logging_to_stderr():
         try:
-            found = work()
+            outcome = work()
         except (JahsError, OSError) as err:
-            says = (write_fault(err) if isinstance(err, OSError) else None) or str(err)
-            for line in says.splitlines():
+            message = (write_fault(err) if isinstance(err, OSError) else None) or str(err)
+            for line in message.splitlines():
                 _log.error("%s: %s", command, line)
             return 2
         except KeyboardInterrupt:
             _log.info("%s: stopped; %s", command, stopped)
             return 130
-        result = found.result if isinstance(found, Failed) else found
+        result = outcome.result if isinstance(outcome, Failed) else outcome
         write_stdout(result if isinstance(result, str) else json.dumps(result, indent=2, allow_nan=False))
-        return 1 if isinstance(found, Failed) else 0
+        return 1 if isinstance(outcome, Failed) else 0
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Files of results, written completely or not at all, and the versions and commit that made them."""
+"""Files of results, written completely or not at all, and the versions and the commit that produced them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PACKAGES: Final = ("jahs", "numpy", "scikit-learn", "scipy", "xgboost")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all.
+    """Write a text file, completely or not at all.
 
     Raises:
         OutOfSpace: the disk is full.
@@ -42,7 +42,7 @@ def writing(path: Path) -> AbstractContextManager[None]:
 
 def package_versions(*more: str) -> dict[str, str]:
     """Return versions of Python, of the packages that determine a fit, and of more packages."""
-    installed = {found.metadata["Name"].lower(): found.version for found in distributions()}
+    installed = {package.metadata["Name"].lower(): package.version for package in distributions()}
     return {"python": platform.python_version()} | {
         name: installed[name] for name in (*_PACKAGES, *more) if name in installed
     }
@@ -69,12 +69,12 @@ def commit() -> str | None:
     if git is None:
         return None
 
-    def ask(*words: str) -> str | None:
-        found = subprocess.run(  # noqa: S603  # fixed words, no shell
-            [git, *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    def run_git(*arguments: str) -> str | None:
+        process = subprocess.run(  # noqa: S603  # fixed arguments, no shell
+            [git, *arguments], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
         )
-        return found.stdout.strip() if found.returncode == 0 else None
+        return process.stdout.strip() if process.returncode == 0 else None
 
-    head = ask("rev-parse", "HEAD")
-    changed = ask("status", "--porcelain", "--untracked-files=no", "--", ":/*.py", ":/pyproject.toml")
+    head = run_git("rev-parse", "HEAD")
+    changed = run_git("status", "--porcelain", "--untracked-files=no", "--", ":/*.py", ":/pyproject.toml")
     return None if head is None else head + ("+" if changed else "")

@@ -1,6 +1,6 @@
 """Distribute jobs over processes of this machine (loky), or over the workers of a Dask cluster, as they come and go.
 
-A job whose worker is killed is done again, so a job must be idempotent.
+A job whose worker is killed runs again, so jobs must be idempotent.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Done(Generic[J, R]):
     """A job that is done.
 
     Attributes:
-        spent_s: seconds that the jobs so far would have taken the present workers, by their own clocks.
+        spent_s: seconds of work so far, measured by the workers, divided by the present number of workers.
     """
 
     job: J
@@ -89,7 +89,7 @@ def run_jobs(function: Callable[[J], R], jobs: Iterable[J], *, where: Where) -> 
     Raises:
         JahsError: no scheduler, or more than 20 workers were lost; and what `function` raises.
     """
-    call = functools.partial(_timed, function)
+    call = functools.partial(_call_timed, function)
     if where.backend == "loky" and where.workers == 1:
         spent_s = 0.0
         for job in jobs:
@@ -106,7 +106,7 @@ def run_jobs(function: Callable[[J], R], jobs: Iterable[J], *, where: Where) -> 
     else:
         pool = _Processes(where.workers)
     with closing(pool):
-        yield from _over(pool, call, iter(jobs))
+        yield from _run(pool, call, iter(jobs))
 
 
 def in_processes(
@@ -121,9 +121,9 @@ def in_processes(
     """
     check_workers(workers)
     where = Where(workers=max(1, min(workers, len(calls))))
-    call = functools.partial(_called, function)
-    found = {done.job[0]: done.result for done in run_jobs(call, enumerate(calls), where=where)}
-    return [found[number] for number in range(len(calls))]
+    call = functools.partial(_call_numbered, function)
+    results = {done.job[0]: done.result for done in run_jobs(call, enumerate(calls), where=where)}
+    return [results[number] for number in range(len(calls))]
 
 
 def check_workers(workers: int) -> None:
@@ -132,51 +132,51 @@ def check_workers(workers: int) -> None:
         raise InvalidArgument(*faults)
 
 
-def _called(function: Callable[..., R], job: tuple[int, Mapping[str, Any]]) -> R:  # Any: arguments
+def _call_numbered(function: Callable[..., R], job: tuple[int, Mapping[str, Any]]) -> R:  # Any: arguments
     return function(**job[1])
 
 
-def _timed(function: Callable[[J], R], job: J) -> tuple[R, float]:
+def _call_timed(function: Callable[[J], R], job: J) -> tuple[R, float]:
     started = time.monotonic()
     return function(job), time.monotonic() - started
 
 
-def _over(pool: _Processes | Cluster, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]) -> Iterator[Done[J, R]]:
-    """Keep every worker busy until the jobs are done; jobs of lost workers are done again."""
-    ended: SimpleQueue[Any] = SimpleQueue()  # Any: futures
-    at_work: dict[Any, tuple[J, int]] = {}
-    again: deque[J] = deque()
+def _run(pool: _Processes | Cluster, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]) -> Iterator[Done[J, R]]:
+    """Keep every worker busy until all jobs are done; jobs of lost workers run again."""
+    finished: SimpleQueue[Any] = SimpleQueue()  # Any: futures
+    running: dict[Any, tuple[J, int]] = {}
+    retries: deque[J] = deque()
     n_lost, total_s = 0, 0.0
     while True:
-        for job in _next(again, jobs, at_most=pool.ahead * pool.n_workers() - len(at_work)):
+        for job in _next_jobs(retries, jobs, at_most=pool.ahead * pool.n_workers() - len(running)):
             try:
                 future = pool.submit(call, job)
             except pool.losses as err:  # a worker was lost, and its job has not ended yet
-                again.append(job)
-                n_lost = _renewed(pool, n_lost, err)
+                retries.append(job)
+                n_lost = _renew(pool, n_lost, err)
                 continue
-            at_work[future] = job, n_lost
-            future.add_done_callback(ended.put)
-        if not at_work and not again:
+            running[future] = job, n_lost
+            future.add_done_callback(finished.put)
+        if not running and not retries:
             return
         try:
-            future = ended.get(timeout=_TICK_S)
+            future = finished.get(timeout=_TICK_S)
         except Empty:
             continue  # new workers may have joined
-        job, of_pool = at_work.pop(future)
+        job, n_lost_at_start = running.pop(future)
         try:
             result, seconds = future.result()
         except pool.losses as err:
-            again.append(job)
-            if of_pool == n_lost:  # other jobs of the same loss follow
-                n_lost = _renewed(pool, n_lost, err)
+            retries.append(job)
+            if n_lost_at_start == n_lost:  # one loss fails several jobs
+                n_lost = _renew(pool, n_lost, err)
             continue
         total_s += seconds
         yield Done(job=job, result=result, spent_s=total_s / max(pool.n_workers(), 1))
 
 
-def _renewed(pool: _Processes | Cluster, n_lost: int, err: BaseException) -> int:
-    """Renew the workers and return how often they were lost."""
+def _renew(pool: _Processes | Cluster, n_lost: int, err: BaseException) -> int:
+    """Renew the workers and return the number of losses so far."""
     n_lost += 1
     reason = f"{type(err).__name__}: {err}".splitlines()[0]
     _log.warning("a worker or its scheduler was lost (%s); its job is done again", reason)
@@ -188,10 +188,10 @@ def _renewed(pool: _Processes | Cluster, n_lost: int, err: BaseException) -> int
     return n_lost
 
 
-def _next(again: deque[J], jobs: Iterator[J], *, at_most: int) -> Iterator[J]:
+def _next_jobs(retries: deque[J], jobs: Iterator[J], *, at_most: int) -> Iterator[J]:
     for _ in range(at_most):
-        if again:
-            yield again.popleft()
+        if retries:
+            yield retries.popleft()
             continue
         try:
             yield next(jobs)
@@ -202,7 +202,7 @@ def _next(again: deque[J], jobs: Iterator[J], *, at_most: int) -> Iterator[J]:
 class _Processes:
     """Processes of this machine, one core each; Ctrl-C reaches this process alone, which stops them."""
 
-    ahead = 1  # jobs that each worker is given: no more, so that none begins long after a caller's deadline
+    ahead = 1  # jobs submitted per worker: of more, some would start long after a caller's deadline
 
     def __init__(self, n_workers: int) -> None:
         from joblib.externals.loky import (  # type: ignore[import-untyped]  # ships no types
@@ -231,14 +231,14 @@ class _Processes:
         self._executor = self._make()
 
     def close(self) -> None:
-        """Stop the workers; errors of loky's own thread are not shown, for its workers are killed under it."""
+        """Stop the workers; hide the errors of loky's own thread, which sees its workers killed."""
         hook = threading.excepthook
 
-        def unless_of_loky(args: threading.ExceptHookArgs) -> None:
+        def hook_without_loky(args: threading.ExceptHookArgs) -> None:
             if args.thread is None or args.thread.name != _LOKYS_THREAD:
                 hook(args)
 
-        threading.excepthook = unless_of_loky
+        threading.excepthook = hook_without_loky
         try:
             self._executor.shutdown(wait=True, kill_workers=True)
         finally:

@@ -32,33 +32,33 @@ class Progress:
         self.stream = sys.stderr if stream is None else stream
         self.is_bar = self.stream.isatty()
         self.started = time.monotonic()
-        self._said_at = -math.inf
+        self._logged_at = -math.inf
 
     def update(self, done: int, note: str, *, spent_s: float | None = None) -> None:
         """Show that `done` units are finished.
 
         Args:
-            note: text about the last one.
-            spent_s: seconds that all of them took; None: since this object was made, if none were done before.
+            note: text about the last unit.
+            spent_s: seconds that all of them took; None: since this object was made, if no unit was done before.
         """
-        of = f"/{self.total}" if self.total else ""
+        total = f"/{self.total}" if self.total else ""
         elapsed = time.monotonic() - self.started
-        shares, lefts = [], []
+        fractions, remaining = [], []
         if self.total:
-            shares.append(done / self.total)
+            fractions.append(done / self.total)
             if done:
-                lefts.append((elapsed if spent_s is None else spent_s) * max(self.total - done, 0) / done)
+                remaining.append((elapsed if spent_s is None else spent_s) * max(self.total - done, 0) / done)
         if self.limit_s:
-            shares.append(elapsed / self.limit_s)
-            lefts.append(max(self.limit_s - elapsed, 0.0))
-        left = f" {_clock(min(lefts))} left" if lefts else ""
+            fractions.append(elapsed / self.limit_s)
+            remaining.append(max(self.limit_s - elapsed, 0.0))
+        left = f" {_clock(min(remaining))} left" if remaining else ""
         if not self.is_bar:
-            if done == self.total or self.started + elapsed - self._said_at >= _BETWEEN_LINES_S:
-                self._said_at = self.started + elapsed
-                _log.info("%d%s %s %s%s", done, of, self.label, note, f",{left}" if left else "")
+            if done == self.total or self.started + elapsed - self._logged_at >= _BETWEEN_LINES_S:
+                self._logged_at = self.started + elapsed
+                _log.info("%d%s %s %s%s", done, total, self.label, note, f",{left}" if left else "")
             return
-        bar = f"[{'#' * round(min(max(shares), 1.0) * _WIDTH):<{_WIDTH}}] " if shares else ""
-        self.stream.write(f"\r\033[K{self.label} {bar}{done}{of}{left}  {note}")
+        bar = f"[{'#' * round(min(max(fractions), 1.0) * _WIDTH):<{_WIDTH}}] " if fractions else ""
+        self.stream.write(f"\r\033[K{self.label} {bar}{done}{total}{left}  {note}")
         self.stream.flush()
 
     def close(self) -> None:
@@ -68,6 +68,6 @@ class Progress:
 
 
 def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"
+    return f"{hours}:{minutes:02}:{seconds:02}"

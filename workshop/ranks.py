@@ -1,14 +1,14 @@
 """Agreement of two orders of paired values: Kendall's tau, Spearman's correlation, and rank-biased overlap at the top.
 
-Rank-biased overlap has two forms, Webber's and that of the zero-cost benchmark. Both compare the items that two orders
-share above every depth d, O_d, and weigh depth d with p^(d-1):
+Rank-biased overlap has two forms, Webber's and the zero-cost benchmark's. Both count the items that two orders share
+down to each depth d, O_d, and weigh depth d with p^(d-1):
 
 - Webber, Moffat and Zobel (2010) average the share O_d / d: divided by its maximum, truncated, or extrapolated.
 - The zero-cost benchmark (its equation 5) sums the raw count O_d and divides by the sum of its maxima d, so deep places
   weigh more: p^(d-1) d instead of p^(d-1).
 
-The largest values come first. Ties are broken at random in either order, and every overlap is the expectation over
-that. Both give 1 for the same order, and NaN with a NaN. An overlap can only be compared with overlaps of its form.
+The largest values come first. Ties are broken at random in either order, and an overlap is its expectation. Both forms
+give 1 for equal orders, and NaN if a value is NaN. An overlap can only be compared with overlaps of the same form.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def webber_truncated(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
 
 
 def webber_extrapolated(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
-    """Return Webber's overlap as if the orders went on with the overlap of their end (their eq. 30).
+    """Return Webber's overlap as if the orders continued with the overlap at their end (their eq. 30).
 
     Whole orders share everything at their end, so it exceeds `webber_truncated` by p^n.
 
@@ -111,8 +111,8 @@ def webber_extrapolated(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
         >>> webber_extrapolated([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
         0.5
     """
-    found = webber_truncated(a, b, p=p)
-    return found + p ** np.size(a) if math.isfinite(found) else found
+    overlap = webber_truncated(a, b, p=p)
+    return overlap + p ** np.size(a) if math.isfinite(overlap) else overlap
 
 
 def benchmark_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
@@ -129,8 +129,8 @@ def benchmark_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
 def webber_weight(depth: int, p: float) -> float:
     """Return the share of Webber's weight that the first `depth` places have in infinite orders (their eq. 21)."""
     places = np.arange(1, depth, dtype=np.float64)
-    rest = -math.log1p(-p) - float(np.sum(p**places / places))
-    return 1 - p ** (depth - 1) + (1 - p) / p * depth * rest
+    tail = -math.log1p(-p) - float(np.sum(p**places / places))
+    return 1 - p ** (depth - 1) + (1 - p) / p * depth * tail
 
 
 def benchmark_weight(depth: int, p: float) -> float:
@@ -147,8 +147,8 @@ def choose_p(
     """Return the p with which the best `top_share` of n items has this share of the weight.
 
     Args:
-        n: items.
-        top_share: of them; with `benchmark_weight`, two items at least.
+        n: number of items.
+        top_share: share of the items; with `benchmark_weight`, two items at least.
         weight: between 0 and 1.
         weight_of: `webber_weight` or `benchmark_weight`; both fall with p.
 
@@ -179,7 +179,7 @@ def _paired(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], ...]:
-    """Return the expected O_d, d and p^(d-1) for every depth; nothing where a value is NaN."""
+    """Return the expected O_d, d and p^(d-1) for every depth; empty arrays if a value is NaN."""
     if not 0 < p < 1:
         raise InvalidArgument(f"p={p!r} must be between 0 and 1; choose_p finds one")
     x, y = _paired(a, b)
@@ -199,6 +199,6 @@ def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], 
 
 
 def _span(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of items above each, and the size of its tied group."""
+    """Return the number of items above each item, and the size of its tied group."""
     _, group, sizes = np.unique(-values, return_inverse=True, return_counts=True)
     return (np.cumsum(sizes) - sizes)[group], sizes[group]

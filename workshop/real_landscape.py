@@ -38,7 +38,7 @@ N_CELLS: Final = 15_625
 """Cells of NAS-Bench-201."""
 
 _N_BINS: Final = 4
-_N_FINE_BINS: Final = 8  # quarters hide a tenth of what the learning rate explains
+_N_FINE_BINS: Final = 8  # four bins hide a tenth of the learning rate's share
 _N_RESAMPLES: Final = 2000
 _FEWEST: Final = 3
 _INTERACTION: Final = ("LearningRate", "WeightDecay")
@@ -57,10 +57,9 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
 
     Returns:
         Facts for JSON: `n_configs`, of them `n_full_size`; `epochs` (correlations by real epoch), `marginals` (mean
-        accuracy of each value, ours and the real one's), `shares` (of the variance of ranks that each key explains
-        alone, and that the learning rate and weight decay explain together beyond that), `resolution` (mean accuracy
-        at 1 less that at 0.25, ours and the real one's, and their ratio). Values that too few
-        configs leave undefined are null.
+        accuracy of each value, ours and the real one's), `shares` (of the variance of ranks: the main effect of each
+        key, and the interaction of learning rate and weight decay), `resolution` (gain in mean accuracy from 0.25
+        to 1, ours and the real one's, and their ratio). Values that too few configs leave undefined are null.
 
     Raises:
         InvalidArgument: fewer than 3 configs, or the release has too few epochs.
@@ -78,8 +77,8 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
             key: _marginal(values, accuracies, real[EPOCHS[0]]) for key, values in columns.items() if key != "Optimizer"
         },
         "shares": {
-            whose: {name: known(share) for name, share in rank_shares(columns, found).items()}
-            for whose, found in (("ours", accuracies), ("real", real[EPOCHS[0]]))
+            whose: {name: known(share) for name, share in rank_shares(columns, values).items()}
+            for whose, values in (("ours", accuracies), ("real", real[EPOCHS[0]]))
         },
         "resolution": _resolution(columns["Resolution"], accuracies, real[EPOCHS[0]]),
     }
@@ -117,12 +116,12 @@ def read_check(runs: Path, *, protocol: str) -> dict[str, Any] | None:  # Any: J
     path = check_path(runs)
     if not path.exists():
         return None
-    found = read_sealed(path)
-    if found.get("protocol") != protocol:
+    comparison = read_sealed(path)
+    if comparison.get("protocol") != protocol:
         raise ProtocolMismatch(
-            f"{path} was saved for protocol {found.get('protocol')}, but the runs have {protocol}; save it again"
+            f"{path} was saved for protocol {comparison.get('protocol')}, but the runs have {protocol}; save it again"
         )
-    return found
+    return comparison
 
 
 def cell_configs(indices: Iterable[int]) -> list[Config]:
@@ -134,7 +133,7 @@ def cell_configs(indices: Iterable[int]) -> list[Config]:
 def compare_cells(
     ops: NDArray[np.integer], accuracies: _Floats, published: Mapping[int, Mapping[int, float]]
 ) -> dict[str, Any]:  # Any: JSON
-    """Return Spearman's rho of cells with NAS-Bench-201, with its interval and in the better half, by its epochs.
+    """Return Spearman's rho with NAS-Bench-201 at each of its epochs: its interval, and rho in the better half.
 
     Args:
         ops: (n_cells, 6) codes of the operations.
@@ -162,20 +161,21 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-        found = {
+        accuracies = {
             epoch: {int(row["index"]): float(row[column]) for row in rows} for epoch, column in _CELL_COLUMNS.items()
         }
     except OSError as err:
         raise MissingData(f"{path} cannot be read: {err.strerror or err}; it holds NAS-Bench-201's accuracies") from err
     except (KeyError, TypeError, ValueError) as err:
-        wanted = ", ".join(["index", *_CELL_COLUMNS.values()])
-        raise CorruptFile(f"{path} is not a table with the columns {wanted}: {err}") from err
+        columns = ", ".join(["index", *_CELL_COLUMNS.values()])
+        raise CorruptFile(f"{path} is not a table with the columns {columns}: {err}") from err
     for epoch, column in _CELL_COLUMNS.items():
-        if bad := [index for index, value in found[epoch].items() if not 0 <= value <= 100]:
-            raise CorruptFile(f"{path}: {column} must be in 0..100; it is {found[epoch][bad[0]]} at index {bad[0]}")
-    if missing := set(range(N_CELLS)) - set(next(iter(found.values()))):
+        for index, value in accuracies[epoch].items():
+            if not 0 <= value <= 100:
+                raise CorruptFile(f"{path}: {column} must be in 0..100; it is {value} at index {index}")
+    if missing := set(range(N_CELLS)) - set(next(iter(accuracies.values()))):
         raise CorruptFile(f"{path} lacks {len(missing):,} of {N_CELLS:,} cells, among them index {min(missing)}")
-    return found
+    return accuracies
 
 
 def _rho(ours: _Floats, real: _Floats) -> dict[str, float | None]:
@@ -217,40 +217,40 @@ def key_members(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.intp], li
         edges = np.quantile(values, np.linspace(0, 1, n_bins + 1))
         members = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, n_bins - 1)
         return members, [f"{low:.2g} to {high:.2g}" for low, high in itertools.pairwise(edges)]
-    kinds, members = np.unique(values, return_inverse=True)
-    return members, [str(kind) for kind in kinds.tolist()]
+    levels, members = np.unique(values, return_inverse=True)
+    return members, [str(level) for level in levels.tolist()]
 
 
 def rank_shares(columns: Columns, accuracies: _Floats) -> dict[str, float]:
-    """Return the share of the variance of ranks that each key explains alone, and one interaction; NaN: undefined."""
-    places = stats.rankdata(accuracies)
+    """Return the main effect of each key on ranks, a share of their variance, and one interaction; NaN: undefined."""
+    ranks = stats.rankdata(accuracies)
     members = {key: key_members(values, _N_FINE_BINS)[0] for key, values in columns.items() if key != "Optimizer"}
-    found = {key: _explained(group, places) for key, group in members.items()}
-    one, other = _INTERACTION
-    together = _explained(members[one] * _N_FINE_BINS + members[other], places)
-    found[f"{one} x {other}"] = together - found[one] - found[other]
-    return found
+    shares = {key: _explained(group, ranks) for key, group in members.items()}
+    first, second = _INTERACTION
+    joint = _explained(members[first] * _N_FINE_BINS + members[second], ranks)
+    shares[f"{first} x {second}"] = joint - shares[first] - shares[second]
+    return shares
 
 
-def _explained(groups: NDArray[np.intp], places: _Floats) -> float:
+def _explained(groups: NDArray[np.intp], ranks: _Floats) -> float:
     """Return eta squared, adjusted for the number of groups (Ezekiel's formula); NaN where it is not defined."""
     _, groups = np.unique(groups, return_inverse=True)
     sizes = np.bincount(groups)
-    total, free = float(np.sum((places - places.mean()) ** 2)), len(places) - len(sizes)
-    if not total or free <= 0:
+    total, n_free = float(np.sum((ranks - ranks.mean()) ** 2)), len(ranks) - len(sizes)
+    if not total or n_free <= 0:
         return math.nan
-    within = total - float(np.sum(sizes * (np.bincount(groups, places) / sizes - places.mean()) ** 2))
-    return 1 - within / free * (len(places) - 1) / total
+    within = total - float(np.sum(sizes * (np.bincount(groups, ranks) / sizes - ranks.mean()) ** 2))
+    return 1 - within / n_free * (len(ranks) - 1) / total
 
 
 def _resolution(values: NDArray[Any], ours: _Floats, real: _Floats) -> dict[str, float | None]:  # Any: of any number
     low, high = values == PARAMETERS["Resolution"].choices[0], values == PARAMETERS["Resolution"].choices[-1]
     if not (low.any() and high.any()):
         return {"ours": None, "real": None, "ratio": None}
-    gains = [float(found[high].mean() - found[low].mean()) for found in (ours, real)]
+    gains = [float(accuracies[high].mean() - accuracies[low].mean()) for accuracies in (ours, real)]
     return {"ours": gains[0], "real": gains[1], "ratio": known(gains[0] / gains[1]) if gains[1] else None}
 
 
 def known(value: float) -> float | None:
-    """Return a finite number as it is, and None for any other, for JSON."""
+    """Return a finite number unchanged and None for any other, for JSON."""
     return float(value) if math.isfinite(value) else None

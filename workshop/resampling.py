@@ -20,7 +20,7 @@ def bootstrap_interval(
 
     Args:
         score: returns the score of the rows at some positions; NaN if it is undefined.
-        level: share of the resampled scores inside the interval; those that are NaN are left out.
+        level: share of the resampled scores inside the interval; NaN scores are left out.
         n_resamples: number of draws of `n` rows with replacement.
 
     Raises:
@@ -29,10 +29,10 @@ def bootstrap_interval(
     if n_resamples < 1:
         raise InvalidArgument(f"resamples={n_resamples} must be at least 1")
     rng = np.random.default_rng(seed)
-    found = np.array([score(rng.integers(n, size=n)) for _ in range(n_resamples)], dtype=np.float64)
+    scores = np.array([score(rng.integers(n, size=n)) for _ in range(n_resamples)], dtype=np.float64)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)  # then the interval is NaN, too
-        return np.asarray(np.nanquantile(found, np.round([(1 - level) / 2, (1 + level) / 2], 6), axis=0))
+        return np.asarray(np.nanquantile(scores, np.round([(1 - level) / 2, (1 + level) / 2], 6), axis=0))
 
 
 def bootstrap_agreement(
@@ -43,8 +43,8 @@ def bootstrap_agreement(
     n_resamples: int,
 ) -> Interval:
     """Return a measure of paired values, such as `workshop.ranks.spearman`, with its 95 % interval over pairs."""
-    (found,) = bootstrap_estimates(lambda at: measure(a[at], b[at]), len(a), level=0.95, n_resamples=n_resamples)
-    return found
+    (interval,) = bootstrap_estimates(lambda at: measure(a[at], b[at]), len(a), level=0.95, n_resamples=n_resamples)
+    return interval
 
 
 def bootstrap_estimates(

@@ -22,7 +22,7 @@ FLOWS = {
     ],
 }
 
-# A card with colours of its own, light or dark as the reader's system is: legible on whatever page it is shown.
+# The picture has its own background, light or dark as the reader's system is, so it is legible on any page.
 CSS = """
 .page{fill:#ffffff;stroke:#d0d7de}.box{fill:#f3f5f7;stroke:#6e7781}
 text{font:14px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;fill:#1f2328;text-anchor:middle}
@@ -36,7 +36,7 @@ text{font:14px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;fil
 
 
 def draw_row(row: list[str], y: int) -> list[str]:
-    """Return the elements of a row: its boxes as wide as their texts, its arrows as long as the rest allows."""
+    """Return the elements of a row: its boxes as wide as their texts, its arrows sharing the remaining width."""
     widths = [24 + 8 * len(name) for name in row[::2]]
     gap = (WIDTH - 2 * (LEFT + MARGIN) - sum(widths)) / max(1, len(widths) - 1)
     gap, x, parts = min(gap, 210), LEFT + MARGIN, []

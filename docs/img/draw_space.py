@@ -12,7 +12,7 @@ from jahs.tasks.definitions import TASKS
 WIDTH, HEIGHT = 900, 392
 PANEL_WIDTH, PANEL_HEIGHT = 278, 296
 LEFTS = (20, 311, 602)
-MARGIN = 16  # between a panel's side and what is in it
+MARGIN = 16  # between a panel's side and its content
 
 OPERATIONS = "identity, zero, conv 3×3, conv 1×1, avg pool 3×3"
 ANSWERS = "accuracy · runtime · latency · parameters · multiply-adds, epoch by epoch"
@@ -20,7 +20,7 @@ LINE = 152  # height of the cell's four nodes
 NODES = {1: 24, 2: 98, 3: 172, 4: 246}
 RISES = {(1, 3): 40, (2, 4): -40, (1, 4): 76}  # how far above the line of nodes an edge passes
 
-# A card with colours of its own, light or dark as the reader's system is: legible on whatever page it stands.
+# The picture has its own background, light or dark as the reader's system is, so it is legible on any page.
 CSS = """
 .page{fill:#ffffff;stroke:#d0d7de}.panel,.plate{fill:#f3f5f7}
 text{font:13px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;fill:#1f2328}
@@ -42,12 +42,12 @@ def chips(x: float, y: float, name: str) -> list[str]:
     """Return the name of a parameter, and a box for each of its choices."""
     choices = PARAMETERS[name].choices
     step = (PANEL_WIDTH - 2 * MARGIN + 8) / max(len(choices), 3)
-    drawn = [text(x, y, name)]
+    elements = [text(x, y, name)]
     for i, choice in enumerate(choices):
         left = x + i * step
-        drawn.append(f'<rect class="chip" x="{left:g}" y="{y + 8}" width="{step - 8:g}" height="24" rx="12"/>')
-        drawn.append(text(left + (step - 8) / 2, y + 24.5, str(choice), "middle"))
-    return drawn
+        elements.append(f'<rect class="chip" x="{left:g}" y="{y + 8}" width="{step - 8:g}" height="24" rx="12"/>')
+        elements.append(text(left + (step - 8) / 2, y + 24.5, str(choice), "middle"))
+    return elements
 
 
 def axis(x: float, y: float, name: str) -> list[str]:
@@ -55,31 +55,31 @@ def axis(x: float, y: float, name: str) -> list[str]:
     parameter = PARAMETERS[name]
     low, high = round(math.log10(parameter.lower)), round(math.log10(parameter.upper))
     start, width = x + 12, PANEL_WIDTH - 2 * MARGIN - 24
-    drawn = [text(x, y, name), f'<path class="axis" d="M{start:g} {y + 16}h{width:g}"/>']
+    elements = [text(x, y, name), f'<path class="axis" d="M{start:g} {y + 16}h{width:g}"/>']
     for decade in range(low, high + 1):
-        at = start + width * (decade - low) / (high - low)
-        drawn.append(f'<path class="tick" d="M{at:g} {y + 10}v12"/>')
-        drawn.append(text(at, y + 37, f"{10.0**decade:g}", "small middle"))
-    return drawn
+        tick = start + width * (decade - low) / (high - low)
+        elements.append(f'<path class="tick" d="M{tick:g} {y + 10}v12"/>')
+        elements.append(text(tick, y + 37, f"{10.0**decade:g}", "small middle"))
+    return elements
 
 
 def cell(x: float) -> list[str]:
     """Return the cell's graph: which node each of the six operations leads from and to."""
-    drawn = []
+    elements = []
     for number, (source, target) in enumerate(EDGES, start=1):
         start, end = x + NODES[source], x + NODES[target]
         rise = RISES.get((source, target), 0)
         bend = LINE - rise / 0.75  # a cubic curve passes at three quarters of its control points' height
         label, height = (start + end) / 2, LINE - rise
-        drawn.append(
+        elements.append(
             f'<path class="edge" d="M{start:g} {LINE}C{start + 16:g} {bend:g} {end - 16:g} {bend:g} {end:g} {LINE}"/>'
         )
-        drawn.append(f'<rect class="plate" x="{label - 17:g}" y="{height - 10:g}" width="34" height="20" rx="4"/>')
-        drawn.append(text(label, height + 4.5, f"Op{number}", "middle"))
-    for node, at in NODES.items():
-        drawn.append(f'<circle class="node" cx="{x + at:g}" cy="{LINE}" r="13"/>')
-        drawn.append(text(x + at, LINE + 4.5, str(node), "middle"))
-    return drawn
+        elements.append(f'<rect class="plate" x="{label - 17:g}" y="{height - 10:g}" width="34" height="20" rx="4"/>')
+        elements.append(text(label, height + 4.5, f"Op{number}", "middle"))
+    for node, offset in NODES.items():
+        elements.append(f'<circle class="node" cx="{x + offset:g}" cy="{LINE}" r="13"/>')
+        elements.append(text(x + offset, LINE + 4.5, str(node), "middle"))
+    return elements
 
 
 def architecture(x: float) -> list[str]:

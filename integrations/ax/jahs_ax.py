@@ -20,22 +20,22 @@ from jahs.adapters.values import shown_parameters
 __all__ = ["JAHSTestFunction", "make_problem", "make_search_space"]
 
 _TYPES = {bool: ParameterType.BOOL, int: ParameterType.INT, float: ParameterType.FLOAT, str: ParameterType.STRING}
-_TICKS = 2**20  # of a second
+_TICKS_PER_SECOND = 2**20
 _N_BASELINE = 5  # Ax's own baseline is the best of five quasi-random trials
 
 
 @dataclass(kw_only=True)
 class JAHSTestFunction(BenchmarkTestFunction):  # type: ignore[misc]  # the base has no types here
-    """The objectives of a config: at the last epoch, or at every epoch if there are as many steps."""
+    """The objectives of a config: at the last epoch, or at every epoch if each epoch is a step."""
 
     evaluator: Evaluator
 
     def evaluate_true(self, params: Mapping[str, TParamValue]) -> torch.Tensor:
         """Return the objectives, (n_outcomes, n_steps)."""
-        most = self.evaluator.budgets.most
-        budgets = [most] if self.n_steps == 1 else list(range(1, most + 1))
-        found = self.evaluator.evaluate_many([params] * len(budgets), budgets=budgets)
-        return torch.tensor([[each.objectives[name] for each in found] for name in self.outcome_names])
+        max_budget = self.evaluator.budgets.most
+        budgets = [max_budget] if self.n_steps == 1 else list(range(1, max_budget + 1))
+        answers = self.evaluator.evaluate_many([params] * len(budgets), budgets=budgets)
+        return torch.tensor([[answer.objectives[name] for answer in answers] for name in self.outcome_names])
 
     def step_runtime(self, params: Mapping[str, TParamValue]) -> float:
         """Return the simulated seconds of a step, to about a microsecond.
@@ -43,20 +43,20 @@ class JAHSTestFunction(BenchmarkTestFunction):  # type: ignore[misc]  # the base
         Ax subtracts a trial's start from its end and drops the data if rounding made the difference too short. Sums
         of multiples of a power of two are exact.
         """
-        return round(_TICKS * self.evaluator.evaluate(params).cost / self.n_steps) / _TICKS
+        return round(_TICKS_PER_SECOND * self.evaluator.evaluate(params).cost / self.n_steps) / _TICKS_PER_SECOND
 
 
 def make_search_space(view: jahs.View | jahs.Benchmark) -> SearchSpace:
     """Return the searched keys; N, W and Resolution are ordered choices."""
-    found: list[Parameter] = []
-    for name, each in shown_parameters(view.space).items():
-        if each.kind == "float":
-            found.append(RangeParameter(name, ParameterType.FLOAT, each.lower, each.upper, log_scale=each.is_log))
+    parameters: list[Parameter] = []
+    for name, key in shown_parameters(view.space).items():
+        if key.kind == "float":
+            parameters.append(RangeParameter(name, ParameterType.FLOAT, key.lower, key.upper, log_scale=key.is_log))
         else:
-            values, kind = list(each.choices), _TYPES[type(each.default)]
-            is_ordered = each.kind == "ordinal"
-            found.append(ChoiceParameter(name, kind, values, is_ordered=is_ordered, sort_values=is_ordered))
-    return SearchSpace(found)
+            values, kind = list(key.choices), _TYPES[type(key.default)]
+            is_ordered = key.kind == "ordinal"
+            parameters.append(ChoiceParameter(name, kind, values, is_ordered=is_ordered, sort_values=is_ordered))
+    return SearchSpace(parameters)
 
 
 def make_problem(
@@ -83,18 +83,19 @@ def make_problem(
         raise jahs.errors.InvalidArgument(f"n_steps={n_steps} must be 1 or the number of epochs, {bench.max_epoch}")
     evaluator = make_evaluator(bench, metrics, seed=seed)
     names = evaluator.names
-    some = [list(each.objectives.values()) for each in evaluator.evaluate_many(bench.sample(_N_BASELINE, seed=0))]
+    answers = evaluator.evaluate_many(bench.sample(_N_BASELINE, seed=0))
+    values = [list(answer.objectives.values()) for answer in answers]
     use_map_metric = n_steps > 1
     if len(names) == 1:
         config, ax_metrics = get_soo_opt_config(outcome_names=names, use_map_metric=use_map_metric)
-        baseline = float(np.min(some))
+        baseline = float(np.min(values))
         best = float(evaluator.objectives[0].minimised(bench.best(metrics[0]).value))
     else:
         front = bench.front(metrics)
         config, ax_metrics = get_moo_opt_config(
             outcome_names=names, ref_point=front.reference_point.tolist(), use_map_metric=use_map_metric
         )
-        baseline, best = bench.hypervolume(some, metrics), front.hypervolume
+        baseline, best = bench.hypervolume(values, metrics), front.hypervolume
     function = JAHSTestFunction(outcome_names=names, n_steps=n_steps, evaluator=evaluator)
     return BenchmarkProblem(
         name=f"JAHS {bench.task.name}: {', '.join(names)}",

@@ -41,14 +41,13 @@ class JAHSProblem(MultiObjectiveTestProblem):  # type: ignore[misc]  # the base 
         self.dim, self.num_objectives = len(self._keys), len(self._evaluator.names)
         self._ref_point, self._max_hv = front.reference_point.tolist(), front.hypervolume
         self._bounds = [
-            (float(torch.tensor(each.lower).log10()), float(torch.tensor(each.upper).log10()))
-            if each.kind == "float"
-            else (0, len(each.choices) - 1)
-            for each in self._keys
+            (float(torch.tensor(key.lower).log10()), float(torch.tensor(key.upper).log10()))
+            if key.kind == "float"
+            else (0, len(key.choices) - 1)
+            for key in self._keys
         ]
-        kinds = [each.kind for each in self._keys]
         self.continuous_inds, self.discrete_inds, self.categorical_inds = (
-            [i for i, kind in enumerate(kinds) if kind == wanted] for wanted in ("float", "ordinal", "categorical")
+            [i for i, key in enumerate(self._keys) if key.kind == kind] for kind in ("float", "ordinal", "categorical")
         )
         super().__init__(negate=negate)
 
@@ -56,13 +55,13 @@ class JAHSProblem(MultiObjectiveTestProblem):  # type: ignore[misc]  # the base 
         """Return the configs of rows, (n, dim)."""
         return [
             {
-                each.name: 10.0**value if each.kind == "float" else each.choices[round(value)]
-                for each, value in zip(self._keys, row, strict=True)
+                key.name: 10.0**value if key.kind == "float" else key.choices[round(value)]
+                for key, value in zip(self._keys, row, strict=True)
             }
             for row in X.tolist()
         ]
 
     def _evaluate_true(self, X: torch.Tensor) -> torch.Tensor:
-        found = self._evaluator.evaluate_many(self.read_configs(X.reshape(-1, self.dim)))
-        values = torch.tensor([list(each.objectives.values()) for each in found], dtype=X.dtype)
+        evaluations = self._evaluator.evaluate_many(self.read_configs(X.reshape(-1, self.dim)))
+        values = torch.tensor([list(evaluation.objectives.values()) for evaluation in evaluations], dtype=X.dtype)
         return values.reshape(*X.shape[:-1], self.num_objectives)

@@ -41,17 +41,17 @@ def test_ax_scores_a_run(metrics: list[str], is_curve: bool, bench) -> None:
     assert len(result.score_trace) == 6
     assert np.isfinite(result.score_trace).all()
     assert max(result.score_trace) <= 100
-    told = result.experiment.lookup_data().full_df
-    told = told[told.metric_name == "valid_error"].groupby("arm_name")["mean"].agg(["size", "last"])
-    told = told[told["size"] == n_steps]
-    assert len(told) == 6
-    asked = {
+    errors = result.experiment.lookup_data().full_df
+    errors = errors[errors.metric_name == "valid_error"].groupby("arm_name")["mean"].agg(["size", "last"])
+    errors = errors[errors["size"] == n_steps]
+    assert len(errors) == 6
+    answers = {
         name: bench.query(to_config(arm.parameters, bench.space))
         for name, arm in result.experiment.arms_by_name.items()
     }
-    for name, last in told["last"].items():
-        assert last == pytest.approx(100 - asked[name].valid_acc, rel=1e-6)
-    assert result.cost_trace[-1] == pytest.approx(sum(each.runtime for each in asked.values()), rel=0.05)
+    for name, last in errors["last"].items():
+        assert last == pytest.approx(100 - answers[name].valid_acc, rel=1e-6)
+    assert result.cost_trace[-1] == pytest.approx(sum(answer.runtime for answer in answers.values()), rel=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,8 @@ def encode(problem: JAHSProblem, configs: list[dict]) -> torch.Tensor:
     return torch.tensor(
         [
             [
-                np.log10(config[each.name]) if each.kind == "float" else each.choices.index(config[each.name])
-                for each in problem._keys
+                np.log10(config[key.name]) if key.kind == "float" else key.choices.index(config[key.name])
+                for key in problem._keys
             ]
             for config in configs
         ],
@@ -75,8 +75,8 @@ def encode(problem: JAHSProblem, configs: list[dict]) -> torch.Tensor:
 def test_botorch_sees_the_answers_of_the_benchmark(problem, bench) -> None:
     configs = bench.sample(6, seed=3)
     values = problem(encode(problem, configs).reshape(2, 3, -1))
-    found = bench.query_many(configs, metrics=("valid_acc", "latency"))
-    expected = torch.tensor(np.stack([found["valid_acc"] - 100, -found["latency"]], axis=-1)).reshape(2, 3, 2)
+    answers = bench.query_many(configs, metrics=("valid_acc", "latency"))
+    expected = torch.tensor(np.stack([answers["valid_acc"] - 100, -answers["latency"]], axis=-1)).reshape(2, 3, 2)
     assert torch.allclose(values, expected, rtol=1e-5)
     assert problem.ref_point.tolist() == (-bench.reference_point(("valid_acc", "latency"))).tolist()
 

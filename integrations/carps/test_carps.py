@@ -22,10 +22,10 @@ def run(tmp_path: Path, *overrides: str) -> dict[str, list[dict]]:
     """Run CARP-S and return the trials that its file logger wrote, by task."""
     command = [sys.executable, "-m", "carps.run", "-m", "hydra.searchpath=[pkg://jahs_carps/configs]", *overrides]
     path = os.pathsep.join(map(str, (HERE, HERE.parents[1])))
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert process.returncode == 0, process.stderr[-3000:]
     logs = tmp_path.rglob("trial_logs.jsonl")
     return {log.parents[1].name: [json.loads(line) for line in log.read_text().splitlines()] for log in logs}
 
@@ -68,22 +68,22 @@ def function():
 def test_answers_are_those_of_the_benchmark(function) -> None:
     config = function.configspace.sample_configuration()
     value = function.evaluate(TrialInfo(config=config, budget=3.4))
-    asked = jahs.Benchmark("fashion_mnist_mini").query(
+    answer = jahs.Benchmark("fashion_mnist_mini").query(
         {**dict(config), "TrivialAugment": config["TrivialAugment"] == "True", "Optimizer": "SGD"}, at=3
     )
-    assert value.cost == [100 - asked.valid_acc, asked.latency]
-    assert value.virtual_time == asked.runtime
+    assert value.cost == [100 - answer.valid_acc, answer.latency]
+    assert value.virtual_time == answer.runtime
 
 
 def test_a_trial_that_goes_on_is_charged_the_difference(function) -> None:
     config, other = function.configspace.sample_configuration(2)
     charged = [function.evaluate(TrialInfo(config=config, budget=budget)).virtual_time for budget in (1, 9, 27)]
-    whole = JAHSObjectiveFunction("fashion_mnist_mini")
-    full = whole.evaluate(TrialInfo(config=config)).virtual_time
+    fresh = JAHSObjectiveFunction("fashion_mnist_mini")
+    full = fresh.evaluate(TrialInfo(config=config)).virtual_time
     assert sum(charged) == pytest.approx(full)
     assert function.evaluate(TrialInfo(config=config, budget=27)).virtual_time == pytest.approx(full - sum(charged[:2]))
     assert function.evaluate(TrialInfo(config=other)).virtual_time == pytest.approx(
-        whole.evaluate(TrialInfo(config=other)).virtual_time
+        fresh.evaluate(TrialInfo(config=other)).virtual_time
     )
 
 

@@ -27,16 +27,16 @@ def describe(bench: jahs.Benchmark, *, seed: int | None = None) -> BenchmarkDesc
         seed: which draw of the training noise; None is the mean.
     """
     measures = {
-        name: Measure.metric((each.lower, each.upper), minimize=each.direction == "min")
-        for name, each in sorted(bench.metrics.items(), key=lambda item: item[0] != "valid_acc")
+        name: Measure.metric((metric.lower, metric.upper), minimize=metric.direction == "min")
+        for name, metric in sorted(bench.metrics.items(), key=lambda item: item[0] != "valid_acc")
         if name != "runtime" and not name.startswith("test_")
     }
     tests = {
-        name: Measure.test_metric((each.lower, each.upper), minimize=each.direction == "min")
-        for name, each in bench.metrics.items()
+        name: Measure.test_metric((metric.lower, metric.upper), minimize=metric.direction == "min")
+        for name, metric in bench.metrics.items()
         if name.startswith("test_")
     }
-    good = bench.reference_config
+    point = bench.reference_config
     return BenchmarkDescription(
         name=f"jahs-{bench.task.name}",
         config_space=jahs_configspace.make_space(bench.space),
@@ -45,7 +45,7 @@ def describe(bench: jahs.Benchmark, *, seed: int | None = None) -> BenchmarkDesc
         test_metrics=tests or None,
         costs={"runtime": Measure.cost((0.0, math.inf))},
         fidelities={"epoch": RangeFidelity.from_tuple((1, bench.max_epoch, 1), supports_continuation=True)},
-        predefined_points=None if good is None else {"reference": Config(config_id="reference", values=dict(good))},
+        predefined_points=None if point is None else {"reference": Config(config_id="reference", values=dict(point))},
         mem_req_mb=512,
     )
 

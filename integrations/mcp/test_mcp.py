@@ -29,7 +29,7 @@ async def call(client: Client, name: str, **arguments: object) -> dict:
 
 
 def first_config(space: dict) -> dict:
-    return {name: each.get("choices", [each.get("upper")])[0] for name, each in space["parameters"].items()}
+    return {name: key.get("choices", [key.get("upper")])[0] for name, key in space["parameters"].items()}
 
 
 def test_a_blind_model_runs_a_search_that_the_leaderboard_recomputes(tmp_path: Path) -> None:

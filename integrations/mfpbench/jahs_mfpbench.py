@@ -28,9 +28,9 @@ class JAHSMiniResult(Result[JAHSConfig, int]):  # type: ignore[misc]  # the base
     default_value_metric_test: ClassVar[str] = "test_acc"
     default_cost_metric: ClassVar[str] = "runtime"
     metric_defs: ClassVar[Mapping[str, Metric]] = {
-        name: Metric(minimize=each.direction == "min", bounds=(each.lower, each.upper))
+        name: Metric(minimize=metric.direction == "min", bounds=(metric.lower, metric.upper))
         for name in ("train_acc", "valid_acc", "test_acc", "latency", "runtime", "n_params", "n_macs")
-        for each in [jahs.tasks.metric(name)]
+        for metric in [jahs.tasks.metric(name)]
     }
     train_acc: Metric.Value
     valid_acc: Metric.Value
@@ -58,8 +58,8 @@ class JAHSMini(Benchmark[JAHSConfig, JAHSMiniResult, int]):  # type: ignore[misc
         space.add(Constant("Optimizer", "SGD"))
         space.seed(seed)
         at = (1, self.bench.max_epoch, 1)
-        given = {"seed": seed, "prior": prior, **options}
-        super().__init__(f"jahs-{task}", space, JAHSConfig, JAHSMiniResult, at, "epoch", **given)
+        options |= {"seed": seed, "prior": prior}
+        super().__init__(f"jahs-{task}", space, JAHSConfig, JAHSMiniResult, at, "epoch", **options)
 
     def _objective_function(self, config: Mapping[str, Any], *, at: int) -> Mapping[str, float]:
         return dict(self.bench.query(config, at=at, seed=self.noise_seed).values)

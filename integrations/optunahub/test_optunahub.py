@@ -50,8 +50,8 @@ def test_the_header_is_what_the_registry_asserts() -> None:
 
 
 def test_the_folder_has_the_files_of_the_template_and_nothing_else() -> None:
-    found = {path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"}
-    assert found == {"LICENSE", "README.md", "__init__.py", "_jahs.py", "example.py", "requirements.txt"}
+    names = {path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"}
+    assert names == {"LICENSE", "README.md", "__init__.py", "_jahs.py", "example.py", "requirements.txt"}
     assert (PACKAGE / "LICENSE").read_bytes() == (HERE.parents[1] / "LICENSE").read_bytes()
 
 
@@ -65,15 +65,15 @@ def test_readme_and_example_run_as_a_reader_runs_them(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("task", jahs.releases())
 def test_values_are_those_of_the_benchmark(problem, task: str) -> None:
-    found = problem(task, ("valid_acc", "latency"), constraints={"n_params": 50_000}, seed=1)
-    study = optuna.create_study(directions=found.directions, sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(found, n_trials=5)
-    assert task in found.available_tasks
+    instance = problem(task, ("valid_acc", "latency"), constraints={"n_params": 50_000}, seed=1)
+    study = optuna.create_study(directions=instance.directions, sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(instance, n_trials=5)
+    assert task in instance.available_tasks
     for trial in study.trials:
-        config = jahs.adapters.optuna.to_config(trial.params, found.benchmark.space)
-        asked = found.benchmark.query(config, seed=1)
-        assert trial.values == [asked.valid_acc, asked.latency]
-        assert trial.constraints == {"n_params": asked.n_params - 50_000}
+        config = jahs.adapters.optuna.to_config(trial.params, instance.benchmark.space)
+        answer = instance.benchmark.query(config, seed=1)
+        assert trial.values == [answer.valid_acc, answer.latency]
+        assert trial.constraints == {"n_params": answer.n_params - 50_000}
 
 
 def test_a_sampler_finds_more_than_chance(problem) -> None:

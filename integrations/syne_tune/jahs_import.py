@@ -31,12 +31,12 @@ def make_blackbox(task: str, n_configs: int = N_CONFIGS) -> BlackboxTabular:
     columns = bench.space.sample_columns(n_configs, seed=0)
     epochs = np.arange(1, bench.max_epoch + 1)
     answers = [bench.query_many(columns, at=epochs.tolist(), seed=seed) for seed in range(N_SEEDS)]
-    rows = {f"metric_{name}": [each[name] for each in answers] for name in bench.metrics}
+    metrics = {f"metric_{name}": [answer[name] for answer in answers] for name in bench.metrics}
     curves = {
-        METRIC_VALID_ERROR: _errors(rows.pop("metric_valid_acc")),
-        "metric_train_error": _errors(rows.pop("metric_train_acc")),
-        METRIC_ELAPSED_TIME: rows.pop("metric_runtime"),
-        **{name: values for name, values in rows.items() if not name.endswith("_acc")},
+        METRIC_VALID_ERROR: _errors(metrics.pop("metric_valid_acc")),
+        "metric_train_error": _errors(metrics.pop("metric_train_acc")),
+        METRIC_ELAPSED_TIME: metrics.pop("metric_runtime"),
+        **{name: values for name, values in metrics.items() if not name.endswith("_acc")},
     }
     return BlackboxTabular(
         hyperparameters=pd.DataFrame({name: columns[name].tolist() for name in space}),
@@ -49,7 +49,7 @@ def make_blackbox(task: str, n_configs: int = N_CONFIGS) -> BlackboxTabular:
 
 
 def _errors(accuracies: list[np.ndarray]) -> list[np.ndarray]:
-    return [1.0 - each / 100.0 for each in accuracies]
+    return [1.0 - accuracy / 100.0 for accuracy in accuracies]
 
 
 class JAHSRecipe(BlackboxRecipe):  # type: ignore[misc]  # the base has no types here

@@ -26,7 +26,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make = jahs_import.make_blackbox
     monkeypatch.setattr(jahs_import, "make_blackbox", lambda task: make(task, N_CONFIGS))
     monkeypatch.setattr(repository, "generate_blackbox_recipes", recipes)
-    monkeypatch.setattr(repository, "snapshot_download", lambda **given: None)
+    monkeypatch.setattr(repository, "snapshot_download", lambda **_: None)
     monkeypatch.setattr(repository, "repository_path", tmp_path)
     monkeypatch.setattr(utils, "repository_path", tmp_path)
     monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
@@ -47,11 +47,11 @@ def test_the_loaded_table_holds_the_answers_of_the_benchmark(task: str, installe
         config = jahs.adapters.syne_tune.to_config(params, bench.space)
         assert config == bench.space.sample(row + 1, seed=0)[row]
         for epoch in (1, bench.max_epoch):
-            asked = bench.query(config, at=epoch, seed=seed)
-            told = blackbox.objective_function(params, {"hp_epoch": epoch}, seed=seed)
-            assert told["metric_valid_error"] == pytest.approx(1 - asked.valid_acc / 100, abs=1e-6)
-            assert told["metric_elapsed_time"] == pytest.approx(asked.runtime, rel=1e-6)
-            assert told["metric_n_macs"] == pytest.approx(asked.n_macs, rel=1e-6)
+            answer = bench.query(config, at=epoch, seed=seed)
+            recorded = blackbox.objective_function(params, {"hp_epoch": epoch}, seed=seed)
+            assert recorded["metric_valid_error"] == pytest.approx(1 - answer.valid_acc / 100, abs=1e-6)
+            assert recorded["metric_elapsed_time"] == pytest.approx(answer.runtime, rel=1e-6)
+            assert recorded["metric_n_macs"] == pytest.approx(answer.n_macs, rel=1e-6)
 
 
 def test_the_repository_backend_tunes_in_simulated_time(installed) -> None:

@@ -40,7 +40,7 @@ class Attacks:
 
 
 def peak_memory(act: Callable[[], object]) -> int:
-    """Return the most bytes that Python and numpy held at one time while `act` ran, beyond those held before."""
+    """Return the most bytes that Python and numpy held at one time while `act` ran, beyond what they held before."""
     tracemalloc.start()
     try:
         act()

@@ -1,7 +1,7 @@
 """Pickles of a few bytes, or of some megabytes, that cost a careless reader gigabytes or minutes.
 
-Most of them remember one large thing and then let something consume it again and again; the others repeat whatever
-opcode makes the most of its one or two bytes.
+Most of them store one large object in the memo and consume it again and again; the others repeat an opcode that costs
+much for its one or two bytes.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def one_text_in_many_arrays(rng: random.Random) -> bytes:
 
 def one_text_encoded_often(rng: random.Random) -> bytes:
     n_times = _many(rng, 2000)
-    before = _text(_many(rng, 30_000_000)) + b"X\x06\x00\x00\x00latin1\x86q\x00c_codecs\nencode\nq\x01"
-    return b"\x80\x02" + before + b"(" + b"h\x01h\x00R" * n_times + b"t\x87."
+    prefix = _text(_many(rng, 30_000_000)) + b"X\x06\x00\x00\x00latin1\x86q\x00c_codecs\nencode\nq\x01"
+    return b"\x80\x02" + prefix + b"(" + b"h\x01h\x00R" * n_times + b"t\x87."
 
 
 def one_list_in_many_sets(rng: random.Random) -> bytes:
@@ -60,40 +60,40 @@ def one_list_in_many_sets(rng: random.Random) -> bytes:
 def one_list_in_many_dicts(rng: random.Random) -> bytes:
     n_items, n_times = _many(rng, 60_000), _many(rng, 3000)
     pairs = b"](" + b"".join(_integer(i) + b"N\x86" for i in range(n_items)) + b"e"
-    before = b"\x80\x02" + pairs + b"\x85q\x00ccollections\nOrderedDict\nq\x01("
-    return before + b"h\x01h\x00R" * n_times + b"t\x87."
+    prefix = b"\x80\x02" + pairs + b"\x85q\x00ccollections\nOrderedDict\nq\x01("
+    return prefix + b"h\x01h\x00R" * n_times + b"t\x87."
 
 
 def one_run_remembered(rng: random.Random) -> bytes:
-    """A run of bools in a column, remembered as if it were one item."""
+    """A run of bools in a column, stored in the memo as if it were one item."""
     n_bools, n_times = _many(rng, 60_000), _many(rng, 100_000)
     column = b"](" + b"\x88\x89" * (n_bools // 2 + 40) + b"q\x07" + b"h\x07" * n_times + b"e"
     return b"\x80\x02" + _NEW + b"(K\x01" + _integer(n_bools) + b"\x85" + _OBJECTS + b"\x89" + column + b"tb."
 
 
 def long_runs(rng: random.Random) -> bytes:
-    """A column of bools, or of a few texts, as long as it says: to be read, and to be cheap."""
+    """An honest column of bools, or of a few texts: it must be read, at little cost."""
     n_items = _many(rng, 4_000_000)
     items = rng.choice((b"\x88\x89", b"\x88", b"h\x05h\x06", b"j\x05\x00\x00\x00j\x06\x00\x00\x00"))
     per_repeat = max(1, items.count(b"h"), items.count(b"j"), len(items) if items[0] >= 0x88 else 0)
     n_items -= n_items % per_repeat
     column = b"](" + items * (n_items // per_repeat) + b"e"
     names = b"X\x01\x00\x00\x00aq\x05X\x01\x00\x00\x00bq\x06"
-    built = _NEW + b"(K\x01" + _integer(n_items) + b"\x85" + _OBJECTS + b"\x89" + column + b"tb"
-    return b"\x80\x02" + names + built + b"\x87."
+    array = _NEW + b"(K\x01" + _integer(n_items) + b"\x85" + _OBJECTS + b"\x89" + column + b"tb"
+    return b"\x80\x02" + names + array + b"\x87."
 
 
 def no_run_at_all(rng: random.Random) -> bytes:
     """A column in which a run seems to begin again and again."""
     n_items = _many(rng, 200_000)
     column = b"](" + rng.choice((b"\x88N", b"h\x05N")) * n_items + b"e"
-    built = _NEW + b"(K\x01" + _integer(2 * n_items) + b"\x85" + _OBJECTS + b"\x89" + column + b"tb"
-    return b"\x80\x02X\x01\x00\x00\x00aq\x05" + built + b"\x86."
+    array = _NEW + b"(K\x01" + _integer(2 * n_items) + b"\x85" + _OBJECTS + b"\x89" + column + b"tb"
+    return b"\x80\x02X\x01\x00\x00\x00aq\x05" + array + b"\x86."
 
 
 def one_opcode_often(rng: random.Random) -> bytes:
-    """The opcodes that make the most of a byte or two."""
-    before, piece = rng.choice(
+    """The opcodes that cost most for a byte or two."""
+    prefix, piece = rng.choice(
         (
             (b"", b"N"),
             (b"", b"N\x94"),
@@ -116,7 +116,7 @@ def one_opcode_often(rng: random.Random) -> bytes:
             ),
         )
     )
-    return b"\x80\x04(" + before + piece * _many(rng, 1_500_000) + rng.choice((b"t.", b"l.", b"", b"."))
+    return b"\x80\x04(" + prefix + piece * _many(rng, 1_500_000) + rng.choice((b"t.", b"l.", b"", b"."))
 
 
 def distinct_keys(rng: random.Random) -> bytes:
@@ -137,13 +137,13 @@ def colliding_keys(rng: random.Random) -> bytes:
 def colliding_tuples(rng: random.Random) -> bytes:
     """Keys that are pairs of numbers, chosen so that all pairs share a hash."""
     p1, p2, p5, bits = 11400714785074694791, 14029467366897019727, 2870177450012600261, 2**64
-    inverse, back, keys = pow(p2, -1, bits), pow(p1, -1, bits), []
+    p2_inverse, p1_inverse, keys = pow(p2, -1, bits), pow(p1, -1, bits), []
     start = p5
     for first in range(1, 8 * _many(rng, 30_000)):
         mixed = (start + first * p2) % bits
         mixed = (mixed << 31 | mixed >> 33) % bits * p1 % bits
-        wanted = 12345 * back % bits
-        second = ((wanted >> 31 | wanted << 33) % bits - mixed) * inverse % bits
+        target = 12345 * p1_inverse % bits
+        second = ((target >> 31 | target << 33) % bits - mixed) * p2_inverse % bits
         if second < 2**61 - 1:
             keys.append((first, second))
     assert len({hash(key) for key in keys}) <= 1

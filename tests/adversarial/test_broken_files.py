@@ -37,24 +37,24 @@ def broken(content: bytes, rng: random.Random) -> bytes:
 
 
 def archive(rng: random.Random) -> bytes:
-    """Return an archive of a few members whose headers lie now and then."""
+    """Return an archive of a few members, some with headers that lie."""
     buffer = io.BytesIO()
-    form = rng.choice((tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT))
-    with tarfile.open(fileobj=buffer, mode="w", format=form) as made:
+    tar_format = rng.choice((tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT))
+    with tarfile.open(fileobj=buffer, mode="w", format=tar_format) as tar:
         for k in range(rng.randrange(1, 5)):
             member = tarfile.TarInfo(rng.choice((f"a{k}", "a", "../a", "/a", "x" * 90 + "/" + "y" * 90, "a/../../b")))
             member.size = rng.choice((0, 10, 1000))
             member.type = rng.choice((tarfile.REGTYPE,) * 4 + (tarfile.SYMTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE))
-            if form == tarfile.PAX_FORMAT and rng.random() < 0.3:
+            if tar_format == tarfile.PAX_FORMAT and rng.random() < 0.3:
                 member.pax_headers = {"size": rng.choice(("99999999999999", "-5", "x", "9" * 400, str(2**63)))}
-            made.addfile(member, io.BytesIO(bytes(member.size)))
+            tar.addfile(member, io.BytesIO(bytes(member.size)))
     return buffer.getvalue()
 
 
 def list_members(path: Path) -> None:
     try:
-        with open_archive(path) as found:
-            checked_members(found, str(path))
+        with open_archive(path) as tar:
+            checked_members(tar, str(path))
     except (CorruptFile, UnsafeFile) as err:
         if str(path) not in str(err):
             raise
@@ -76,10 +76,10 @@ def test_broken_json_is_refused_with_its_line_or_comes_back_the_same(attacks):
     for seed, rng in attacks(500):
         content = broken(whole, rng)
         try:
-            found = parse_json(content)
+            parsed = parse_json(content)
         except json.JSONDecodeError as err:
             assert err.lineno >= 1  # noqa: PT017  # most are refused
             continue
         except Exception as err:  # noqa: BLE001  # no other one may come
             pytest.fail(f"seed {seed}: {err!r}")
-        assert parse_json(json.dumps(found, allow_nan=False)) == found, f"seed {seed}"
+        assert parse_json(json.dumps(parsed, allow_nan=False)) == parsed, f"seed {seed}"

@@ -1,6 +1,6 @@
-"""Not one flipped bit of the committed data goes unnoticed, nor of what was measured in a folder that collects.
+"""Not one flipped bit of the committed data goes unnoticed, nor of the measurements in a collecting folder.
 
-A few hundred flips in the normal run; ten thousand where JAHS_ATTACK_MINUTES is set.
+A few hundred flips in a normal run; ten thousand if JAHS_ATTACK_MINUTES is set.
 """
 
 import os
@@ -29,7 +29,7 @@ from tests.pipeline.test_runs import FACTS, run_rows
 
 DATA = Path(__file__).parents[2] / "data"
 RECORDED = DATA / "candidates/short/runs"
-READERS = {
+RUNS_READERS = {
     "configs.parquet": read_configs,
     "profile.parquet": read_profile,
     "profile_visits.parquet": read_visits,
@@ -38,7 +38,7 @@ READERS = {
     "index.json": read_runs,
     "runs-*.parquet": read_runs,
 }
-FOUND = {
+FILE_READERS = {
     "split.json": read_split,
     "final_test.json": final_beside,
     "final_test_reads.json": n_reads,
@@ -51,7 +51,7 @@ FOUND = {
     "figures.json": read_figures,
     "manifest.json": read_manifest,
 }
-WORDS = {"LICENSE", "README.md", "SHA256SUMS", "croissant.json"}  # about the data; nothing reads them
+UNREAD = {"LICENSE", "README.md", "SHA256SUMS", "croissant.json"}  # about the data; nothing reads them
 N_FLIPS = 10_000 if os.environ.get("JAHS_ATTACK_MINUTES") else 300
 N_VERIFIED = 6
 pytestmark = pytest.mark.timeout(7200 if N_FLIPS > 300 else 300)
@@ -59,19 +59,19 @@ pytestmark = pytest.mark.timeout(7200 if N_FLIPS > 300 else 300)
 
 @pytest.fixture
 def flipped(tmp_path):
-    """A function that flips a random bit of a folder, every bit of its files as likely, and undoes the one before."""
-    chance = random.Random(20_261)
+    """Return a folder, and a function that undoes its last flip and flips one bit of some files, drawn uniformly."""
+    rng = random.Random(20_261)
     folder = tmp_path / "runs"
-    before = {}
+    originals = {}
 
     def flip(files):
-        for path, data in before.items():
+        for path, data in originals.items():
             path.write_bytes(data)
-        before.clear()
-        bit = chance.randrange(8 * sum(len(data) for data in files.values()))
+        originals.clear()
+        bit = rng.randrange(8 * sum(len(data) for data in files.values()))
         for path, data in files.items():
             if bit < 8 * len(data):
-                before[path] = data
+                originals[path] = data
                 path.write_bytes(data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :])
                 return path
             bit -= 8 * len(data)
@@ -84,8 +84,8 @@ def copy_to(folder):
     return shutil.copytree(RECORDED, folder, ignore=shutil.ignore_patterns(".locks"))
 
 
-def same(one, other):
-    return all(np.array_equal(one[n], other[n], equal_nan=one[n].dtype.kind == "f") for n in other)
+def same(first, second):
+    return all(np.array_equal(first[n], second[n], equal_nan=first[n].dtype.kind == "f") for n in second)
 
 
 def read_everything(folder):
@@ -94,27 +94,27 @@ def read_everything(folder):
 
 
 def reader(path):
-    """The function that reads a committed file, and what it is given."""
-    for pattern, read in READERS.items():
+    """Return the function that reads a committed file, and its argument."""
+    for pattern, read in RUNS_READERS.items():
         if path.match(f"runs/{pattern}"):
             return read, path.parent
-    return FOUND[path.name], path
+    return FILE_READERS[path.name], path
 
 
 def test_no_flipped_bit_of_the_committed_data_is_read(flipped):
     folder, flip = flipped
     shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns(".locks", "studies", "live"))
     shutil.copytree(DATA / "live/runs", folder / "live/runs")  # the logs grow, so they have no checksums of their own
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in WORDS)
-    files = {path: path.read_bytes() for path in found}
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in UNREAD)
+    files = {path: path.read_bytes() for path in paths}
     for path in files:
-        read, given = reader(path)
-        read(given)
+        read, target = reader(path)
+        read(target)
     unnoticed = []
     for i in range(N_FLIPS):
-        read, given = reader(path := flip(files))
+        read, target = reader(path := flip(files))
         try:
-            read(given)
+            read(target)
             unnoticed.append(path.name)
         except (CorruptFile, UnknownFormat):
             pass
@@ -136,13 +136,13 @@ def test_no_flipped_bit_of_a_committed_pack_is_read(flipped):
 
 def test_every_committed_file_of_runs_is_in_their_index():
     for folder in DATA.glob("*/runs"):
-        there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-        assert {name for name in there if not name.startswith(".")} == {INDEX, *committed_files(folder)}
+        names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+        assert {name for name in names if not name.startswith(".")} == {INDEX, *committed_files(folder)}
 
 
-@pytest.mark.parametrize("name", [name for name in FOUND if any(DATA.glob(f"**/{name}"))])
+@pytest.mark.parametrize("name", [name for name in FILE_READERS if any(DATA.glob(f"**/{name}"))])
 def test_no_flipped_bit_of_a_found_split_or_search_is_read(tmp_path, flipped, name):
-    """Small files get few of the flips above, so they have some of their own."""
+    """Small files get few of the flips above, so each gets its own."""
     folder, flip = flipped
     folder.mkdir()
     path = min(DATA.glob(f"**/{name}"))
@@ -151,28 +151,28 @@ def test_no_flipped_bit_of_a_found_split_or_search_is_read(tmp_path, flipped, na
     for _ in range(N_FLIPS // 3):
         flip(files)
         with pytest.raises((CorruptFile, UnknownFormat), match=re.escape(str(copy))):
-            FOUND[name](copy)
+            FILE_READERS[name](copy)
 
 
 def test_every_single_run_with_a_flipped_bit_is_refused_or_the_same(flipped, tmp_path):
-    """Those have no index; a bit that stands for nothing, as in the name of the writing library, may change."""
+    """Single runs have no index; a bit without meaning, as in the name of the writing library, may change."""
     from pipeline.runs import RunsFolder
 
     folder, flip = flipped
     runs = RunsFolder.open_or_make(folder, facts=FACTS, digest="p1")
     for number in range(3):
         runs.write_run(number, 0, run_rows(number))
-    wanted = read_runs(folder)
+    expected = read_runs(folder)
     files = {path: path.read_bytes() for path in runs.new.iterdir()}
     n_refused = 0
     for _ in range(N_FLIPS):
         flip(files)
         try:
-            found = read_runs(folder)
+            runs_read = read_runs(folder)
         except JahsError:
             n_refused += 1
         else:
-            assert same(found, wanted)
+            assert same(runs_read, expected)
     assert n_refused > N_FLIPS / 3
 
 

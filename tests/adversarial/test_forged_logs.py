@@ -91,10 +91,10 @@ def rewrite(path: Path, change: Callable[[dict[str, Any], Lines, dict[str, Any]]
 
 def test_the_best_of_many_noise_seeds_is_refused(bench, tmp_path):
     config = bench.sample(seed=3)
-    found = bench.query_many([config] * N_SEEDS, seed=list(range(N_SEEDS)))["valid_acc"]
-    lucky = int(found.argmax())
+    accuracies = bench.query_many([config] * N_SEEDS, seed=list(range(N_SEEDS)))["valid_acc"]
+    lucky = int(accuracies.argmax())
 
-    def written(seed, evaluation_seed, proposal):
+    def write_log(seed, evaluation_seed, proposal):
         path = tmp_path / f"{len([*tmp_path.iterdir()])}.jsonl"
         settings = {"n_trials": 1, "seed": seed, "evaluation_seed": evaluation_seed}
         facts = {"optimizer": f"of seed {seed}"}
@@ -102,13 +102,13 @@ def test_the_best_of_many_noise_seeds_is_refused(bench, tmp_path):
         return path
 
     chosen = Proposal(config=config, seed=lucky)
-    for evaluation_seed, proposal, words in (
+    for evaluation_seed, proposal, message in (
         (0, chosen, f"trial 0: seed={lucky}"),
         (lucky, config, "evaluation_seed="),
     ):
-        (refusal,) = boards_of(bench, written(0, evaluation_seed, proposal))[1]
-        assert words in refusal.fault
-    honest, lied = written(0, 0, bench.sample(seed=1)), written(lucky, lucky, config)
+        (refusal,) = boards_of(bench, write_log(0, evaluation_seed, proposal))[1]
+        assert message in refusal.fault
+    honest, lied = write_log(0, 0, bench.sample(seed=1)), write_log(lucky, lucky, config)
     (board,), refused = boards_of(bench, honest, lied)  # one seed, but not the first: it could have been chosen
     assert not refused
     assert [line.has_chosen_seeds for line in board.lines] == [False, True]
@@ -151,8 +151,8 @@ def test_a_forged_log_is_refused(bench, log, lie):
 
 def hyperband_log(bench: jahs.Benchmark, path: Path, **settings: Any) -> Path:  # Any: settings of a simulation
     view = bench.view(fidelities=("epoch",), fixed={"N": 1, "W": 4, "Resolution": 0.25})
-    given = {"n_trials": 30, "seed": 0, "evaluation_seed": 0, **settings}
-    Simulation(view, 3, log=path, **given).run(make("hyperband", view, seed=0))
+    settings = {"n_trials": 30, "seed": 0, "evaluation_seed": 0, **settings}
+    Simulation(view, 3, log=path, **settings).run(make("hyperband", view, seed=0))
     return path
 
 

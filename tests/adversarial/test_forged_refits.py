@@ -21,7 +21,7 @@ from tests.jahs.models.noise_models import noise_model
 from tests.pace import processor_time
 from tests.releases import make_release
 
-ONE = jahs.space().default()
+CONFIG = jahs.space().default()
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +35,18 @@ def forged(whole, tmp_path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "digits"))
 
 
-def tell_manifest(folder: Path, name: str) -> None:
+def update_manifest(folder: Path, name: str) -> None:
     manifest = json.loads((folder / "manifest.json").read_bytes())
     manifest["files"][name] = {"sha256": sha256_file(folder / name), "size": (folder / name).stat().st_size}
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
-def ask(folder: Path) -> None:
-    """Ask what needs the refits, and what does not."""
+def query_all(folder: Path) -> None:
+    """Query with and without the refits."""
     bench = jahs.Benchmark("digits", release=folder, engine="numpy")
-    assert bench.query(ONE).valid_acc > 0
-    assert np.isfinite(list(bench.predict(ONE).total_sd.values())).all()
-    jahs.Benchmark("digits", release=folder, engine="numpy", refit=2).query(ONE)
+    assert bench.query(CONFIG).valid_acc > 0
+    assert np.isfinite(list(bench.predict(CONFIG).total_sd.values())).all()
+    jahs.Benchmark("digits", release=folder, engine="numpy", refit=2).query(CONFIG)
 
 
 @pytest.mark.parametrize("name", ["refits.json", "refits-0.npz"])
@@ -62,9 +62,9 @@ def test_damaged_refits_are_refused_by_name_and_the_models_still_answer(forged, 
         path.symlink_to(tmp_path / "else")
     elif how != "missing":
         path.write_bytes(data[:-1] if how == "cut" else data + b"\0" * (how == "longer"))
-    assert jahs.Benchmark("digits", release=forged).query(ONE).valid_acc > 0
+    assert jahs.Benchmark("digits", release=forged).query(CONFIG).valid_acc > 0
     for act in (
-        lambda: jahs.Benchmark("digits", release=forged).predict(ONE),
+        lambda: jahs.Benchmark("digits", release=forged).predict(CONFIG),
         lambda: jahs.Benchmark("digits", release=forged, refit=0),
         lambda: read_release(forged).verify(),
     ):
@@ -117,7 +117,7 @@ def test_damaged_refits_are_refused_by_name_and_the_models_still_answer(forged, 
 def test_refits_that_do_not_fit_are_refused_at_little_cost(forged, changed, match):
     content = json.loads((forged / "refits.json").read_bytes())
     (forged / "refits.json").write_text(json.dumps({**content, **changed}))
-    tell_manifest(forged, "refits.json")
+    update_manifest(forged, "refits.json")
 
     def act() -> None:
         with pytest.raises((CorruptFile, MissingData, UnknownFormat), match=match):
@@ -126,7 +126,7 @@ def test_refits_that_do_not_fit_are_refused_at_little_cost(forged, changed, matc
             read_release(forged).check_contents()
 
     assert peak_memory(act) < 2**25
-    assert jahs.Benchmark("digits", release=forged).query(ONE).valid_acc > 0
+    assert jahs.Benchmark("digits", release=forged).query(CONFIG).valid_acc > 0
 
 
 def test_an_array_that_claims_to_be_huge_takes_no_memory(forged):
@@ -139,7 +139,7 @@ def test_an_array_that_claims_to_be_huge_takes_no_memory(forged):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
-    tell_manifest(forged, "refits-0.npz")
+    update_manifest(forged, "refits-0.npz")
 
     def act() -> None:
         with pytest.raises(CorruptFile, match=r"refits-0\.npz"):
@@ -156,14 +156,14 @@ def test_changed_bytes_that_the_manifest_vouches_for_are_refused_or_answer_withi
         for _ in range(rng.choice((1, 3))):
             data[rng.randrange(len(data))] = rng.randrange(256)
         (folder / name).write_bytes(data)
-        tell_manifest(folder, name)
+        update_manifest(folder, name)
 
         def act() -> None:
             try:
-                ask(folder)
+                query_all(folder)
             except JahsError as err:
                 assert str(folder) in str(err), err  # noqa: PT017
 
         assert processor_time(act) < 5, f"seed {seed}"
         shutil.copy(whole / name, folder / name)
-        tell_manifest(folder, name)
+        update_manifest(folder, name)

@@ -30,10 +30,10 @@ def forged(tmp_path: Path) -> Path:
     return Path(shutil.copytree(EMBEDDED_FOLDER / "fashion_mnist_mini", tmp_path / "release"))
 
 
-def change(folder: Path, name: str, how: Change) -> None:
-    """Change a JSON file and tell the manifest."""
+def change(folder: Path, name: str, edit: Change) -> None:
+    """Change a JSON file and its entry in the manifest."""
     content = json.loads((folder / name).read_bytes())
-    how(content)
+    edit(content)
     (folder / name).write_text(json.dumps(content))
     if name != "manifest.json":
         entry = {"sha256": sha256_file(folder / name), "size": (folder / name).stat().st_size}
@@ -120,18 +120,18 @@ def test_a_release_is_pinned_by_its_digest(forged):
 
 
 def test_the_digests_of_the_embedded_releases_are_in_the_code():
-    there = {path.parent.name: sha256_file(path) for path in EMBEDDED_FOLDER.glob("*/manifest.json")}
-    lines = "\n".join(f'        "{task}": "{digest}",' for task, digest in sorted(there.items()))
-    assert there == EMBEDDED, f"EMBEDDED in jahs/release/find.py must hold\n{lines}"
+    digests = {path.parent.name: sha256_file(path) for path in EMBEDDED_FOLDER.glob("*/manifest.json")}
+    lines = "\n".join(f'        "{task}": "{digest}",' for task, digest in sorted(digests.items()))
+    assert digests == EMBEDDED, f"EMBEDDED in jahs/release/find.py must hold\n{lines}"
 
 
 def test_bytes_that_were_not_hashed_never_answer(tmp_path):
-    """While one thread swaps the forests for others, whatever opens has the right answer, or an error."""
+    """While a thread swaps the forests for others, each opened release gives the right answer, or an error."""
     good = make_release(tmp_path / "good", seed=0)
     other = make_release(tmp_path / "other", seed=1)
     config = jahs.space().default()
-    right = jahs.Benchmark("digits", release=good, engine="numpy").query(config)
-    assert jahs.Benchmark("digits", release=other, engine="numpy").query(config) != right
+    expected = jahs.Benchmark("digits", release=good, engine="numpy").query(config)
+    assert jahs.Benchmark("digits", release=other, engine="numpy").query(config) != expected
     files = [good / "forests-0.npz", other / "forests-0.npz"]
     contents = [path.read_bytes() for path in files]
     size = max(map(len, contents))
@@ -153,10 +153,10 @@ def test_bytes_that_were_not_hashed_never_answer(tmp_path):
     try:
         while time.monotonic() < end:
             try:
-                found = jahs.Benchmark("digits", release=good, engine="numpy").query(config)
+                answer = jahs.Benchmark("digits", release=good, engine="numpy").query(config)
             except JahsError:  # refused, as it should be
                 continue
-            assert found == right
+            assert answer == expected
             n_answers += 1
     finally:
         is_over.set()

@@ -20,21 +20,21 @@ is_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give files 
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How often the compiler was asked; code that is loaded is compared, not run."""
+    """Return a list with an item per compilation; loaded code is compared, not run."""
     native_kernels()
-    good = native_code._read(cache_file(llvm))
-    asked: list[int] = []
+    expected = native_code._read(cache_file(llvm))
+    compilations: list[int] = []
 
     def load(_: object, code: bytes) -> None:
-        assert code == good
+        assert code == expected
 
-    monkeypatch.setattr(native_code, "_compile", lambda _: asked.append(1) or good)
+    monkeypatch.setattr(native_code, "_compile", lambda _: compilations.append(1) or expected)
     monkeypatch.setattr(native_code, "_load", load)
-    return asked
+    return compilations
 
 
 def forge(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache with a forged file of the right name and checksum."""
+    """Write a forged file of the right name and checksum into a cache."""
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     monkeypatch.setenv("JAHS_CACHE_DIR", str(folder))
     path = cache_file(llvm)
@@ -43,7 +43,7 @@ def forge(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def refused(caplog: pytest.LogCaptureFixture) -> int:
+def count_refusals(caplog: pytest.LogCaptureFixture) -> int:
     native_kernels.__wrapped__()
     n_warnings = sum("is not run" in record.message for record in caplog.records if record.levelname == "WARNING")
     caplog.clear()
@@ -55,8 +55,8 @@ def refused(caplog: pytest.LogCaptureFixture) -> int:
 def test_code_of_another_user_is_not_run(compiled, monkeypatch, tmp_path, caplog, what):
     path = forge(tmp_path / "above" / "folder", monkeypatch)
     os.chown({"file": path, "folder": path.parent, "above": path.parent.parent}[what], 12345, -1)
-    assert (refused(caplog), len(compiled)) == (1, 1)
-    assert refused(caplog) == (0 if what == "file" else 1), "a file is healed where the folder is ours"
+    assert (count_refusals(caplog), len(compiled)) == (1, 1)
+    assert count_refusals(caplog) == (0 if what == "file" else 1), "a file is healed where the folder is ours"
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o1777])
@@ -67,15 +67,15 @@ def test_code_where_others_may_write_is_not_run(compiled, monkeypatch, tmp_path,
     if what == "above" and mode == 0o1777 and os.getuid() == 0:
         pytest.skip("root's sticky folder, as /tmp: nobody can move what we own in it")
     monkeypatch.setattr("jahs.files.ownership._is_own_group", lambda _: False)
-    assert (refused(caplog), len(compiled)) == (1, 1)
+    assert (count_refusals(caplog), len(compiled)) == (1, 1)
     assert path.read_bytes().endswith(FORGED), "nothing is written where others may write"
 
 
 def test_a_file_that_others_may_write_is_not_run_and_is_replaced(compiled, monkeypatch, tmp_path, caplog):
     path = forge(tmp_path / "folder", monkeypatch)
     path.chmod(0o666)
-    assert (refused(caplog), len(compiled)) == (1, 1)
-    assert (refused(caplog), len(compiled)) == (0, 1)
+    assert (count_refusals(caplog), len(compiled)) == (1, 1)
+    assert (count_refusals(caplog), len(compiled)) == (0, 1)
     assert path.stat().st_mode & 0o777 == 0o644
 
 
@@ -83,7 +83,7 @@ def test_a_link_is_not_followed(compiled, monkeypatch, tmp_path, caplog):
     path = forge(tmp_path / "folder", monkeypatch)
     path.rename(tmp_path / "saved")
     path.symlink_to(tmp_path / "saved")
-    assert (refused(caplog), len(compiled)) == (1, 1)
+    assert (count_refusals(caplog), len(compiled)) == (1, 1)
 
 
 def test_the_folders_that_we_make_are_ours_alone_whatever_the_umask(compiled, monkeypatch, tmp_path, caplog):
@@ -94,4 +94,4 @@ def test_the_folders_that_we_make_are_ours_alone_whatever_the_umask(compiled, mo
     finally:
         os.umask(umask)
     assert shared_fault(tmp_path / "new" / "folder") is None
-    assert (refused(caplog), len(compiled)) == (0, 1)
+    assert (count_refusals(caplog), len(compiled)) == (0, 1)

@@ -43,7 +43,7 @@ def _readers(bench: jahs.Benchmark) -> dict[str, Takes]:
         simulation = Simulation(bench, **{"n_trials": 1, "workers": 1, **settings})
         return simulation.submit(proposal or Proposal(config=_CONFIG))
 
-    found: dict[str, Takes] = {
+    readers: dict[str, Takes] = {
         "config_id": lambda t: jahs.config_id({**_CONFIG, "N": t}),
         "to_config": lambda t: to_config({"N": t}, jahs.space().fix({k: v for k, v in _CONFIG.items() if k != "N"})),
         "sample n": lambda t: bench.sample(t, seed=0),
@@ -81,26 +81,26 @@ def _readers(bench: jahs.Benchmark) -> dict[str, Takes]:
         "reports": lambda t: simulate(Proposal(config=_CONFIG, reports=(t,))),
     }
     for name in PARAMETERS:
-        found[f"config {name}"] = lambda t, name=name: jahs.validate({**_CONFIG, name: t})  # type: ignore[misc]
-        found[f"0-d {name}"] = lambda t, name=name: jahs.validate({**_CONFIG, name: np.array(t)})  # type: ignore[misc]
-        found[f"column {name}"] = lambda t, name=name: bench.query_many({**columns, name: np.array([t])})  # type: ignore[misc]
-        found[f"objects {name}"] = lambda t, name=name: bench.query_many({**columns, name: [t]})  # type: ignore[misc]
-    return found
+        readers[f"config {name}"] = lambda t, name=name: jahs.validate({**_CONFIG, name: t})  # type: ignore[misc]
+        readers[f"0-d {name}"] = lambda t, name=name: jahs.validate({**_CONFIG, name: np.array(t)})  # type: ignore[misc]
+        readers[f"column {name}"] = lambda t, name=name: bench.query_many({**columns, name: np.array([t])})  # type: ignore[misc]
+        readers[f"objects {name}"] = lambda t, name=name: bench.query_many({**columns, name: [t]})  # type: ignore[misc]
+    return readers
 
 
 @pytest.mark.parametrize("time", _TIMES)
 def test_no_reader_takes_a_duration_or_a_date_for_a_number(bench: jahs.Benchmark, time: np.generic) -> None:
-    taken = []
+    faults = []
     for name, read in _readers(bench).items():
         try:
             read(time)
         except JahsError:  # noqa: PERF203  # each reader is tried
             continue
         except Exception as err:  # noqa: BLE001  # any other error is a fault, too
-            taken.append(f"{name} raises {err!r}")
+            faults.append(f"{name} raises {err!r}")
         else:
-            taken.append(name)
-    assert not taken
+            faults.append(name)
+    assert not faults
 
 
 def test_every_reader_of_a_seed_has_one_range(bench: jahs.Benchmark) -> None:

@@ -1,6 +1,6 @@
 """A pickle of n bytes costs at most 64 MB + 12 n of memory and a second + a second for each 10 MB, whatever it says.
 
-The seconds are those of `tests.pace`.
+Seconds are measured as in `tests.pace`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ N_BYTES = 7_900_000 if os.environ.get("JAHS_ATTACK_MINUTES") else 2_000_000  # o
 
 
 def read(content: bytes) -> None:
-    """Read a pickle, and let go of what it described."""
+    """Read a pickle and drop the result."""
     with contextlib.suppress(UnsafeFile, CorruptFile):
         read_pickle(io.BytesIO(content), where="bomb.pkl")
 
@@ -36,7 +36,7 @@ def read_table(content: bytes) -> None:
 
 
 def obey(content: bytes, case: str, read: Callable[[bytes], None] = read) -> None:
-    """The law, for one pickle; time is taken again before it counts as too much."""
+    """Assert the law for one pickle; a slow reading is timed again before it counts."""
     most_seconds = 1 + len(content) / 10e6
     is_quick = any(processor_time(lambda: read(content)) <= most_seconds * slowness() for _ in range(3))
     assert is_quick, f"{case}: {len(content)} bytes take more than {most_seconds:.1f} s"

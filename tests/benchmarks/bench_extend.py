@@ -22,19 +22,19 @@ def strata(start, stop):
 
 def main():
     margins = quota_margins(np.array(list(product((1, 3, 5), (4, 8, 16), (0.25, 0.5, 1.0)))))
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     print("new configs   all groups kept   all thirds kept   worst third off by")
     for n_new in (10, 20, 50, 100, 200):
         worst = []
         for _ in range(TRIES):
-            n_old, order = int(chance.integers(*N_OLD)), chance.permutation(54).tolist()
-            nobody = np.zeros((54, 3), dtype=np.int64)
-            old = fill_quotas(nobody, strata(0, n_old), margins=margins, order=order)
+            n_old, order = int(rng.integers(*N_OLD)), rng.permutation(54).tolist()
+            empty = np.zeros((54, 3), dtype=np.int64)
+            old = fill_quotas(empty, strata(0, n_old), margins=margins, order=order)
             new = fill_quotas(old, strata(n_old, n_old + n_new), margins=margins, order=order)
             off = [np.abs(deviations(m.astype(np.int64) @ new)).max() / 20 for m in (margins.groups, margins.thirds)]
             worst.append(off)
-        kept = (np.array(worst) <= 1).sum(axis=0)
-        print(f"{n_new:11} {kept[0]:10} of {TRIES} {kept[1]:11} of {TRIES} {np.max(worst, axis=0)[1]:20.2f}")
+        n_kept = (np.array(worst) <= 1).sum(axis=0)
+        print(f"{n_new:11} {n_kept[0]:10} of {TRIES} {n_kept[1]:11} of {TRIES} {np.max(worst, axis=0)[1]:20.2f}")
 
 
 if __name__ == "__main__":

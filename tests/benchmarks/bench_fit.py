@@ -38,9 +38,9 @@ def made_up(n_configs: int, *, n_epochs: int) -> dict[str, Rows]:
     n_runs = np.where(np.arange(n_configs) % 10 == 0, 3, 1)
     config = np.repeat(np.arange(n_configs), n_runs)
     seed = np.arange(len(config)) - np.repeat(np.cumsum(n_runs) - n_runs, n_runs)
-    every = {name: values[config] for name, values in columns.items()}
+    by_run = {name: values[config] for name, values in columns.items()}
     X = jahs.encode(
-        {name: values.repeat(n_epochs) for name, values in every.items()},
+        {name: values.repeat(n_epochs) for name, values in by_run.items()},
         np.tile(np.arange(1, n_epochs + 1), len(config)),
     )
     ids = config.astype(np.uint64)
@@ -69,10 +69,10 @@ def cpu_seconds() -> float:
 
 def most_resident() -> float:
     """Largest resident memory of this process and of its living workers together, in GB; shared pages count twice."""
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     peaks = [Path(f"/proc/{process.pid}/status") for process in psutil.Process().children(recursive=True)]
     lines = [line for path in peaks for line in path.read_text().splitlines() if line.startswith("VmHWM")]
-    return (own + sum(int(line.split()[1]) * 1024 for line in lines)) / 1e9
+    return (peak + sum(int(line.split()[1]) * 1024 for line in lines)) / 1e9
 
 
 def main() -> None:
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 1])
     given = parser.parse_args()
     rows = made_up(N_CONFIGS, n_epochs=N_EPOCHS)
-    n_rows = {metric: len(found) for metric, found in rows.items()}
+    n_rows = {metric: len(metric_rows) for metric, metric_rows in rows.items()}
     print(f"xgboost, Python {platform.python_version()}, {os.cpu_count()} cores; rows: {n_rows}")
     for workers in given.workers:
         start, cpu = time.perf_counter(), cpu_seconds()

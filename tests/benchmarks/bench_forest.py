@@ -17,13 +17,12 @@ import argparse
 import json
 import platform
 import sys
-import time
-from collections.abc import Callable, Mapping
 
 import numpy as np
 import xgboost
 
 from jahs.models.forest import forest_from_xgboost, open_engine
+from tests.benchmarks.blocks import measured
 
 N_CONFIGS = 2000
 N_EPOCHS = 200
@@ -56,21 +55,6 @@ def fitted(rng, *, n_forests, n_trees, depth):
         settings = {"max_depth": depth, "eta": 0.1, "nthread": 1, "tree_method": "hist"}
         boosters.append(xgboost.train(settings, xgboost.DMatrix(X, y, nthread=1), n_trees))
     return boosters
-
-
-def measured(ways: Mapping[str, Callable[[int], object]], *, n_queries: Mapping[str, int], n_rounds: int):
-    """Median CPU seconds of one query, by way."""
-    seconds = {name: [] for name in ways}
-    for way in ways.values():
-        way(0)
-    for block in range(n_rounds):
-        for name, way in ways.items():
-            n = n_queries[name]
-            begin = time.process_time()
-            for i in range(n):
-                way(block * n + i)
-            seconds[name].append((time.process_time() - begin) / n)
-    return {name: float(np.median(times)) for name, times in seconds.items()}
 
 
 def main(argv=None) -> int:
@@ -106,7 +90,7 @@ def main(argv=None) -> int:
                 "compiled": lambda i: compiled.predict(alone[i % N_CONFIGS]),
                 "xgboost": lambda i: ask_xgboost(alone[i % N_CONFIGS]),
             },
-            n_queries={"numpy": many, "compiled": many, "xgboost": few},
+            n={"numpy": many, "compiled": many, "xgboost": few},
             n_rounds=arguments.rounds,
         ),
         "trajectory": measured(
@@ -116,7 +100,7 @@ def main(argv=None) -> int:
                 "numpy": lambda i: plain.predict_walk(walk[i % 100]),
                 "xgboost": lambda i: ask_xgboost(walk[i % 100]),
             },
-            n_queries={"compiled walk": few, "compiled rows": few, "numpy": 1, "xgboost": few // 10 + 1},
+            n={"compiled walk": few, "compiled rows": few, "numpy": 1, "xgboost": few // 10 + 1},
             n_rounds=arguments.rounds,
         ),
     }
@@ -129,7 +113,7 @@ def main(argv=None) -> int:
                 "compiled": lambda i, size=size: compiled.predict(batch[:size]),
                 "xgboost": lambda i, size=size: ask_xgboost(batch[:size]),
             },
-            n_queries={"compiled": n, "xgboost": max(1, n // 3)},
+            n={"compiled": n, "xgboost": max(1, n // 3)},
             n_rounds=arguments.rounds if size < 10_000 else 3,
         )
     facts = {"n_trees": forest.n_trees, "n_nodes": forest.n_nodes, "n_splits": forest.n_splits}

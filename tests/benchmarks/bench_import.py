@@ -45,11 +45,11 @@ TASKS = ("cifar10", "colorectal_histology", "fashion_mnist")
 DEPTH = 14
 
 
-def random_tree(draw: np.random.Generator, n_nodes: int, number: int) -> str:
+def random_tree(rng: np.random.Generator, n_nodes: int, number: int) -> str:
     """One tree as JSON: leaves are split at random, never beyond `DEPTH`, until there are `n_nodes` nodes."""
     left, right = [-1], [-1]
     depth, leaves, parents = [0], [0], [2147483647]
-    order = draw.random(n_nodes)
+    order = rng.random(n_nodes)
     while len(left) + 2 <= n_nodes and leaves:
         node = leaves.pop(int(order[len(left)] * len(leaves)))
         left[node], right[node] = len(left), len(left) + 1
@@ -62,13 +62,13 @@ def random_tree(draw: np.random.Generator, n_nodes: int, number: int) -> str:
                 leaves.append(child)
     n = len(left)
     is_inner = np.array(left) >= 0
-    feature = np.where(is_inner, draw.integers(0, N_COLUMNS, n), 0)
-    condition = draw.normal(0, 0.05, n).astype(np.float32)
+    feature = np.where(is_inner, rng.integers(0, N_COLUMNS, n), 0)
+    condition = rng.normal(0, 0.05, n).astype(np.float32)
     for column in range(N_COLUMNS):
-        mine = is_inner & (feature == column)
+        is_column = is_inner & (feature == column)
         low, high = THRESHOLDS.get(column + 1, (0.5, 0.5))
-        condition[mine] = low + (high - low) * draw.integers(0, 256, mine.sum()).astype(np.float32) / 255
-    numbers = draw.normal(0, 1, n).astype(np.float32)
+        condition[is_column] = low + (high - low) * rng.integers(0, 256, is_column.sum()).astype(np.float32) / 255
+    numbers = rng.normal(0, 1, n).astype(np.float32)
 
     def floats(values: np.ndarray) -> str:
         return "[" + ",".join(map(str, values.tolist())) + "]"
@@ -102,8 +102,8 @@ def build(work: Path, *, n_tasks: int, n_trees: int, n_nodes: int) -> None:
     """Write the files of one task, and link them for the others."""
     source = work / "assembled_surrogates"
     for number, metric in enumerate(METRICS):
-        draw = np.random.default_rng(number)
-        trees = ",".join(random_tree(draw, n_nodes, k) for k in range(n_trees))
+        rng = np.random.default_rng(number)
+        trees = ",".join(random_tree(rng, n_nodes, k) for k in range(n_trees))
         handle = make_handle([])
         for empty, full in (
             (b'"trees":[]', b'"trees":[' + trees.encode() + b"]"),
@@ -142,14 +142,14 @@ def open_and_ask(work: Path, engine: str, n_queries: int) -> dict[str, float | s
     bench.query(configs[0])
     opened = time.process_time() - start
     epochs = np.random.default_rng(0).integers(1, 201, n_queries).tolist()
-    took = timed(lambda k: bench.query(configs[k], at=epochs[k]), n_queries)
+    seconds = timed(lambda k: bench.query(configs[k], at=epochs[k]), n_queries)
     return {
         "engine": bench._oracle.engine,
         "open_cpu_s": opened,
         "peak_mb": peak_mb(),
         "peak_before_mb": before,
-        "query_us": 1e6 * statistics.median(took),
-        "query_p90_us": 1e6 * statistics.quantiles(took, n=10)[-1],
+        "query_us": 1e6 * statistics.median(seconds),
+        "query_p90_us": 1e6 * statistics.quantiles(seconds, n=10)[-1],
     }
 
 
@@ -172,7 +172,7 @@ def ask_officially(work: Path, n_queries: int) -> dict[str, float]:
         with path.open("rb") as file:
             (model,) = models.read_model(file, str(path))
         booster = xgboost.Booster()
-        with warnings.catch_warnings(action="ignore"):  # the format is of 2021
+        with warnings.catch_warnings(action="ignore"):  # the format dates from 2021
             booster.load_model(bytearray(json.dumps(json.loads(handles.pop())["Model"]).encode()))
 
         booster.set_param({"nthread": 1})
@@ -198,14 +198,14 @@ def ask_officially(work: Path, n_queries: int) -> dict[str, float]:
 
 def timed(ask: Callable[[int], object], n_queries: int) -> list[float]:
     """Seconds of each query, after as many to warm up."""
-    took = []
+    seconds = []
     for _ in range(2):
-        took = []
+        seconds = []
         for k in range(n_queries):
             start = time.process_time()
             ask(k)
-            took.append(time.process_time() - start)
-    return took
+            seconds.append(time.process_time() - start)
+    return seconds
 
 
 def peak_mb() -> float:

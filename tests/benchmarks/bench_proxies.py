@@ -36,25 +36,25 @@ LARGEST = validate(
 )
 
 
-def cpu_seconds(config, of_task):
-    side = of_task.image_side(config["Resolution"])
-    x = torch.randn(N_IMAGES, of_task.n_channels, side, side).to(memory_format=torch.channels_last)
-    network = build_network(config, of_task)
+def cpu_seconds(config, task):
+    side = task.image_side(config["Resolution"])
+    x = torch.randn(N_IMAGES, task.n_channels, side, side).to(memory_format=torch.channels_last)
+    network = build_network(config, task)
     started = time.thread_time()
-    found = score_all(Probe(network, x, torch.arange(N_IMAGES) % of_task.n_classes))
-    return {**found.cpu_s, "all together": time.thread_time() - started}
+    scores = score_all(Probe(network, x, torch.arange(N_IMAGES) % task.n_classes))
+    return {**scores.cpu_s, "all together": time.thread_time() - started}
 
 
 def main(names) -> int:
     worst = 0.0
     with one_core():
         for name in names:
-            of_task = TASKS[name]
-            largest = cpu_seconds(LARGEST, of_task)
-            several = [cpu_seconds(sample_config(number), of_task) for number in range(N_RANDOM)]
+            task = TASKS[name]
+            largest = cpu_seconds(LARGEST, task)
+            sampled = [cpu_seconds(sample_config(number), task) for number in range(N_RANDOM)]
             print(f"{name}: CPU seconds of the largest network, mean of {N_RANDOM} random configs")
             for proxy in (*PROXIES, "all together"):
-                print(f"  {proxy:12} {largest[proxy]:7.3f} {sum(each[proxy] for each in several) / N_RANDOM:7.3f}")
+                print(f"  {proxy:12} {largest[proxy]:7.3f} {sum(each[proxy] for each in sampled) / N_RANDOM:7.3f}")
             worst = max(worst, largest["all together"])
     return int(worst > LIMIT_S)
 

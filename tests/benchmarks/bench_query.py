@@ -25,7 +25,6 @@ import platform
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -45,6 +44,7 @@ from jahs.release import MetricModel, Models, Pack, read_release, releases, writ
 from jahs.schema import COLUMNS, OPS
 from jahs.spaces.columns import codes as codes_of
 from jahs.tasks.definitions import TASKS
+from tests.benchmarks.blocks import measured
 from tests.benchmarks.fresh import in_fresh_processes
 
 N_CONFIGS = 2000
@@ -101,11 +101,11 @@ def fit_published(folder: Path, n_trees: int, depth: int) -> dict[str, Pipeline]
     task, features = TASKS["cifar10"], feature_set("published")
     columns = jahs.space().sample_columns(N_FIT, seed=0)
     epochs = np.random.default_rng(0).integers(1, task.max_epoch + 1, N_FIT)
-    X, given = jahs.encode(columns, epochs), frame(columns, epochs)
+    X, table = jahs.encode(columns, epochs), frame(columns, epochs)
     pipelines, entries, boosters = {}, {}, []
     for i, name in enumerate(PUBLISHED):
         y = labels(X, seed=i)
-        pipelines[name] = published_model(n_trees, depth).fit(given, y)
+        pipelines[name] = published_model(n_trees, depth).fit(table, y)
         boosters.append(pipelines[name]["estimator"].regressor_.regressor_.get_booster())
         transform = BoundedTransform(lower=y.min(), upper=y.max(), margin=MARGIN, published=True)
         entries[name] = MetricModel(pack=0, forest=i, transform=transform)
@@ -120,7 +120,7 @@ def fit_published(folder: Path, n_trees: int, depth: int) -> dict[str, Pipeline]
 
 
 def fit_release(folder: Path, n_trees: int, depth: int) -> None:
-    """Write a release shaped like those of this project, fitted on made-up labels."""
+    """Write a release shaped like this project's releases, fitted on made-up labels."""
     task = TASKS["fashion_mnist_mini"]
     columns = jahs.space().sample_columns(N_FIT, seed=0)
     X = jahs.encode(columns, np.random.default_rng(0).integers(1, task.max_epoch + 1, N_FIT))
@@ -149,20 +149,6 @@ def fit_release(folder: Path, n_trees: int, depth: int) -> None:
         models=Models(costs="exact", packs=tuple(packs), metrics=entries),
         forests=forests,
     )
-
-
-def measured(ways: Mapping[str, Callable[[int], object]], *, n: Mapping[str, int], n_rounds: int) -> dict[str, float]:
-    """Median CPU seconds of one call, by way, from alternating blocks of `n` calls."""
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for way in ways.values():
-        way(0)
-    for block in range(n_rounds):
-        for name, way in ways.items():
-            begin = time.process_time()
-            for i in range(n[name]):
-                way(block * n[name] + i)
-            seconds[name].append((time.process_time() - begin) / n[name])
-    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
 def compare_published(folder: Path, arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
@@ -211,13 +197,13 @@ def compare_release(task: str, folder: Path, arguments: argparse.Namespace) -> d
     }
     many = arguments.block
     names = len(benches["numpy"].metrics)
-    found = {
+    seconds = {
         f"release, {names} metrics, one query": measured(ways, n=dict.fromkeys(ways, many), n_rounds=arguments.rounds),
         f"release, {names} metrics, trajectory": measured(
             walks, n=dict.fromkeys(walks, many // 10), n_rounds=arguments.rounds
         ),
     }
-    return found | batches(task, folder, benches["compiled"], arguments)
+    return seconds | batches(task, folder, benches["compiled"], arguments)
 
 
 def batches(
@@ -229,25 +215,25 @@ def batches(
     columns, places = joint_columns(sets)
     engine = open_engine(join_forests(release.forests, places, n_features=len(columns)), "compiled")
     sizes = [size for size in SIZES if size <= arguments.rows]
-    given = jahs.space().sample_columns(max(sizes), seed=2)
-    X = np.column_stack([codes_of(given), np.full(max(sizes), bench.max_epoch)]).astype(np.float32)
+    batch = jahs.space().sample_columns(max(sizes), seed=2)
+    X = np.column_stack([codes_of(batch), np.full(max(sizes), bench.max_epoch)]).astype(np.float32)
     F = RowBuilder(columns, TASKS[task], joint_times(sets)).build(X)
-    boosters = [(one, np.ascontiguousarray(F[:, place])) for one, place in as_boosters(release, places)]
-    found = {}
-    theirs = np.column_stack([booster.inplace_predict(own[:100]) for booster, own in boosters])
+    boosters = [(booster, np.ascontiguousarray(F[:, place])) for booster, place in as_boosters(release, places)]
+    seconds = {}
+    theirs = np.column_stack([booster.inplace_predict(inputs[:100]) for booster, inputs in boosters])
     assert np.array_equal(engine.predict(F[:100]), theirs)
     for size in sizes:
-        part = {name: values[:size] for name, values in given.items()}
-        rows, ready = F[:size].copy(), [(booster, own[:size].copy()) for booster, own in boosters]
+        part = {name: values[:size] for name, values in batch.items()}
+        rows, ready = F[:size].copy(), [(booster, inputs[:size].copy()) for booster, inputs in boosters]
         ways: dict[str, Callable[[int], object]] = {
             "query_many": lambda _, part=part: bench.query_many(part),
             "engine": lambda _, rows=rows: engine.predict(rows),
-            "XGBoost": lambda _, ready=ready: [booster.inplace_predict(own) for booster, own in ready],
+            "XGBoost": lambda _, ready=ready: [booster.inplace_predict(inputs) for booster, inputs in ready],
         }
         n = max(1, arguments.block // 3 // size)
         rounds = arguments.rounds if size < 10_000 else 3
-        found[f"batch of {size}"] = measured(ways, n=dict.fromkeys(ways, n), n_rounds=rounds)
-    return found
+        seconds[f"batch of {size}"] = measured(ways, n=dict.fromkeys(ways, n), n_rounds=rounds)
+    return seconds
 
 
 def as_boosters(release, places):
@@ -266,11 +252,11 @@ def as_booster(forest, k) -> xgboost.Booster:
     for number, t in enumerate(range(forest.forest_start[k], forest.forest_start[k + 1])):
         nodes = slice(forest.tree_start[t], forest.tree_start[t + 1])
         split, value, step = forest.node_split[nodes], forest.node_value[nodes], steps[nodes]
-        here, is_leaf = np.arange(len(split)), split == forest.n_splits
-        left = np.where(is_leaf, -1, here + step)
+        node, is_leaf = np.arange(len(split)), split == forest.n_splits
+        left = np.where(is_leaf, -1, node + step)
         safe = np.where(is_leaf, 0, split)
         parents = np.full(len(split), 2**31 - 1)
-        parents[left[~is_leaf]] = parents[left[~is_leaf] + 1] = here[~is_leaf]
+        parents[left[~is_leaf]] = parents[left[~is_leaf] + 1] = node[~is_leaf]
         trees.append(
             {
                 "base_weights": [0.0] * len(split), "categories": [], "categories_nodes": [], "categories_segments": [],
@@ -295,9 +281,9 @@ def as_booster(forest, k) -> xgboost.Booster:
     inner["iteration_indptr"] = list(range(len(trees) + 1))
     inner["gbtree_model_param"] |= {"num_trees": str(len(trees))}
     model["learner"]["learner_model_param"]["base_score"] = f"[{float(forest.base_score[k])!r}]"
-    found = xgboost.Booster({"nthread": 1})
-    found.load_model(bytearray(json.dumps(model).encode()))
-    return found
+    restored = xgboost.Booster({"nthread": 1})
+    restored.load_model(bytearray(json.dumps(model).encode()))
+    return restored
 
 
 def cold(task: str, folder: Path) -> dict[str, float]:

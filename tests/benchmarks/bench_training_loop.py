@@ -7,7 +7,7 @@ All train configs of the 27 fidelity groups, with TrivialAugment in half of them
 task is `digits` with the laptop task's ratio of image counts, which has its side and its channels. Each config is
 trained by every loop, one after the other, in an order that alternates, and CPU seconds are summed over the groups.
 
-It does so for batches of 256, as `fashion_mnist_mini` is trained, and for those of `cifar10_mini`.
+It does so for the batch sizes of `fashion_mnist_mini`, 256, and of `cifar10_mini`.
 
 Run: OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_training_loop [BATCH_SIZE ...]
 """

@@ -1,4 +1,4 @@
-"""How far trainings by the C engine and by a GPU end from those by torch on the CPU, for the same configs and seeds.
+"""How far the C engine and a GPU end from torch on the CPU, in trainings of the same configs with the same seeds.
 
 The folders hold runs of several devices; the spread between two seeds of torch is printed beside the differences.
 
@@ -23,22 +23,22 @@ METRICS = ("valid_acc", "test_acc", "train_acc", "valid_loss")
 def main(folders) -> int:
     runs = concatenate([last_rows(read_runs(Path(folder))) for folder in folders], RUN_COLUMNS)
     rows = {device: _by_run(runs, device) for device in sorted(set(runs["device"].tolist()))}
-    of_torch = rows.pop("cpu")
+    torch_rows = rows.pop("cpu")
     for device, ours in rows.items():
-        both = sorted(of_torch.keys() & ours.keys())
-        for metric in METRICS if len(both) > 1 else ():
-            mine, torchs = (runs[metric][[of[key] for key in both]].astype(np.float64) for of in (ours, of_torch))
+        shared = sorted(torch_rows.keys() & ours.keys())
+        for metric in METRICS if len(shared) > 1 else ():
+            mine, torchs = (runs[metric][[of[key] for key in shared]].astype(np.float64) for of in (ours, torch_rows))
             gap = mine - torchs
             print(
-                f"{device} minus torch on the CPU, {len(both)} configs and seeds, {metric}: mean {gap.mean():+.3f} "
+                f"{device} minus torch on the CPU, {len(shared)} configs and seeds, {metric}: mean {gap.mean():+.3f} "
                 f"(standard error {gap.std(ddof=1) / len(gap) ** 0.5:.3f}), standard deviation {gap.std(ddof=1):.3f}"
             )
-        if device == NATIVE and both:
-            times = [runs["runtime"][[of[key] for key in both]].sum() for of in (of_torch, ours)]
+        if device == NATIVE and shared:
+            times = [runs["runtime"][[of[key] for key in shared]].sum() for of in (torch_rows, ours)]
             print(f"CPU seconds of torch / engine, all together: {times[0] / times[1]:.1f}")
-    pairs = [(row, of_torch[i, 2]) for (i, seed), row in of_torch.items() if seed == 1 and (i, 2) in of_torch]
-    one, other = runs["valid_acc"][np.array(pairs)].astype(np.float64).T
-    print(f"two seeds of torch, {len(pairs)} configs: standard deviation of valid_acc {(one - other).std(ddof=1):.2f}")
+    pairs = [(row, torch_rows[i, 2]) for (i, seed), row in torch_rows.items() if seed == 1 and (i, 2) in torch_rows]
+    gap = np.subtract(*runs["valid_acc"][np.array(pairs)].astype(np.float64).T)
+    print(f"two seeds of torch, {len(pairs)} configs: standard deviation of valid_acc {gap.std(ddof=1):.2f}")
     return 0
 
 

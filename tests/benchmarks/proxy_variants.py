@@ -1,7 +1,7 @@
 """The rank correlation of variants of `ntk` or `zen` with NAS-Bench-201's accuracies.
 
 The zero-cost benchmark has -0.25 and 0.35; `experiments.nasbench201` differs by more than 0.08. Variants of `ntk` are
-batch size, mode, initialisation and network size; those of `zen` differ in the BatchNorm term of the score. All
+batch size, mode, initialisation and network size; variants of `zen` differ in the BatchNorm term of the score. All
 variants score the same cells, the first ones of the stratified sample of data/nasbench201; cells without a score are
 left out. This takes 25 CPU seconds per cell for `ntk`, one for `zen`; four of them for one variant of `ntk` alone.
 
@@ -44,7 +44,7 @@ def kaiming(network):
     return network
 
 
-def zen_variants(config, images, wanted):
+def zen_variants(config, images, variant):
     """Return each variant's Zen-score; ZenNAS's own code reads the running variances."""
     distance, scales, network = zen_passes(probe_of(config, NASBENCH201, images))
     if not distance > 0:
@@ -56,22 +56,22 @@ def zen_variants(config, images, wanted):
         "nothing": [],
     }
     return {
-        name: math.log(distance) + sum(0.5 * math.log(one) for one in each)
-        for name, each in added.items()
-        if wanted in {name, ""}
+        name: math.log(distance) + sum(0.5 * math.log(variance) for variance in variances)
+        for name, variances in added.items()
+        if variant in {name, ""}
     }
 
 
-def ntk_variants(config, images, wanted):
+def ntk_variants(config, images, variant):
     """Return each variant's condition number."""
-    own, small = (probe_of(each, NASBENCH201, images) for each in (config, {**config, **SMALL}))
-    asked = {
-        **{f"{n} images": (fresh(own.network), own.images[:n]) for n in (16, 32, 64)},
-        "32 images, evaluation mode": (fresh(own.network, is_training=False), own.images[:32]),
-        "32 images, Kaiming initialisation": (kaiming(fresh(own.network)), own.images[:32]),
+    full, small = (probe_of(sized, NASBENCH201, images) for sized in (config, {**config, **SMALL}))
+    arguments = {
+        **{f"{n} images": (fresh(full.network), full.images[:n]) for n in (16, 32, 64)},
+        "32 images, evaluation mode": (fresh(full.network, is_training=False), full.images[:32]),
+        "32 images, Kaiming initialisation": (kaiming(fresh(full.network)), full.images[:32]),
         "32 images, N=1 and W=4": (fresh(small.network), small.images[:32]),
     }
-    return {name: condition_or_nan(*each) for name, each in asked.items() if wanted in {name, ""}}
+    return {name: condition_or_nan(*pair) for name, pair in arguments.items() if variant in {name, ""}}
 
 
 def condition_or_nan(network, images):
@@ -93,9 +93,9 @@ def main(proxy, accuracies, data_dir, n_cells=60, variant="") -> int:
     truth = np.array([published[i] for i in nb201_indices(np.stack([chosen[op] for op in OPS], axis=1)).tolist()])
     images = load_images(NASBENCH201, data_dir=Path(data_dir), resolutions=(1.0,))[1.0]
     with one_core():
-        found = [VARIANTS[proxy](config, images, variant) for config in rows({key: chosen[key] for key in CONFIG_KEYS})]
-    for name in found[0]:
-        scores = np.array([each[name] for each in found])
+        cells = [VARIANTS[proxy](config, images, variant) for config in rows({key: chosen[key] for key in CONFIG_KEYS})]
+    for name in cells[0]:
+        scores = np.array([cell[name] for cell in cells])
         is_known = np.isfinite(scores)
         rho = bootstrap_agreement(spearman, scores[is_known], truth[is_known], n_resamples=2000)
         print(f"{name:36} rho {interval_text(rho)} on {is_known.sum()} cells", flush=True)

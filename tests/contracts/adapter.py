@@ -1,4 +1,4 @@
-"""What any adapter's space must hold: subclass `AdapterContract` and say how its tool samples and checks a value."""
+"""The contract of every adapter: subclass `AdapterContract` and define how the tool samples and checks a config."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SPACES = {
 }
 
 
-def same(one: jahs.Config, other: jahs.Config) -> bool:
-    """Whether these are one config, floats to the digits that tools keep."""
+def same(first: jahs.Config, second: jahs.Config) -> bool:
+    """Return whether these configs are equal, floats to the digits that tools keep."""
     return all(
-        math.isclose(value, other[name], rel_tol=1e-6) if isinstance(value, float) else value == other[name]
-        for name, value in one.items()
+        math.isclose(value, second[name], rel_tol=1e-6) if isinstance(value, float) else value == second[name]
+        for name, value in first.items()
     )
 
 
@@ -42,15 +42,15 @@ class AdapterContract:
     adapter: Any
 
     def sample(self, space: Space, n: int) -> Iterable[Mapping[str, object]]:
-        """Draw from the tool's own space, by the tool."""
+        """Let the tool draw from its own space."""
         raise NotImplementedError
 
     def export(self, config: jahs.Config, space: Space) -> Mapping[str, object]:
-        """The config as the tool holds it."""
+        """Return the config in the form of the tool."""
         return self.adapter.from_config(config, space)
 
     def check(self, params: Mapping[str, object], space: Space) -> None:
-        """Have the tool itself check that it can express this; raises if not."""
+        """Let the tool check that it can express this config; it raises if not."""
         raise NotImplementedError
 
     @pytest.fixture(params=list(SPACES))
@@ -69,12 +69,12 @@ class AdapterContract:
     def test_the_tool_samples_every_choice_as_often_and_floats_on_the_log_scale(self, space: Space) -> None:
         configs = [self.adapter.to_config(params, space) for params in self.sample(space, N_SAMPLES)]
         for name, parameter in shown_parameters(space).items():
-            found = [config[name] for config in configs]
+            values = [config[name] for config in configs]
             if parameter.kind == "float":
                 middle = math.sqrt(parameter.lower * parameter.upper)
-                assert 400 < sum(value < middle for value in found) < 600
+                assert 400 < sum(value < middle for value in values) < 600
                 continue
-            counts = Counter(found)
+            counts = Counter(values)
             expected = N_SAMPLES / len(parameter.choices)
             assert set(counts) == set(parameter.choices)
             assert all(abs(count - expected) < 5 * math.sqrt(expected) for count in counts.values()), name

@@ -1,7 +1,7 @@
-"""What any optimiser must hold: subclass `OptimizerContract` and define the fixture `optimizer`.
+"""The contract of every optimiser: subclass `OptimizerContract` and define the fixture `optimizer`.
 
 `optimizer(view, seed=..., objectives=...)` makes a new one; `has_many_objectives` says whether it takes several. Cases
-are small, so that an optimiser that fits models can be held to them as well.
+are small, so that optimisers that fit models can be tested as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VIEWS = {
 
 
 class Watched:
-    """An optimiser with everything that it is told and asked written down."""
+    """An optimiser that records the trials it is told."""
 
     def __init__(self, optimizer):
         self.inner, self.told = optimizer, []
@@ -36,9 +36,9 @@ class Watched:
         self.n_ahead = getattr(optimizer, "n_ahead", 1)
 
     def ask(self, n):
-        found = self.inner.ask(n)
-        assert len(found) <= n
-        return found
+        proposals = self.inner.ask(n)
+        assert len(proposals) <= n
+        return proposals
 
     def tell(self, trial):
         self.told.append(trial)
@@ -114,23 +114,23 @@ class OptimizerContract:
         assert {t.status for t in trials} == {"failed"}
 
     def test_says_its_name_and_everything_it_depends_on(self, optimizer):
-        made = optimizer(VIEWS["nas"], seed=7)
-        assert made.name
-        assert made.settings["seed"] == 7
-        assert list(made.settings["objectives"]) == ["valid_acc"]
-        assert json.loads(json.dumps(made.settings))
+        instance = optimizer(VIEWS["nas"], seed=7)
+        assert instance.name
+        assert instance.settings["seed"] == 7
+        assert list(instance.settings["objectives"]) == ["valid_acc"]
+        assert json.loads(json.dumps(instance.settings))
 
     def test_a_trial_that_it_did_not_ask_for_is_refused(self, optimizer):
-        made = optimizer(VIEWS["nas"], seed=0)
-        (proposal,) = made.ask(1)
+        instance = optimizer(VIEWS["nas"], seed=0)
+        (proposal,) = instance.ask(1)
         facts = {"config": VIEWS["nas"].sample(seed=9), "fidelity": {"epoch": 9}, "seed": None, "worker": 0}
         answers = {"metrics": {"valid_acc": 50.0, "runtime": 1.0}, "start": 0.0, "end": 1.0, "status": "finished"}
-        with pytest.raises(JahsError, match=f"{made.name} .* trial 17"):
-            made.tell(Trial(trial=17, **facts, **answers, tag=object()))
-        told = Trial(trial=0, **facts | {"config": proposal.config}, **answers, tag=proposal.tag)
-        made.tell(told)
-        with pytest.raises(JahsError, match=f"{made.name} .* trial 0"):
-            made.tell(told)
+        with pytest.raises(JahsError, match=f"{instance.name} .* trial 17"):
+            instance.tell(Trial(trial=17, **facts, **answers, tag=object()))
+        answer = Trial(trial=0, **facts | {"config": proposal.config}, **answers, tag=proposal.tag)
+        instance.tell(answer)
+        with pytest.raises(JahsError, match=f"{instance.name} .* trial 0"):
+            instance.tell(answer)
 
     def test_several_objectives_where_it_takes_them(self, optimizer):
         many = ("valid_acc", "latency", "n_params")
@@ -142,5 +142,5 @@ class OptimizerContract:
             assert len(self.run(optimizer(VIEWS["nas"], seed=0, objectives=objectives))) == self.n_trials
 
     def test_looks_at_nothing_that_it_cannot_know(self, optimizer):
-        made = optimizer(visible(VIEWS["nas"]), seed=0)
-        assert len(self.run(made, n_trials=5)) == 5
+        instance = optimizer(visible(VIEWS["nas"]), seed=0)
+        assert len(self.run(instance, n_trials=5)) == 5

@@ -1,6 +1,6 @@
-"""What any oracle must hold: subclass `OracleContract` and define the fixtures `oracle` and `configs`.
+"""The contract of every oracle: subclass `OracleContract` and define the fixtures `oracle` and `configs`.
 
-`configs` are some configs that the oracle can answer about at every epoch.
+`configs` are some configs for which the oracle can answer at every epoch.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from jahs.spaces.configs import config_codes, validate
 from jahs.tasks.metrics import METRICS
 
 
-def is_same(one, other) -> bool:
-    """Whether two answers have the same metrics in the same order with the same bits."""
-    return list(one) == list(other) and all(
-        np.asarray(one[name]).tobytes() == np.asarray(other[name]).tobytes() for name in one
+def is_same(first, second) -> bool:
+    """Return whether two answers have the same metrics in the same order with the same bits."""
+    return list(first) == list(second) and all(
+        np.asarray(first[name]).tobytes() == np.asarray(second[name]).tobytes() for name in first
     )
 
 
@@ -43,9 +43,9 @@ class OracleContract:
 
     def test_a_query_answers_the_metrics_asked_for_in_their_order_as_floats(self, oracle, codes):
         for names in (tuple(oracle.metrics), ("runtime", "valid_acc"), ("n_params",)):
-            found = oracle.query(codes[0].tolist(), 1, seed=None, metrics=names)
-            assert tuple(found) == names
-            assert {type(value) for value in found.values()} == {float}
+            answers = oracle.query(codes[0].tolist(), 1, seed=None, metrics=names)
+            assert tuple(answers) == names
+            assert {type(value) for value in answers.values()} == {float}
 
     def test_a_row_of_a_batch_has_the_bits_of_a_query(self, oracle, codes):
         epochs = self.epochs(oracle, len(codes))
@@ -58,14 +58,14 @@ class OracleContract:
     def test_a_trajectory_has_the_bits_of_its_queries(self, oracle, codes):
         epochs = np.arange(1, oracle.max_epoch + 1, 2)
         for seed in self.seeds:
-            walk = oracle.trajectory(codes[1].tolist(), epochs, seed=seed, metrics=tuple(oracle.metrics))
+            trajectory = oracle.trajectory(codes[1].tolist(), epochs, seed=seed, metrics=tuple(oracle.metrics))
             repeated = np.repeat(codes[1:2], len(epochs), axis=0)
-            assert is_same(walk, oracle.query_many(repeated, epochs, seed=seed, metrics=tuple(oracle.metrics)))
+            assert is_same(trajectory, oracle.query_many(repeated, epochs, seed=seed, metrics=tuple(oracle.metrics)))
 
     def test_asking_again_gives_the_same_bits(self, oracle, codes):
         for seed in self.seeds:
-            asked = [oracle.query(codes[0].tolist(), 2, seed=seed, metrics=("valid_acc", "runtime")) for _ in range(2)]
-            assert is_same(*asked)
+            pair = [oracle.query(codes[0].tolist(), 2, seed=seed, metrics=("valid_acc", "runtime")) for _ in range(2)]
+            assert is_same(*pair)
 
     def test_a_metric_does_not_depend_on_which_others_are_asked_for(self, oracle, codes):
         names = tuple(oracle.metrics)
@@ -86,8 +86,8 @@ class OracleContract:
             assert mixed[seeds == seed].tobytes() == alone[seeds == seed].tobytes()
 
     def test_an_empty_batch_gives_empty_columns(self, oracle):
-        found = oracle.query_many(np.empty((0, 14)), np.empty(0, np.int64), seed=None, metrics=tuple(oracle.metrics))
-        assert {name: values.shape for name, values in found.items()} == dict.fromkeys(oracle.metrics, (0,))
+        answers = oracle.query_many(np.empty((0, 14)), np.empty(0, np.int64), seed=None, metrics=tuple(oracle.metrics))
+        assert {name: values.shape for name, values in answers.items()} == dict.fromkeys(oracle.metrics, (0,))
 
     def test_samples_are_valid_configs_that_it_answers_about(self, oracle):
         drawn = oracle.sample(3, seed=5)
@@ -97,13 +97,13 @@ class OracleContract:
         assert len(oracle.sample(2, seed=None)) == 2
         for config in drawn:
             assert validate(config) == config
-        asked, metrics = config_codes(drawn[0]), ("valid_acc",)
-        many = oracle.query_many(np.array([asked]), np.array([1]), seed=None, metrics=metrics)
-        assert oracle.query(asked, 1, seed=None, metrics=metrics)["valid_acc"] == many["valid_acc"]
+        row, metrics = config_codes(drawn[0]), ("valid_acc",)
+        batch = oracle.query_many(np.array([row]), np.array([1]), seed=None, metrics=metrics)
+        assert oracle.query(row, 1, seed=None, metrics=metrics)["valid_acc"] == batch["valid_acc"]
 
     def test_answers_lie_within_the_bounds_that_the_metrics_state(self, oracle, codes):
-        found = oracle.query_many(codes, self.epochs(oracle, len(codes)), seed=None, metrics=tuple(oracle.metrics))
-        for name, values in found.items():
+        answers = oracle.query_many(codes, self.epochs(oracle, len(codes)), seed=None, metrics=tuple(oracle.metrics))
+        for name, values in answers.items():
             assert values.dtype == np.float64
             assert (values >= oracle.metrics[name].lower).all()
             assert (values <= oracle.metrics[name].upper).all()
@@ -113,7 +113,7 @@ class OracleContract:
             pytest.skip("an imported release states its own rules")
         epochs = np.arange(1, oracle.max_epoch + 1)
         for row in codes.tolist()[:2]:
-            walk = oracle.trajectory(row, epochs, seed=None, metrics=tuple(oracle.metrics))
-            assert (np.diff(walk["runtime"]) > 0).all()
+            trajectory = oracle.trajectory(row, epochs, seed=None, metrics=tuple(oracle.metrics))
+            assert (np.diff(trajectory["runtime"]) > 0).all()
             for name, metric in oracle.metrics.items():
-                assert metric.by_epoch or np.ptp(walk[name]) == 0
+                assert metric.by_epoch or np.ptp(trajectory[name]) == 0

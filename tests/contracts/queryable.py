@@ -1,4 +1,4 @@
-"""What any `Queryable` must hold: subclass `QueryableContract` and define the fixture `bench`."""
+"""The contract of every `Queryable`: subclass `QueryableContract` and define the fixture `bench`."""
 
 import pickle
 
@@ -10,7 +10,7 @@ from jahs.queries.queryable import Queryable
 
 
 class QueryableContract:
-    """`bench` answers valid_acc and runtime, and whatever else it names."""
+    """`bench` answers valid_acc, runtime, and any other metrics that it names."""
 
     @pytest.fixture
     def configs(self, bench: Queryable) -> list:
@@ -31,12 +31,12 @@ class QueryableContract:
     def test_every_form_of_a_query_has_the_same_bits(self, bench, configs) -> None:
         low = {name: values[0] for name, values in bench.fidelities.items()}
         wide = bench.query_many(configs, at=[low, bench.full])
-        each = bench.query_many(configs, each_at=[low] * len(configs))
+        lowest = bench.query_many(configs, each_at=[low] * len(configs))
         assert list(wide) == list(bench.metrics)
         for name in bench.metrics:
             singles = [[bench.query(c, at=at).as_dict()[name] for at in (low, bench.full)] for c in configs]
             assert wide[name].tolist() == singles
-            assert each[name].tolist() == wide[name][:, 0].tolist()
+            assert lowest[name].tolist() == wide[name][:, 0].tolist()
             assert bench.query_many(configs)[name].tolist() == wide[name][:, 1].tolist()
 
     def test_a_trajectory_ends_where_a_query_is(self, bench, configs) -> None:
@@ -63,6 +63,6 @@ class QueryableContract:
                 ask()
 
     def test_it_survives_pickling(self, bench, configs) -> None:
-        again = pickle.loads(pickle.dumps(bench))
-        assert again.query(configs[0]) == bench.query(configs[0])
-        assert again.space == bench.space
+        restored = pickle.loads(pickle.dumps(bench))
+        assert restored.query(configs[0]) == bench.query(configs[0])
+        assert restored.space == bench.space

@@ -1,4 +1,4 @@
-"""What any way to divide rows must hold: subclass `SplitContract` and define the fixture `divide`."""
+"""The contract of every division of rows: subclass `SplitContract` and define the fixture `divide`."""
 
 import numpy as np
 import pytest
@@ -8,11 +8,11 @@ from tests.building import make_configs, with_ids
 
 
 class SplitContract:
-    """`divide` takes a table of rows and returns a list of tuples of row arrays; a tuple is one way to divide them."""
+    """`divide` takes a table and returns a list of divisions; each is a tuple of row arrays, one per side."""
 
     @pytest.fixture
     def table(self):
-        """A few hundred configs, with two that are kin of others and one that stands there under a second id."""
+        """A few hundred configs, two that are kin of others, and one that is repeated under a second id."""
         configs = make_configs(270)
         twins = {name: values[[0, 40, 80]].copy() for name, values in configs.items()}
         for name, op in (("Op1", 1), ("Op2", 1), ("Op3", 2), ("Op5", 1)):  # with Op1, Op2 and Op5 zero ...
@@ -21,16 +21,16 @@ class SplitContract:
         twins["Op4"][:2] = (configs["Op4"][[0, 40]] + 1) % 5  # ... nothing comes to Op4 and ...
         for columns, at in ((twins, [0, 1]), (configs, [0, 40])):
             columns["Op6"][at] = 1  # ... nothing leaves it
-        both = {name: np.concatenate([values, twins[name]]) for name, values in configs.items()}
-        table = with_ids(both)
+        joined = {name: np.concatenate([values, twins[name]]) for name, values in configs.items()}
+        table = with_ids(joined)
         table["config_id"][-1] ^= np.uint64(1)
         assert len(np.unique(table["config_id"])) == 273
         assert len(np.unique(kin(table))) == 270
         return table
 
     @staticmethod
-    def ids(table, sides):
-        return [[set(table["config_id"][rows].tolist()) for rows in one] for one in sides]
+    def ids(table, divisions):
+        return [[set(table["config_id"][rows].tolist()) for rows in sides] for sides in divisions]
 
     def test_every_row_is_on_one_side_once(self, divide, table):
         for sides in divide(table):

@@ -1,4 +1,4 @@
-"""What any target transform must hold: subclass `TransformContract` and define the fixture `transform`."""
+"""The contract of every target transform: subclass `TransformContract` and define the fixture `transform`."""
 
 import json
 import pickle
@@ -49,27 +49,27 @@ class TransformContract:
         assert transform.inverse([-np.inf, np.inf]).tolist() == [transform.lower, transform.upper]
 
     def test_json_and_pickle_bring_it_back(self, transform):
-        again = type(transform).from_dict(json.loads(json.dumps(transform.to_dict(), allow_nan=False)))
-        assert again == transform == pickle.loads(pickle.dumps(transform))
+        restored = type(transform).from_dict(json.loads(json.dumps(transform.to_dict(), allow_nan=False)))
+        assert restored == transform == pickle.loads(pickle.dumps(transform))
         y = self.targets(transform)
-        assert again.forward(y).tobytes() == transform.forward(y).tobytes()
+        assert restored.forward(y).tobytes() == transform.forward(y).tobytes()
 
     def test_shapes_are_kept_and_inputs_are_untouched(self, transform):
         y = self.targets(transform)[:12].reshape(3, 4)
-        before = y.copy()
+        y_before = y.copy()
         z = transform.forward(y)
-        kept = z.copy()
+        z_before = z.copy()
         assert transform.inverse(z).shape == z.shape == (3, 4)
         assert transform.forward([]).shape == transform.inverse([]).shape == (0,)
         assert transform.inverse(0.0).shape == ()
-        assert (y == before).all()
-        assert (z == kept).all()
+        assert (y == y_before).all()
+        assert (z == z_before).all()
 
     def test_one_value_and_a_batch_agree(self, transform):
         y = self.targets(transform)
         z = transform.forward(y)
-        assert [float(transform.forward(one)) for one in y] == z.tolist()
-        assert [float(transform.inverse(one)) for one in z] == transform.inverse(z).tolist()
+        assert [float(transform.forward(value)) for value in y] == z.tolist()
+        assert [float(transform.inverse(value)) for value in z] == transform.inverse(z).tolist()
 
     def test_float32_answers_are_taken(self, transform):
         z = self.answers()[1:-1].clip(-1e30, 1e30).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What a user must know about a task stands first on every committed page about it."""
+"""What a user must know about a task comes first on every committed page about it."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ PAGES = (
 
 def test_the_caveats_have_the_figures_of_the_recorded_trainings():
     figures = {name: json.loads((ROOT / f"data/{name}/landscape.json").read_text()) for name in EMBEDDED}
-    of_cifar, cells = figures["cifar10_mini"]["epochs"]["200"], figures["cifar10_mini"]["cells"]
+    cifar10, cells = figures["cifar10_mini"]["epochs"]["200"], figures["cifar10_mini"]["cells"]
     caveat = TASKS["cifar10_mini"].caveat or ""
     assert f"on {cells['n_cells']} cells of NAS-Bench-201" in caveat
     assert (
         f"rho is {cells['200']['rho']:.2f} with their accuracy after 200 epochs ({cells['12']['rho']:.2f} after"
         in caveat
     )
-    assert f"(rho {of_cifar['rho']:.2f};" in caveat
-    assert f"at full size ({of_cifar['rho_full_size']:.2f})" in caveat
-    assert f"(Kendall's tau {of_cifar['tau_within_groups']:.2f})" in caveat
+    assert f"(rho {cifar10['rho']:.2f};" in caveat
+    assert f"at full size ({cifar10['rho_full_size']:.2f})" in caveat
+    assert f"(Kendall's tau {cifar10['tau_within_groups']:.2f})" in caveat
     within = figures["fashion_mnist_mini"]["epochs"]["200"]["tau_within_groups"]
     assert f"(Kendall's tau {within:.2f})" in (TASKS["fashion_mnist_mini"].caveat or "")
 

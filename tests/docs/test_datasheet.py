@@ -1,4 +1,4 @@
-"""What describes the data to others is what the data say: descriptions, checksums, counts and cost."""
+"""The descriptions of the data agree with the data: metadata, checksums, counts and cost."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def test_every_file_of_a_task_has_a_checksum() -> None:
 def test_counts_are_those_of_the_page_of_the_data() -> None:
     """The page is written by another command, which reads the runs in its own way."""
     for task in EMBEDDED:
-        found = SCRIPT["costs"](task)
+        costs = SCRIPT["costs"](task)
         page = (ROOT / "docs" / "data" / f"{task}.md").read_text(encoding="utf-8")
         counts = dict(re.findall(r"^\| ([a-z ]+) \| ([\d,.]+)", page, re.MULTILINE))
-        assert f"{found['trainings']:,}" == counts["runs"]
-        assert f"{found['epochs']:,}" == counts["measured epochs"]
-        assert f"{sum(found['core-hours'].values()):.1f}" == counts["cost"]
+        assert f"{costs['trainings']:,}" == counts["runs"]
+        assert f"{costs['epochs']:,}" == counts["measured epochs"]
+        assert f"{sum(costs['core-hours'].values()):.1f}" == counts["cost"]
 
 
 def test_a_description_names_the_release_that_ships() -> None:
     for task in EMBEDDED:
-        found = json.loads((ROOT / "data" / task / "croissant.json").read_text(encoding="utf-8"))
-        assert f"{task}, {found['version']}" in jahs.Benchmark(task).cite()
+        croissant = json.loads((ROOT / "data" / task / "croissant.json").read_text(encoding="utf-8"))
+        assert f"{task}, {croissant['version']}" in jahs.Benchmark(task).cite()

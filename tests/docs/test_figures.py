@@ -25,7 +25,7 @@ def test_no_text_of_a_page_s_pictures_is_cut_off(path: Path) -> None:
     css = "".join(re.findall(r"<style>(.*?)</style>", page, re.DOTALL))
     cut = []
     for number, svg in enumerate(re.findall(r"<svg.*?</svg>", page, re.DOTALL)):
-        styled = re.sub(r"(<svg[^>]*>)", lambda found: f"{found[1]}<style>{css}</style>", svg, count=1)
+        styled = re.sub(r"(<svg[^>]*>)", lambda match: f"{match[1]}<style>{css}</style>", svg, count=1)
         cut += [f"picture {number}: {text}" for text in texts_outside(styled)]
     assert cut == []
 

@@ -21,9 +21,9 @@ TABLES = ("CONFIG_TABLE_COLUMNS", "RUN_COLUMNS", "PROFILE_COLUMNS", "VISIT_COLUM
 
 
 def rows(after: str) -> list[list[str]]:
-    """The body of the first table below a line."""
-    _, found, rest = PAGE.partition(f"\n{after}")
-    assert found, f"docs/formats.md has no line {after!r}"
+    """Return the body of the first table below a line."""
+    _, line_above, rest = PAGE.partition(f"\n{after}")
+    assert line_above, f"docs/formats.md has no line {after!r}"
     table = re.search(r"(?:^\|.*\n)+", rest, re.MULTILINE)
     assert table
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[0].splitlines()[2:]]
@@ -35,21 +35,21 @@ def keys(after: str) -> list[str]:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_page_has_the_columns_and_dtypes_of_the_schema_in_order(table: str) -> None:
-    said = [(row[0].strip("`"), row[1]) for row in rows(f"`jahs.schema.{table}`")]
-    assert said == list(getattr(schema, table).items())
+    documented = [(row[0].strip("`"), row[1]) for row in rows(f"`jahs.schema.{table}`")]
+    assert documented == list(getattr(schema, table).items())
 
 
 def test_the_page_has_the_version_of_every_format() -> None:
     for _, version, where in rows("## Versions"):
         module, _, name = where.strip("`").rpartition(".")
         if module.startswith("jahs"):
-            found = getattr(import_module(module), name)
+            defined = getattr(import_module(module), name)
         else:  # the workshops' packages may be absent where jahs is tested alone
             text = (ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
-            found = re.search(rf"^{name}(?:: Final)? = (\d+)", text, re.MULTILINE)
-            assert found, where
-            found = found[1]
-        assert version == str(found), where
+            match = re.search(rf"^{name}(?:: Final)? = (\d+)", text, re.MULTILINE)
+            assert match, where
+            defined = match[1]
+        assert version == str(defined), where
 
 
 def test_the_page_has_the_keys_of_a_trial() -> None:
@@ -57,8 +57,8 @@ def test_the_page_has_the_keys_of_a_trial() -> None:
 
 
 def test_the_page_has_every_setting_of_a_simulation() -> None:
-    said = set(keys("**Header**"))
-    assert {*Settings(n_trials=1).facts(), "format", "task", "release", "view", "optimizer", "metrics"} <= said
+    documented = set(keys("**Header**"))
+    assert {*Settings(n_trials=1).facts(), "format", "task", "release", "view", "optimizer", "metrics"} <= documented
 
 
 def test_the_page_has_the_keys_of_the_embedded_manifest_and_split() -> None:

@@ -64,21 +64,21 @@ def broken_links(file: str, text: str) -> Iterator[str]:
         if re.match(r"(https?|mailto):", target):
             continue
         path, _, anchor = target.partition("#")
-        found = (ROOT / file).parent / path if path else ROOT / file
-        if not found.exists():
+        linked = (ROOT / file).parent / path if path else ROOT / file
+        if not linked.exists():
             yield f"{file}: {target}: there is no such file"
-        elif anchor and anchor not in anchors(found.read_text(encoding="utf-8") if path else text):
+        elif anchor and anchor not in anchors(linked.read_text(encoding="utf-8") if path else text):
             yield f"{file}: {target}: there is no such heading"
 
 
 def python_blocks(text: str) -> list[tuple[str, str | None]]:
     """Each Python block with what it must print: the text block right behind it, or None."""
-    found = list(FENCE.finditer(text))
+    fences = list(FENCE.finditer(text))
     blocks = []
-    for this, behind in zip_longest(found, found[1:]):
-        if this[1] == "python":
-            is_output = behind is not None and behind[1] == "text" and not text[this.end() : behind.start()].strip()
-            blocks.append((this[2], behind[2] if is_output and behind else None))
+    for fence, after in zip_longest(fences, fences[1:]):
+        if fence[1] == "python":
+            is_output = after is not None and after[1] == "text" and not text[fence.end() : after.start()].strip()
+            blocks.append((fence[2], after[2] if is_output and after else None))
     return blocks
 
 
@@ -121,9 +121,9 @@ def test_the_optimiser_that_a_page_shows_holds_the_contract_as_it_says(tmp_path:
     page = tmp_path / "test_page.py"
     page.write_text("\n".join(code for code, _ in python_blocks(read("docs/guides/write-an-optimizer.md"))))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(page)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    assert re.search(r"^[2-9]\d passed", done.stdout, re.MULTILINE), done.stdout
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout
+    assert re.search(r"^[2-9]\d passed", process.stdout, re.MULTILINE), process.stdout
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -175,8 +175,8 @@ def test_a_block_that_prints_something_else_is_found() -> None:
 def test_the_readme_compares_as_the_comparison_page_does() -> None:
     """The page has the same table with one row more, the versions that were looked at."""
     head = "| | JAHS | JAHS-Bench-201 |"
-    here, there = (
+    readme, comparison = (
         read(page)[read(page).index(head) :].partition("\n\n")[0].splitlines()
         for page in ("README.md", "docs/comparison.md")
     )
-    assert [line for line in there if not line.startswith("| version, date |")] == here
+    assert [line for line in comparison if not line.startswith("| version, date |")] == readme

@@ -28,15 +28,15 @@ def the_task_is_forgotten() -> Iterator[None]:
 
 def run(command: list[str], folder: Path) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command}: {done.stderr}"
-    return done.stdout
+    process = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, f"{command}: {process.stderr}"
+    return process.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_guide_makes_a_benchmark_of_its_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands of the workshops run in this process, which has loaded their libraries; those of jahs in their own."""
+    """Commands of the workshops run in this process, which has loaded their libraries; jahs runs in its own process."""
     monkeypatch.chdir(tmp_path)
     [toy] = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     run([sys.executable, "-c", toy], tmp_path)

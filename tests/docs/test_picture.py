@@ -1,4 +1,4 @@
-"""The committed drawings are what their scripts draw; that of the space is well-formed."""
+"""The committed drawings are what their scripts draw; the drawing of the space is well-formed."""
 
 from __future__ import annotations
 

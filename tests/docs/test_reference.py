@@ -21,19 +21,19 @@ GUIDES = sorted((DOCS / "guides").glob("*.md"))
 
 
 def documented() -> list[Any]:
-    """What the pages of the reference document, as objects; modules with all their names."""
-    found: list[Any] = []
+    """Return the objects that the pages of the reference document; a module stands for all its names."""
+    objects: list[Any] = []
     for page in sorted((DOCS / "site" / "reference").glob("*.rst")):
         module = ""
         for mark, name in MARKS.findall(page.read_text(encoding="utf-8")):
             if mark == "currentmodule":
                 module = name
             elif mark == "automodule":
-                found.append(import_module(name))
+                objects.append(import_module(name))
             else:
-                holder, _, own = (name if name.startswith("jahs.") else f"{module}.{name}").rpartition(".")
-                found.append(attrgetter(own)(import_module(holder)))
-    return found
+                holder, _, attribute = (name if name.startswith("jahs.") else f"{module}.{name}").rpartition(".")
+                objects.append(attrgetter(attribute)(import_module(holder)))
+    return objects
 
 
 def test_every_promised_name_is_documented_once_and_no_other() -> None:
@@ -42,10 +42,10 @@ def test_every_promised_name_is_documented_once_and_no_other() -> None:
     promised += [import_module(f"jahs.adapters.{tool}") for tool in TOOLS]
     # Packages are documented by their names, and errors have a page of their own.
     packages = {f"{jahs.__name__}.{name}" for name in ("adapters", "errors", "optimizers", "simulate", "tasks")}
-    expected = [it for it in promised if not (isinstance(it, ModuleType) and it.__name__ in packages)]
-    found = documented()
-    assert {id(it) for it in found} == {id(it) for it in expected}
-    assert len({id(it) for it in found}) == len(found)
+    expected = [thing for thing in promised if not (isinstance(thing, ModuleType) and thing.__name__ in packages)]
+    objects = documented()
+    assert {id(thing) for thing in objects} == {id(thing) for thing in expected}
+    assert len({id(thing) for thing in objects}) == len(objects)
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)

@@ -14,7 +14,7 @@ MOST_LINES = 300
 
 
 def enforced() -> dict[str, set[str]]:
-    """Which rooms each room may import, by the contracts in pyproject.toml."""
+    """Return the rooms that each room may import, by the contracts in pyproject.toml."""
     if sys.version_info < (3, 11):
         pytest.skip("tomllib is in the standard library from Python 3.11 on")
     import tomllib
@@ -31,7 +31,7 @@ def enforced() -> dict[str, set[str]]:
 
 
 def rows(page: str, head: str) -> list[list[str]]:
-    """The cells of the table below a line, heads included."""
+    """Return the cells of the table below a line, heads included."""
     lines = (ROOT / page).read_text(encoding="utf-8").partition(head)[2].splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith("|"))
     last = next((i for i in range(first, len(lines)) if not lines[i].startswith("|")), len(lines))
@@ -40,22 +40,22 @@ def rows(page: str, head: str) -> list[list[str]]:
 
 def test_the_architecture_page_has_the_import_table_that_is_enforced() -> None:
     (_, *heads), _, *body = rows("docs/architecture.md", "## Who may import whom")
-    said = {room: {head for head, cell in zip(heads, cells, strict=True) if cell == "yes"} for room, *cells in body}
-    assert said == enforced()
-    assert set(said) == set(ROOMS)
+    table = {room: {head for head, cell in zip(heads, cells, strict=True) if cell == "yes"} for room, *cells in body}
+    assert table == enforced()
+    assert set(table) == set(ROOMS)
 
 
 def test_the_contributing_page_has_the_import_table_that_is_enforced() -> None:
     body = rows("CONTRIBUTING.md", "## Where things go")[2:]
-    said = {cells[0]: set(re.findall(r"\w+", cells[2])) for cells in body if cells[0] in ROOMS}
-    assert said.pop("jahs") == {"the", "standard", "library", "and", "numpy"}
-    assert said == {room: allowed for room, allowed in enforced().items() if room != "jahs"}
+    table = {cells[0]: set(re.findall(r"\w+", cells[2])) for cells in body if cells[0] in ROOMS}
+    assert table.pop("jahs") == {"the", "standard", "library", "and", "numpy"}
+    assert table == {room: allowed for room, allowed in enforced().items() if room != "jahs"}
 
 
 def test_a_module_over_300_lines_says_why_on_top() -> None:
     """Tests are as long as what they test; a module of a room has a reason, and only while it needs one."""
     wrong = []
-    for path in sorted(found for room in ROOMS for found in (ROOT / room).rglob("*.py")):
+    for path in sorted(module for room in ROOMS for module in (ROOT / room).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         is_long, has_reason = text.count("\n") > MOST_LINES, re.match(r'"""(.+\n){1,2}\nOver 300 lines: [a-z]', text)
         if is_long != bool(has_reason):

@@ -40,9 +40,9 @@ def canonical(name: str) -> str:
 
 
 def pinned_names(python: str) -> list[str]:
-    where = {**default_environment(), "python_version": python}
-    found = (pin for file in FILES for pin in pins(file))
-    return [canonical(pin.name) for pin in found if pin.marker is None or pin.marker.evaluate(where)]
+    environment = {**default_environment(), "python_version": python}
+    all_pins = (pin for file in FILES for pin in pins(file))
+    return [canonical(pin.name) for pin in all_pins if pin.marker is None or pin.marker.evaluate(environment)]
 
 
 @pytest.mark.parametrize("file", sorted({*FILES, *OTHER_FILES}))
@@ -83,25 +83,25 @@ def test_what_adapters_are_tested_with_is_what_their_page_says() -> None:
         tool: pins(file) for tool, file in zip((tool for tool in TOOLS if tool != "neps"), ADAPTER_FILES, strict=True)
     }
     pinned["neps"] = pins("constraints-workshops.txt")
-    found = {
+    versions = {
         tool: str(pin.specifier).removeprefix("==")
         for tool in TOOLS
         for pin in pinned[tool]
         if canonical(pin.name) == PACKAGES.get(tool, tool)
     }
-    assert tested == found
+    assert tested == versions
 
 
 def test_what_integrations_are_tested_with_is_what_their_page_says() -> None:
     page = (ROOT / "integrations/README.md").read_text(encoding="utf-8")
     tested = dict(re.findall(r"^\| \[(\w+)\]\(\w+/README.md\) \| .+? \| ([\d.]+) \|", page, re.MULTILINE))
-    found = {
+    versions = {
         name: str(pin.specifier).removeprefix("==")
         for name, file in zip(INTEGRATIONS, INTEGRATION_FILES, strict=True)
         for pin in pins(file)
         if canonical(pin.name) == PACKAGES.get(name, name)
     }
-    assert tested == found
+    assert tested == versions
     script = (ROOT / ".ci/test_adapters").read_text(encoding="utf-8")
     assert re.findall(r"integrations/\{(.*?)\}\)", script) == [",".join(INTEGRATIONS)]
 

@@ -43,8 +43,8 @@ def truncated(first: Order, second: Order, p: float) -> float:
 def extrapolated(first: Order, second: Order, p: float) -> float:
     """Webber's equation 30: the overlap of the last depth goes on for ever."""
     shared, k = counts(first, second), len(first)
-    seen = sum(p**d * x / d for d, x in enumerate(shared, start=1))
-    return shared[-1] / k * p**k + (1 - p) / p * seen
+    total = sum(p**d * x / d for d, x in enumerate(shared, start=1))
+    return shared[-1] / k * p**k + (1 - p) / p * total
 
 
 def benchmark(first: Order, second: Order, p: float) -> float:
@@ -111,9 +111,9 @@ def test_webbers_form_looks_at_the_top_and_the_benchmarks_form_further_down() ->
 def test_two_random_orders_share_little_in_either_form() -> None:
     rng = np.random.default_rng(0)
     p = choose_p(500, top_share=0.1)
-    found = np.array([[form(rng.random(500), rng.random(500), p=p) for form, _ in FORMS] for _ in range(40)])
+    overlaps = np.array([[form(rng.random(500), rng.random(500), p=p) for form, _ in FORMS] for _ in range(40)])
     tied = [form(np.zeros(500), np.zeros(500), p=p) for form, _ in FORMS]  # ties are broken at random
-    assert found.mean(axis=0) == pytest.approx(tied, abs=0.02)
+    assert overlaps.mean(axis=0) == pytest.approx(tied, abs=0.02)
 
 
 @given(depth=st.integers(1, 3000), weight=st.floats(0.01, 0.99))
@@ -142,6 +142,6 @@ def test_the_benchmarks_weight_is_its_equation_4(depth: int, p: float) -> None:
 
 def test_the_two_weights_choose_another_p() -> None:
     """The best 1 % of 844 cells are 8; the benchmark's weight asks for more of it at the top."""
-    found = [choose_p(844, top_share=0.01, weight_of=of) for of in (webber_weight, benchmark_weight)]
-    assert found == pytest.approx([0.847, 0.803], abs=5e-4)
-    assert benchmark_weight(8, found[1]) == pytest.approx(0.9)
+    chosen = [choose_p(844, top_share=0.01, weight_of=weight) for weight in (webber_weight, benchmark_weight)]
+    assert chosen == pytest.approx([0.847, 0.803], abs=5e-4)
+    assert benchmark_weight(8, chosen[1]) == pytest.approx(0.9)

@@ -34,9 +34,9 @@ def test_tau_is_that_of_all_pairs(pairs: list[tuple[float, float]]) -> None:
 @pytest.mark.parametrize("n", [2, 9, _FEW, _FEW + 1])
 @pytest.mark.parametrize("n_values", [2, 7, 1000])
 def test_tau_is_bit_for_bit_that_of_scipy(n: int, n_values: int) -> None:
-    chance = np.random.default_rng(n)
+    rng = np.random.default_rng(n)
     for _ in range(20):
-        a, b = chance.integers(0, n_values, (2, n)).astype(float)
+        a, b = rng.integers(0, n_values, (2, n)).astype(float)
         a[0] = -math.inf
         assert kendall_tau(a, b) == pytest.approx(stats.kendalltau(a, b).statistic, rel=0, abs=0, nan_ok=True)
 
@@ -57,8 +57,8 @@ def test_tau_within_groups_weighs_pairs_and_skips_groups_that_say_nothing() -> N
 
 
 def test_tau_within_one_group_is_tau() -> None:
-    chance = np.random.default_rng(1)
-    a, b = chance.normal(size=(2, 50))
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(2, 50))
     assert kendall_tau_within(a, b, np.zeros(50)) == kendall_tau(a, b)
     assert kendall_tau_within(a, b + 100 * (a > 0), a > 0) != pytest.approx(kendall_tau(a, b + 100 * (a > 0)))
 
@@ -67,11 +67,11 @@ def test_tau_within_one_group_is_tau() -> None:
 def test_spearman_is_the_correlation_of_mean_places(pairs: list[tuple[float, float]]) -> None:
     a, b = (list(values) for values in zip(*pairs, strict=True))
     places = [[sum(v > u for v in values) + (values.count(u) - 1) / 2 for u in values] for values in (a, b)]
-    found = spearman(a, b)
+    rho = spearman(a, b)
     if len(set(a)) == 1 or len(set(b)) == 1:
-        assert math.isnan(found)
+        assert math.isnan(rho)
     else:
-        assert found == pytest.approx(np.corrcoef(places)[0, 1], abs=1e-9)
+        assert rho == pytest.approx(np.corrcoef(places)[0, 1], abs=1e-9)
 
 
 @pytest.mark.parametrize(("a", "b"), [([], []), ([1], [1]), ([1, 1], [1, 2]), ([1, math.nan], [1, 2])], ids=str)

@@ -1,6 +1,6 @@
 """The content of a page, whether it becomes HTML or Markdown.
 
-Texts and cells may hold `**bold**` and code in backticks; everything else is shown as it is.
+Texts and cells may hold `**bold**` and code in backticks; everything else is shown literally.
 """
 
 from __future__ import annotations
@@ -81,16 +81,16 @@ class Document:
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """Every figure in order."""
+        """All figures, in order."""
         return tuple(block for section in self.sections for block in section.blocks if isinstance(block, Figure))
 
 
 def sections_of(parts: Iterable[str | Block]) -> tuple[Section, ...]:
     """Return a section for each title, with the blocks that follow it; sections without a block are left out."""
-    found: list[tuple[str, list[Block]]] = []
+    sections: list[tuple[str, list[Block]]] = []
     for part in parts:
         if isinstance(part, str):
-            found.append((part, []))
+            sections.append((part, []))
         else:
-            found[-1][1].append(part)
-    return tuple(Section(title=title, blocks=tuple(blocks)) for title, blocks in found if blocks)
+            sections[-1][1].append(part)
+    return tuple(Section(title=title, blocks=tuple(blocks)) for title, blocks in sections if blocks)

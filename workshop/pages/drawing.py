@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from jahs.comparison.summaries import Interval
 from workshop.pages.style import LIGHT, dash, marker, series
 
-_WIDTH: Final = 4.8  # inches; a phone shows them at about three quarters of that
+_WIDTH: Final = 4.8  # inches; a phone shows figures at about three quarters of this width
 _HEIGHT: Final = 3.1
 _LEGEND_ROW: Final = 0.24
-_TWO_COLUMNS: Final = 51  # characters of the longest titles of a legend's two columns that fit beside one another
+_TWO_COLUMNS: Final = 51  # characters that fit side by side: the longest titles of both columns of a legend
 
 Scale = Literal["linear", "log"]
 
@@ -55,7 +55,7 @@ def interval_curve(
     has_markers: bool = True,
 ) -> Curve:
     """Return the curve of estimates, with their intervals as its band."""
-    y, low, high = (np.array([getattr(each, end) for each in found]) for end in ("value", "low", "high"))
+    y, low, high = (np.array([getattr(interval, end) for interval in found]) for end in ("value", "low", "high"))
     x = np.array(x, dtype=np.float64)
     return Curve(title=title, x=x, y=y, low=low, high=high, number=number, is_step=False, has_markers=has_markers)
 
@@ -70,7 +70,7 @@ def draw_curves(
     x_limits: tuple[float, float] | None = None,
     y_limits: tuple[float, float] | None = None,
 ) -> Drawing:
-    """Draw curves over one another, with a legend below."""
+    """Draw curves in one diagram, with a legend below."""
     lengths = [len(curve.title) for curve in curves]
     half = -(-len(lengths) // 2)  # matplotlib fills the first column first
     widest = [max(column, default=0) for column in (lengths[:half], lengths[half:])]
@@ -122,16 +122,16 @@ def draw_estimates(
         numbers: numbers of their colours; None: one colour.
     """
     drawing, axes = new_drawing(0.9 + 0.34 * len(found))
-    for place, each in enumerate(found.values()):
+    for place, interval in enumerate(found.values()):
         color = series(numbers[place] if numbers else 0)
-        axes.plot([each.low, each.high], [place, place], color=color, linewidth=2.4, solid_capstyle="butt")
-        axes.plot([each.value], [place], color=color, marker="o", markersize=6)
+        axes.plot([interval.low, interval.high], [place, place], color=color, linewidth=2.4, solid_capstyle="butt")
+        axes.plot([interval.value], [place], color=color, marker="o", markersize=6)
     if at is not None:
         axes.axvline(at, color=LIGHT["muted"], linewidth=1.0, linestyle=(0, (2, 2)))
     set_rows(axes, found)
     set_scale(axes, "x", x_scale, None)
     if x_scale == "linear":
-        axes.locator_params(axis="x", nbins=5)  # the layout depends on the ticks, so these must not depend on it
+        axes.locator_params(axis="x", nbins=5)  # fixed, because the layout depends on the ticks
     axes.set_xlabel(x_label)
     return drawing
 

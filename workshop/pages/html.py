@@ -78,7 +78,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
     )
     caveats = "".join(f'<p class="answer">{_rich(caveat_text(caveat))}</p>\n' for caveat in document.caveats)
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in document.facts)
-    last = f'<h2 id="how">Reproduction</h2><dl>{facts}</dl>' if facts else ""
+    reproduction = f'<h2 id="how">Reproduction</h2><dl>{facts}</dl>' if facts else ""
     body, rules = share_styles("\n".join(_section(section, drawings) for section in document.sections))
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -99,7 +99,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
 {caveats}<p class="sub">{_rich(document.subtitle)}</p>
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 {body}
-{last}
+{reproduction}
 </main>
 </body>
 </html>
@@ -111,7 +111,7 @@ def svg_text(figure: Figure) -> str:
     out = io.StringIO()
     with mpl.rc_context(dict(style())):
         figure.drawing.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    figure.drawing.set_layout_engine("none")  # everything has its place now; it need not be found again
+    figure.drawing.set_layout_engine("none")  # the layout is final and need not be computed again
     return out.getvalue()
 
 
@@ -123,8 +123,8 @@ def anchor(title: str) -> str:
 def _section(section: Section, drawings: Mapping[str, str]) -> str:
     parts = [f'<section><h2 id="{anchor(section.title)}">{escape(section.title)}</h2>']
     for are_figures, blocks in groupby(section.blocks, key=lambda block: isinstance(block, Figure)):
-        shown = [_block(block, drawings) for block in blocks]
-        parts += [f'<div class="figures">{"".join(shown)}</div>'] if are_figures else shown
+        rendered = [_block(block, drawings) for block in blocks]
+        parts += [f'<div class="figures">{"".join(rendered)}</div>'] if are_figures else rendered
     return "\n".join(parts) + "</section>"
 
 
@@ -139,9 +139,9 @@ def _block(block: Block, drawings: Mapping[str, str]) -> str:
 def _inline(figure: Figure, svg: str) -> str:
     """Return the drawing for inside the page: with unique ids, the page's colours and the column's width."""
     svg = compact(css_colors(svg[svg.index("<svg") :]), figure.name)
-    opening, rest = svg.split(">", 1)
+    opening, content = svg.split(">", 1)
     opening = re.sub(r' (width|height)="[^"]*"', "", opening.removeprefix("<svg"))
-    return f'<svg role="img" aria-label="{escape(figure.alt)}"{opening}>{rest.rstrip()}'
+    return f'<svg role="img" aria-label="{escape(figure.alt)}"{opening}>{content.rstrip()}'
 
 
 def _table(table: Table) -> str:
@@ -171,8 +171,8 @@ def _variables(colors: Mapping[str, str]) -> str:
 
 
 def _rich(text: str) -> str:
-    shown = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text))
-    return re.sub(r"`(.+?)`", r"<code>\1</code>", shown)
+    marked = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text))
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", marked)
 
 
 def compact(svg: str, name: str) -> str:
@@ -185,42 +185,42 @@ def compact(svg: str, name: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r">\s+<", "><", svg).replace("xlink:href", "href")
     svg = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", svg)
-    svg = re.sub(r'style="[^"]*"', lambda found: re.sub("([:;,]) ", r"\1", found[0]), svg)
-    svg = _GEOMETRY.sub(lambda found: f' {found[1]}="{_short(found[2])}"', svg)
-    places = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(old for _, old in _REFERENCE.findall(svg)))}
-    svg = re.sub(r' id="([^"]+)"', lambda found: f' id="{places[found[1]]}"' if found[1] in places else "", svg)
-    svg = _REFERENCE.sub(lambda found: f"{found[1]}#{places[found[2]]}", svg)
+    svg = re.sub(r'style="[^"]*"', lambda match: re.sub("([:;,]) ", r"\1", match[0]), svg)
+    svg = _GEOMETRY.sub(lambda match: f' {match[1]}="{_short(match[2])}"', svg)
+    new_ids = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(old for _, old in _REFERENCE.findall(svg)))}
+    svg = re.sub(r' id="([^"]+)"', lambda match: f' id="{new_ids[match[1]]}"' if match[1] in new_ids else "", svg)
+    svg = _REFERENCE.sub(lambda match: f"{match[1]}#{new_ids[match[2]]}", svg)
     while (unwrapped := _PLAIN_GROUP.sub(r"\1", svg)) != svg:
         svg = unwrapped
     svg = re.sub(r' clip-path="([^"]*)" style="', r' style="clip-path:\1;', svg)
     if len(fonts := set(re.findall(r'font-family:[^;"]*;', svg))) == 1:
         font = fonts.pop()
         svg = svg.replace(font, "").replace("<svg", f'<svg style="{font}"', 1)
-    return _DOTS.sub(lambda found: _dots(found, f"{name}-at{found.start()}"), svg)
+    return _DOTS.sub(lambda match: _dots(match, f"{name}-at{match.start()}"), svg)
 
 
 def share_styles(body: str) -> tuple[str, str]:
     """Return a page's body with a class for each style that elements have, and the rules of the classes."""
     classes: dict[str, str] = {}
 
-    def as_class(found: re.Match[str]) -> str:
-        return f'class="{classes.setdefault(found[1], f"d{len(classes)}")}"'
+    def as_class(match: re.Match[str]) -> str:
+        return f'class="{classes.setdefault(match[1], f"d{len(classes)}")}"'
 
     body = re.sub(r'(?<= )style="([^"]*)"', as_class, body)
     return body, "".join(f".{name}{{{style}}}" for style, name in classes.items())
 
 
-def _dots(found: re.Match[str], name: str) -> str:
-    """Return a group of equal dots as the markers of one path; other groups stay."""
-    uses = _USE.findall(found[2])
+def _dots(match: re.Match[str], name: str) -> str:
+    """Return a group of equal dots as the markers of one path; return other groups unchanged."""
+    uses = _USE.findall(match[2])
     if len({(shape, style) for shape, _, _, style in uses}) != 1:
-        return found[0]
+        return match[0]
     shape, _, _, style = uses[0]
-    where = "L".join(f"{x} {y}" for _, x, y, _ in uses)
-    marks = "".join(f' marker-{place}="url(#{name})"' for place in ("start", "mid", "end"))
+    points = "L".join(f"{x} {y}" for _, x, y, _ in uses)
+    markers = "".join(f' marker-{place}="url(#{name})"' for place in ("start", "mid", "end"))
     return (
         f'<marker id="{name}" overflow="visible" markerUnits="userSpaceOnUse"><use href="{shape}"{style}/></marker>'
-        f'<path{found[1]} d="M{where}" fill="none"{marks}/>'
+        f'<path{match[1]} d="M{points}" fill="none"{markers}/>'
     )
 
 

@@ -12,15 +12,15 @@ def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool =
     parts = [f"# {document.title}", *map(caveat_text, document.caveats), document.subtitle]
     for section in document.sections:
         parts.append(f"## {section.title}")
-        shown = (block for block in section.blocks if has_figures or not isinstance(block, Figure))
-        parts += [_block(block, folder, has_png=has_png) for block in shown]
+        blocks = (block for block in section.blocks if has_figures or not isinstance(block, Figure))
+        parts += [_block(block, folder, has_png=has_png) for block in blocks]
     if document.facts:
         parts += ["## Reproduction", table_text(("what", "value"), document.facts, n_labels=2)]
     return "\n\n".join(parts) + "\n"
 
 
 def caveat_text(caveat: str) -> str:
-    """Return the paragraph that warns of something."""
+    """Return a caveat as a paragraph."""
     return f"**Caveat:** {_line(caveat)}"
 
 
@@ -29,8 +29,8 @@ def _block(block: Block, folder: str, *, has_png: bool) -> str:
         return f"**{_line(block.text)}**" if block.is_answer else _line(block.text)
     if isinstance(block, Figure):
         picture = f"![{_line(block.alt)}]({folder}/{block.name}.{'png' if has_png else 'svg'})"
-        more = f" ([SVG]({folder}/{block.name}.svg))" if has_png else ""
-        return f"{picture}\n\n{_line(block.caption)}{more}"
+        link = f" ([SVG]({folder}/{block.name}.svg))" if has_png else ""
+        return f"{picture}\n\n{_line(block.caption)}{link}"
     caption = f"{_line(block.caption)}\n\n" if block.caption else ""
     return f"{caption}{table_text(block.columns, block.rows, n_labels=block.n_labels)}"
 

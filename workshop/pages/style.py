@@ -1,9 +1,9 @@
 """The style of figures and pages: matplotlib's settings, and colours, light and dark.
 
-Figures are drawn in the light colours. On the page every one of them is replaced by a CSS variable, which a reader's
-dark mode sets to another colour; so the light colours must differ from one another.
-The series are those of Okabe and Ito, which people with any colour vision can tell apart, darkened where a thin line
-would be too pale on white.
+Figures are drawn in the light colours. On the page, each light colour is replaced by a CSS variable, which dark mode
+sets to another colour; so the light colours must differ from one another.
+The colours of the series are from Okabe and Ito, which people with any colour vision can tell apart, darkened where a
+thin line would be too pale on white.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ def css_colors(svg: str) -> str:
 
 
 def follow_scheme(svg: str) -> str:
-    """Return a drawing that shows the dark colours where the reader's system is dark; for an SVG file of its own."""
+    """Return a drawing for a separate SVG file, in the dark colours if the reader's system is dark."""
     rules = "".join(
-        f'[style*="{what}: {light}"]{{{what}:{DARK[name]}!important}}'
+        f'[style*="{attribute}: {light}"]{{{attribute}:{DARK[name]}!important}}'
         for name, light in LIGHT.items()
-        for what in ("fill", "stroke")
+        for attribute in ("fill", "stroke")
     )
     return svg.replace("<defs>", f"<style>@media(prefers-color-scheme:dark){{{rules}}}</style>\n <defs>", 1)

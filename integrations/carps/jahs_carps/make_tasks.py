@@ -32,7 +32,7 @@ TASKS: Final = tuple(f"{name}_{kind}" for name in ("fashion_mnist_mini", "cifar1
 
 def make_task(name: str) -> str:
     """Return the YAML of a task."""
-    kind = max((each for each in _KINDS if name.endswith(f"_{each}")), key=len)
+    kind = max((kind for kind in _KINDS if name.endswith(f"_{kind}")), key=len)
     benchmark = name.removesuffix(f"_{kind}")
     metrics, fidelities, is_multifidelity = _KINDS[kind]
     view = jahs.Benchmark(benchmark).view(fidelities=fidelities)
@@ -54,7 +54,7 @@ def make_task(name: str) -> str:
             "configuration_space": {
                 "_target_": "ConfigSpace.configuration_space.ConfigurationSpace.from_serialized_dict",
                 "_convert_": "object",
-                "d": json.loads(json.dumps(space.to_serialized_dict(), default=lambda each: each.item())),  # no numpy
+                "d": json.loads(json.dumps(space.to_serialized_dict(), default=lambda value: value.item())),  # no numpy
             },
             "fidelity_space": {
                 "_target_": "carps.utils.task.FidelitySpace",
@@ -92,5 +92,5 @@ def make_task(name: str) -> str:
 
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for each in TASKS:
-        (FOLDER / f"{each}.yaml").write_text(make_task(each), encoding="utf-8")
+    for task_name in TASKS:
+        (FOLDER / f"{task_name}.yaml").write_text(make_task(task_name), encoding="utf-8")

@@ -19,15 +19,15 @@ __all__ = ["JAHSObjectiveFunction", "make_configspace"]
 class JAHSObjectiveFunction(ObjectiveFunction):  # type: ignore[misc]  # the base has no types here
     """A view of one benchmark.
 
-    A budget is an epoch, or a step on the view's path where it has more fidelities than the epoch. Virtual time is what
-    the trial adds: a network that was trained before, for fewer epochs, goes on where it was. The runner adds these up.
+    A budget is an epoch, or a step on the view's path where it has more fidelities than the epoch. Virtual time is the
+    runtime that a trial adds: it continues an earlier training of the same network. The runner sums it up.
 
     Args:
         benchmark: name of the task.
         metrics: what is optimised; accuracies become errors in percent.
-        fidelities: of the view.
+        fidelities: fidelities of the view.
         noise_seed: which draw of the training noise; None is the mean.
-        loggers: of CARP-S.
+        loggers: CARP-S's loggers.
     """
 
     def __init__(
@@ -51,35 +51,35 @@ class JAHSObjectiveFunction(ObjectiveFunction):  # type: ignore[misc]  # the bas
 
     def _evaluate(self, trial_info: TrialInfo) -> TrialValue:
         begin = time.time()
-        found = self.evaluator.evaluate(dict(trial_info.config), budget=trial_info.budget)
-        costs = list(found.objectives.values())
+        evaluation = self.evaluator.evaluate(dict(trial_info.config), budget=trial_info.budget)
+        costs = list(evaluation.objectives.values())
         end = time.time()
         return TrialValue(
             cost=costs[0] if len(costs) == 1 else costs,
             time=end - begin,
             starttime=begin,
             endtime=end,
-            virtual_time=self._charge(found),
-            additional_info=found.info["metrics"],
+            virtual_time=self._charge(evaluation),
+            additional_info=evaluation.info["metrics"],
         )
 
-    def _charge(self, found: Evaluation) -> float:
+    def _charge(self, evaluation: Evaluation) -> float:
         """Return the runtime without the epochs that an earlier trial of the same network has paid for."""
-        sizes = (value for name, value in found.fidelity.items() if name != "epoch")
-        trained = self._trained.setdefault((jahs.config_id(found.config), *sizes), {})
-        epoch = int(found.fidelity.get("epoch", self.evaluator.view.max_epoch))
-        paid = max((at for at in trained if at < epoch), default=0)
-        trained[epoch] = found.cost
-        return found.cost - trained.get(paid, 0.0)
+        sizes = (value for name, value in evaluation.fidelity.items() if name != "epoch")
+        trained = self._trained.setdefault((jahs.config_id(evaluation.config), *sizes), {})
+        epoch = int(evaluation.fidelity.get("epoch", self.evaluator.view.max_epoch))
+        paid_epoch = max((at for at in trained if at < epoch), default=0)
+        trained[epoch] = evaluation.cost
+        return evaluation.cost - trained.get(paid_epoch, 0.0)
 
 
 def make_configspace(view: jahs.View) -> ConfigurationSpace:
     """Return the searched keys; booleans are text, because the file logger cannot write numpy's."""
-    made = ConfigurationSpace()
+    space = ConfigurationSpace()
     for name, parameter in jahs_configspace.make_space(view.space).items():
         if isinstance(parameter.default_value, str | int | float) and not isinstance(parameter.default_value, bool):
-            made.add(parameter)
+            space.add(parameter)
         else:
-            words = [str(bool(choice)) for choice in parameter.choices]
-            made.add(CategoricalHyperparameter(name, words, default_value=str(bool(parameter.default_value))))
-    return made
+            texts = [str(bool(choice)) for choice in parameter.choices]
+            space.add(CategoricalHyperparameter(name, texts, default_value=str(bool(parameter.default_value))))
+    return space
