@@ -58,7 +58,7 @@ RESPONSIBLE = {
     "rai:dataCollection": "Configs are drawn from a numbered stream of uniform random configs, with equal shares of "
     "27 fidelity groups (N, W, Resolution), or proposed by a model (column `source`). Each is trained on one CPU core "
     "or on a GPU (column `device`) under a frozen protocol, some with several seeds, and measured after every epoch.",
-    "rai:dataBiases": "Times are of few processors and of training on CPUs. The split of the images is one draw. "
+    "rai:dataBiases": "Times were measured on few processors, for training on CPUs. The split of the images is one draw. "
     "Configs whose source is not `uniform` were chosen because a model expected them to be good or informative: "
     "leave them out of statistics of the space, or weight them.",
     "rai:dataLimitations": "Training is short and images are small: rankings need not carry over to full training. "
@@ -66,7 +66,7 @@ RESPONSIBLE = {
     "rai:dataUseCases": "Developing and comparing methods of hyperparameter optimisation and neural architecture "
     "search, fitting surrogates, studying learning curves and training noise. Not for choosing networks for use.",
     "rai:dataSocialImpact": "Research on these records needs a laptop instead of a cluster, which saves energy. They "
-    "concern small image classifiers; no risk beyond that of such research is known.",
+    "concern small image classifiers; no risk is known beyond the general ones of such research.",
     "rai:dataReleaseMaintenancePlan": "Trainings are added and none is changed. Releases have numbers and digests "
     "(docs/versions.md); the datasheet has the plan (docs/datasheet.md).",
 }

@@ -99,5 +99,5 @@ class Cluster:
 
 def _call_in_worker(caller: tuple[str, int], call: Callable[[J], R], job: J) -> R:
     if (socket.gethostname(), os.getpid()) == caller:
-        raise JahsError("a worker runs inside of the command itself; start workers as processes of their own")
+        raise JahsError("a worker runs inside the command's own process; start workers as separate processes")
     return call(job)

@@ -178,7 +178,7 @@ class Release:
             others = sorted(set(columns["protocol"].tolist()) - {wanted})
             if self.facts.get("source") == "measured" and others and isinstance(wanted, str):
                 raise CorruptFile(
-                    f"{self.path / 'table.npz'}: {name} are of protocol {show(others[0])}, but {MANIFEST} says "
+                    f"{self.path / 'table.npz'}: {name} have protocol {show(others[0])}, but {MANIFEST} says "
                     f"{wanted}; restore both"
                 )
         return table

@@ -84,7 +84,7 @@ def test_a_release_is_not_opened_as_one_of_another_task(forged, task, tmp_path):
 
 def test_a_table_of_another_protocol_is_refused(forged):
     change(forged, "manifest.json", lambda manifest: manifest.update(protocol="0" * 16))
-    with pytest.raises(CorruptFile, match=r"runs are of protocol .*, but manifest\.json says 0000000000000000"):
+    with pytest.raises(CorruptFile, match=r"runs have protocol .*, but manifest\.json says 0000000000000000"):
         jahs.Benchmark("fashion_mnist_mini", kind="table", release=forged)
 
 

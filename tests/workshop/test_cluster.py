@@ -80,5 +80,5 @@ def test_a_worker_inside_of_the_command_is_refused() -> None:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=1, processes=False, protocol="tcp", dashboard_address=None) as local:
         where = Where(backend="dask", scheduler=local.scheduler_address)
-        with pytest.raises(JahsError, match="inside of the command itself"):
+        with pytest.raises(JahsError, match="inside the command's own process"):
             list(run_jobs(abs, [1], where=where))
