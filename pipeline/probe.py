@@ -103,7 +103,7 @@ class Probe:
 
     @property
     def signs(self) -> list[Tensor]:
-        """Masks of the positive inputs of each activation, (n_images, n_units) of bool each."""
+        """Masks of the positive inputs of each activation, each (n_images, n_units) of bool."""
         return self._forward.signs
 
     @property

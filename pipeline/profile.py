@@ -219,14 +219,14 @@ def add_new(visits: Table, more: Table) -> Table:
 
 
 def merge_visits(folder: Path, others: Sequence[Table]) -> None:
-    """Add other folders' visits, and make the profile of all; the first folder that has a visit counts."""
+    """Add other folders' visits and update the profile; a visit in several folders is taken from the first."""
     with RunsFolder(folder).lock(_LOCK):
         visits = read_visits(folder)
         n_before = len(visits["visit"])
         for more in others:
             visits = add_new(visits, more)
         if len(visits["visit"]) > n_before:
-            write_profile(folder, visits)  # first: after a crash between the two there still is something to add
+            write_profile(folder, visits)  # first: after a crash between the two, a new merge still has visits to add
             write_visits(folder, visits)
 
 

@@ -133,7 +133,7 @@ def proxy_folder(
 
 
 def merge_proxies(folder: Path, others: Sequence[Table]) -> None:
-    """Add other folders' scores; a config and seed in several folders counts once, as in the first."""
+    """Add other folders' scores; a config and seed in several folders is taken from the first."""
     for scores in others:
         if len(scores["config_id"]):
             _add_scores(folder, scores)

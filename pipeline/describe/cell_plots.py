@@ -21,15 +21,15 @@ from workshop.pages.style import LIGHT, dash, series
 FEWEST_CELLS: Final = 30
 """Configs that a map of cells requires."""
 
-_FEWEST: Final = 5  # values of a violin
-_N_COLOURS: Final = 8  # a colour bar of more than 50 would be a picture of pixels
+_FEWEST: Final = 5  # values that a violin requires
+_N_COLOURS: Final = 8  # matplotlib rasterises a colour bar of more than 50
 _GRID: Final = 16
 _N_BINS: Final = 8
 _Floats = NDArray[np.float64]
 
 
 def embedding(measured: Measured) -> _Floats:
-    """Return the position of each config's cell, (n_configs, 2): t-SNE of the different cells, operations one-hot."""
+    """Return the position of each config's cell, (n_configs, 2): t-SNE of the distinct cells, operations one-hot."""
     from sklearn.manifold import TSNE  # type: ignore[import-untyped]  # ships no types
 
     cells, inverse = np.unique(ops_of(measured.configs), axis=0, return_inverse=True)

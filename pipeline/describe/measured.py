@@ -166,7 +166,7 @@ def read_measured(path: Path) -> Measured:
 
 
 def seed_noise(measured: Measured) -> list[SeedNoise]:
-    """Return the noise of every metric; empty where no two runs of a config finished."""
+    """Return the noise of every metric; empty if no two runs of a config finished."""
     finished = take(measured.last, measured.last["status"] == "finished")
     seeds = np.unique(finished["seed"]).tolist()
     noises = []

@@ -73,7 +73,7 @@ def distributions(measured: Measured) -> Figure:
 
 
 def marginal_effects(measured: Measured) -> Figure:
-    """Draw validation accuracy at the last epoch by the value of each parameter: median, middle half, middle 80 %."""
+    """Draw validation accuracy at the last epoch by the value of each parameter: median, quartiles, middle 80 %."""
     keys = ("LearningRate", "WeightDecay", "Activation", "TrivialAugment", *SIZE_KEYS, *OPS)
     figure, axes = new_panels(4, 4, width=10.6, height=9.2, share_y=True)
     for key, ax in zip(keys, axes, strict=False):
@@ -168,7 +168,7 @@ def _steps(ax: Axes, values: _Floats, number: int, label: str) -> None:
 
 
 def _boxes(ax: Axes, places: _Floats, groups: list[_Floats], *, width: float = 0.5) -> None:
-    """Draw medians as ticks on bars of the middle half, with lines for the middle 80 %."""
+    """Draw medians as ticks, interquartile ranges as bars, and the middle 80 % as lines."""
     for place, values in zip(places.tolist(), groups, strict=True):
         if len(values) < _FEWEST_OF_BIN:
             continue
