@@ -191,7 +191,7 @@ def _take(pool: Pool, index: NDArray[np.int64], side: int, pad: int) -> Part:
 
 
 def _stratified(shuffled: NDArray[np.int64], labels: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Take the first `n` of `shuffled`, classes in proportion to within one image, ties to the smaller label; sorted."""
+    """Take the first `n` of `shuffled`, sorted; each class by its share to within one, ties to the smaller label."""
     n_all = len(shuffled)
     if n > n_all:
         raise CorruptFile(f"{n} images are needed, but the pool has only {n_all} left; the data set is incomplete")
