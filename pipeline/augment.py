@@ -42,7 +42,7 @@ def scaled_translation(side: int) -> float:
 
 
 def flip_and_crop(images: Tensor, *, padding: int, generator: torch.Generator) -> Tensor:
-    """Mirror each image with probability a half, pad it with black, and cut out a window of the old size at random.
+    """Mirror each image with probability 1/2, pad it with black, and cut out a window of the old size at random.
 
     Args:
         images: (batch, channels, side, side) of uint8; 1 or 3 channels, a side of 4, 8, 16 or 32. Left as it is.
@@ -57,7 +57,7 @@ def flip_and_crop(images: Tensor, *, padding: int, generator: torch.Generator) -
 
 
 def trivial_augment(images: Tensor, *, generator: torch.Generator, max_translation: float | None = None) -> Tensor:
-    """Apply one operation of `OPERATIONS` to each image, at a level and with a sign of its own, all uniform.
+    """Apply one operation of `OPERATIONS` to each image; operation, level and sign are uniform.
 
     Args:
         images: as for `flip_and_crop`; left as they are.
@@ -85,14 +85,14 @@ def apply_operations(
     if max_translation is None:
         max_translation = scaled_translation(side)
     order = operation.argsort(stable=True)
-    n_of = dict(zip(OPERATIONS, operation.bincount(minlength=len(OPERATIONS)).tolist(), strict=True))
-    operation, level, sign, order = (drawn.to(device) for drawn in (operation[order], level[order], sign[order], order))
+    counts = dict(zip(OPERATIONS, operation.bincount(minlength=len(OPERATIONS)).tolist(), strict=True))
+    operation, level, sign, order = (draw.to(device) for draw in (operation[order], level[order], sign[order], order))
     grouped = images.index_select(0, order).contiguous()
-    start = n_of["identity"]
+    start = counts["identity"]
 
     def span(*names: str) -> slice:
         nonlocal start
-        start, old = start + sum(n_of[name] for name in names), start
+        start, old = start + sum(counts[name] for name in names), start
         return slice(old, start)
 
     at = span("auto_contrast")
@@ -152,7 +152,7 @@ def _affine(name: str, level: int, sign: int, side: int, max_translation: float)
     """Return coefficients (a, b, c, d, e, f): pixel (x, y) comes from (a x + b y + c, d x + e y + f)."""
     shear = sign * level * 0.3 / _TOP_LEVEL
     translation = sign * int(level * max_translation / _TOP_LEVEL)
-    angle = -math.radians(sign * level % 360)  # Levels are degrees. Pillow turns about the centre of the image.
+    angle = -math.radians(sign * level % 360)  # Levels are degrees. Pillow rotates about the centre of the image.
     cos, sin, centre = round(math.cos(angle), 15), round(math.sin(angle), 15), side / 2
     return {
         "rotate": (cos, sin, -cos * centre - sin * centre + centre, -sin, cos, sin * centre - cos * centre + centre),
@@ -195,7 +195,7 @@ def _look_up(images: Tensor, tables: Tensor) -> Tensor:
 
 
 def _blend(degenerate: Tensor, images: Tensor, factor: Tensor) -> Tensor:
-    """Move from the degenerate towards the image and, past a factor of 1, beyond it; cut, not rounded, as in Pillow."""
+    """Move from the degenerate towards the image and, past a factor of 1, beyond it; truncate as Pillow does."""
     start = degenerate.float()
     return (start + factor * (images.float() - start)).clamp(0, 255).to(torch.uint8)
 

@@ -54,10 +54,10 @@ def check_published(batches: Mapping[str, _Rows], folder: Path) -> None:
     Raises:
         CorruptFile: a batch has other contents; names every such batch.
     """
-    found = {name: hashlib.md5(rows.tobytes(), usedforsecurity=False).hexdigest() for name, rows in batches.items()}
+    digests = {name: hashlib.md5(rows.tobytes(), usedforsecurity=False).hexdigest() for name, rows in batches.items()}
     if faults := [
         f"{folder}: {name} has {len(batches[name])} images and MD5 {md5}, but {FIRST_BATCHES[name]} was published"
-        for name, md5 in found.items()
+        for name, md5 in digests.items()
         if md5 != FIRST_BATCHES[name]
     ]:
         raise CorruptFile("\n".join([*faults, "fetch the files again: python -m pipeline.download cifar10"]))
@@ -65,11 +65,11 @@ def check_published(batches: Mapping[str, _Rows], folder: Path) -> None:
 
 def _read_archive(path: Path, names: Sequence[str]) -> dict[str, _Rows]:
     """Read the named batches of an archive in memory; nothing is unpacked to disk."""
-    wanted = {f"{name}.bin": name for name in names}
+    batch_names = {f"{name}.bin": name for name in names}
     batches: dict[str, _Rows] = {}
     with open_archive(path) as archive:
         for member in checked_members(archive, str(path)):
-            name = wanted.get(PurePosixPath(member.name).name)
+            name = batch_names.get(PurePosixPath(member.name).name)
             if name is None:
                 continue
             where = f"{path}: {member.name}"

@@ -95,35 +95,35 @@ def collect(settings: CollectSettings) -> int:
     Raises:
         JahsError: bad settings, no images, another protocol, too little disk; nothing was written.
     """
-    chosen = settings.check()
-    listed = None
+    task = settings.check()
+    proposals = None
     if settings.configs is not None and settings.source is not None:
-        listed = read_proposals(settings.configs, settings.source, protocol=protocol_digest(chosen))
-    load_images(chosen, data_dir=settings.data_dir)  # refuse missing images here, not in every worker
+        proposals = read_proposals(settings.configs, settings.source, protocol=protocol_digest(task))
+    load_images(task, data_dir=settings.data_dir)  # refuse missing images here, not in every worker
     check_free_space(settings.out)
-    folder = RunsFolder.open_or_make(settings.out, facts=protocol_facts(chosen), digest=protocol_digest(chosen))
+    folder = RunsFolder.open_or_make(settings.out, facts=protocol_facts(task), digest=protocol_digest(task))
     folder.recover()
-    progress = Progress(settings.runs, chosen.name, limit_s=settings.minutes and settings.minutes * 60)
+    progress = Progress(settings.runs, task.name, limit_s=settings.minutes and settings.minutes * 60)
     n_added = 0
     deadline = None if settings.minutes is None else time.monotonic() + settings.minutes * 60
     call = functools.partial(
         collect_run,
         settings.out.absolute(),
-        chosen,
+        task,
         by=uuid.uuid4().hex,
         device=settings.device,
         data_dir=settings.data_dir and settings.data_dir.absolute(),
     )
-    given: set[NamedRun] = set()
+    yielded: set[NamedRun] = set()
     others: set[NamedRun] = set()
     is_done = False
     while not is_done:
         is_done = True
-        wanted = _numbered(settings, folder) if listed is None else _listed(listed, folder)
-        jobs = _jobs(settings, folder, wanted, deadline=deadline, given=given, others=others)
+        wanted = _numbered(settings, folder) if proposals is None else _listed(proposals, folder)
+        jobs = _jobs(settings, folder, wanted, deadline=deadline, yielded=yielded, others=others)
         for done in run_jobs(call, jobs, where=settings.where):
             if done.result is None:
-                given.remove(done.job)
+                yielded.remove(done.job)
                 others.add(done.job)
                 is_done = False  # another process may train it
             else:
@@ -139,13 +139,13 @@ def _jobs(
     wanted: Iterable[_Wanted],
     *,
     deadline: float | None,
-    given: set[NamedRun],
+    yielded: set[NamedRun],
     others: set[NamedRun],
 ) -> Iterator[NamedRun]:
     """Yield every wanted run that is not recorded, in order, until a limit is reached.
 
     Args:
-        given: runs yielded so far, which count against the limit; the yielded ones are added.
+        yielded: runs yielded so far, which count against the limit; this function adds to them.
         others: runs that other collectors are training.
     """
     done = folder.recorded()
@@ -153,9 +153,9 @@ def _jobs(
         for seed in seeds:
             if (identity, seed) in done or (named, seed) in others:
                 continue
-            if len(given) == settings.runs or (deadline is not None and time.monotonic() > deadline):
+            if len(yielded) == settings.runs or (deadline is not None and time.monotonic() > deadline):
                 return
-            given.add((named, seed))
+            yielded.add((named, seed))
             yield named, seed
 
 
@@ -170,11 +170,11 @@ def _numbered(settings: CollectSettings, folder: RunsFolder) -> Iterator[_Wanted
         yield number, config_id(sample_config(number)), seeds
 
 
-def _listed(listed: Proposals, folder: RunsFolder) -> Iterator[_Wanted]:
+def _listed(proposals: Proposals, folder: RunsFolder) -> Iterator[_Wanted]:
     """Yield the configs of a list, after adding all of them to the table."""
-    folder.add_configs(listed.configs)
-    identities = listed.configs["config_id"].tolist()
-    yield from zip(folder.names(identities), identities, listed.seeds, strict=True)
+    folder.add_configs(proposals.configs)
+    identities = proposals.configs["config_id"].tolist()
+    yield from zip(folder.names(identities), identities, proposals.seeds, strict=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -93,7 +93,7 @@ def load_images(
 
     Args:
         task: names the images, their number and their side.
-        data_dir: the folder to look in, in place of the system's and the user's (`pipeline.sources`); of a user's
+        data_dir: the folder to look in, in place of the system's and the user's (`pipeline.sources`); for a user's
             own images, the folder or the file that holds them.
 
     Raises:
@@ -171,7 +171,7 @@ def _check_pool(pool: Pool, task: Task) -> None:
 
 
 def _frozen_split(pool: Pool, task: Task) -> ImageSplit:
-    """Return the parts of a task; raise unless they are those that it was frozen with."""
+    """Return the parts of a task; raise if they are not the frozen ones."""
     split = draw_split(pool, task)
     if task.index_digest is not None and split.digest != task.index_digest:
         raise ProtocolMismatch(
@@ -191,15 +191,15 @@ def _take(pool: Pool, index: NDArray[np.int64], side: int, pad: int) -> Part:
 
 
 def _stratified(shuffled: NDArray[np.int64], labels: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Take the first `n` of `shuffled`, every class by its share to within one, ties to the smaller label; sorted."""
+    """Take the first `n` of `shuffled`, sorted; each class by its share to within one, ties to the smaller label."""
     n_all = len(shuffled)
     if n > n_all:
         raise CorruptFile(f"{n} images are needed, but the pool has only {n_all} left; the data set is incomplete")
     classes, counts = np.unique(labels[shuffled], return_counts=True)
     quotas, remainders = np.divmod(n * counts, n_all)
     quotas[np.argsort(-remainders, kind="stable")[: n - quotas.sum()]] += 1
-    chosen = [shuffled[labels[shuffled] == label][:quota] for label, quota in zip(classes, quotas, strict=True)]
-    return np.sort(np.concatenate(chosen))
+    parts = [shuffled[labels[shuffled] == label][:quota] for label, quota in zip(classes, quotas, strict=True)]
+    return np.sort(np.concatenate(parts))
 
 
 def _pixel_statistics(

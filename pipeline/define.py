@@ -27,7 +27,7 @@ from pipeline.own_images import data_set_of, read_own_images
 from pipeline.sources import Pool
 from workshop.command import new_parser, run_command
 
-_ONE_PIXEL: Final = 4  # side of images of which two halvings leave one pixel
+_ONE_PIXEL: Final = 4  # side in pixels that two halvings reduce to one pixel
 _SHARE: Final = 0.15  # share of the images for each of validation and test
 
 
@@ -61,7 +61,7 @@ def define(settings: TaskChoice) -> Task:
         )
     pool = read_own_images(settings.images)
     n_train, n_valid, n_test = _counts(settings, pool)
-    chosen = Task(
+    task = Task(
         name=settings.name,
         title=settings.name if settings.title is None else settings.title,
         citation=settings.citation,
@@ -77,27 +77,27 @@ def define(settings: TaskChoice) -> Task:
         n_test=n_test,
     )
     try:
-        split = draw_split(pool, chosen)
+        split = draw_split(pool, task)
     except CorruptFile as err:
         raise InvalidArgument(f"{settings.images}: {err}; choose smaller --train, --valid or --test") from err
     for part in SPLIT_PARTS:
-        if missing := {*range(chosen.n_classes)} - {*np.unique(pool.labels[getattr(split, part)]).tolist()}:
+        if missing := {*range(task.n_classes)} - {*np.unique(pool.labels[getattr(split, part)]).tolist()}:
             raise InvalidArgument(
                 f"{settings.images}: no image of class {min(missing)} in {part} (n={len(getattr(split, part))}); give "
                 f"more images of it, or a larger --{part}"
             )
-    of_last_batch = {chosen.batch_size, chosen.n_train % chosen.batch_size}
-    if 1 in of_last_batch and chosen.image_side(min(RESOLUTIONS)) == _ONE_PIXEL:
+    batch_sizes = {task.batch_size, task.n_train % task.batch_size}
+    if 1 in batch_sizes and task.image_side(min(RESOLUTIONS)) == _ONE_PIXEL:
         raise InvalidArgument(
-            f"--train {chosen.n_train} --batch-size {chosen.batch_size}: an epoch has a batch of one image, which "
+            f"--train {task.n_train} --batch-size {task.batch_size}: an epoch has a batch of one image, which "
             f"cannot be normalised where the network has one pixel left (Resolution {min(RESOLUTIONS)}); change either "
             "by one"
         )
-    chosen = dataclasses.replace(chosen, index_digest=split.digest)
-    load_images(chosen, data_dir=settings.images, resolutions=(0.25,))  # raises what collecting would raise
-    chosen = register(chosen)
-    write_task_file(settings.out, chosen)
-    return chosen
+    task = dataclasses.replace(task, index_digest=split.digest)
+    load_images(task, data_dir=settings.images, resolutions=(0.25,))  # raises what collecting would raise
+    task = register(task)
+    write_task_file(settings.out, task)
+    return task
 
 
 def _counts(settings: TaskChoice, pool: Pool) -> tuple[int, int, int]:
@@ -106,8 +106,8 @@ def _counts(settings: TaskChoice, pool: Pool) -> tuple[int, int, int]:
     share = int(_SHARE * pool.n_development)
     valid = share if settings.valid is None else settings.valid
     test = (n_test or share) if settings.test is None else settings.test
-    left = pool.n_development - valid - (0 if n_test else test)
-    return left if settings.train is None else settings.train, valid, test
+    n_left = pool.n_development - valid - (0 if n_test else test)
+    return n_left if settings.train is None else settings.train, valid, test
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -130,9 +130,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> object:
-        chosen = define(TaskChoice(**vars(given)))
-        return {"task": chosen.name, "data_set": chosen.data_set, "out": str(given.out)} | {
-            f"n_{part}": getattr(chosen, f"n_{part}") for part in SPLIT_PARTS
+        task = define(TaskChoice(**vars(given)))
+        return {"task": task.name, "data_set": task.data_set, "out": str(given.out)} | {
+            f"n_{part}": getattr(task, f"n_{part}") for part in SPLIT_PARTS
         }
 
     return run_command("pipeline.define", work)

@@ -38,7 +38,7 @@ class DataFile:
     algorithm: str = "sha256"
 
 
-_FASHION: Final = (  # the sha256 belong to the files whose MD5 the authors of Fashion-MNIST state
+_FASHION: Final = (  # SHA-256 of the files whose MD5 the authors of Fashion-MNIST publish
     DataFile(26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
     DataFile(29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
     DataFile(4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
@@ -89,7 +89,7 @@ def download(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments, or with the process's own."""
+    """Run the command line; return its exit status."""
     about = "Fetch a data set from its original address and check every file."
     parser = new_parser("pipeline.download", about, example="fashion_mnist")
     parser.add_argument("data_set", choices=_ADDRESSES, help="which data set")
@@ -109,8 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _check(address: str, file: DataFile, path: Path) -> None:
     """Refuse a file that is not the published one."""
-    if (found := _digest(path, file.algorithm)) != file.digest:
-        raise DownloadFailed(f"{address}: {file.algorithm} is {found}, not {file.digest} as published; {ELSEWHERE}")
+    if (digest := _digest(path, file.algorithm)) != file.digest:
+        raise DownloadFailed(f"{address}: {file.algorithm} is {digest}, not {file.digest} as published; {ELSEWHERE}")
 
 
 def _digest(path: Path, algorithm: str) -> str:

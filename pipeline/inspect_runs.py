@@ -65,8 +65,8 @@ def _verify(given: argparse.Namespace) -> object:
     if given.retrain and not faults:
         lines, faults = retrain(given.folder, given.retrain, seed=given.seed, data_dir=given.data_dir)
     verdict = "sound" if not faults else f"{len(faults)} faults"
-    found = {"verdict": verdict, "faults": faults, "retrained": lines}
-    return Failed(found) if faults else found
+    report = {"verdict": verdict, "faults": faults, "retrained": lines}
+    return Failed(report) if faults else report
 
 
 def status(path: Path) -> dict[str, Any]:  # Any: JSON
@@ -111,9 +111,9 @@ def _per_source(configs: Table, n_runs: Mapping[int, int]) -> dict[str, dict[str
     """Count configs and runs of each source."""
     counts = {source: {"n_configs": 0, "n_runs": 0} for source in SOURCES if source in configs["source"]}
     for identity, source in zip(configs["config_id"].tolist(), configs["source"].tolist(), strict=True):
-        of_source = counts.setdefault(source, {"n_configs": 0, "n_runs": 0})
-        of_source["n_configs"] += 1
-        of_source["n_runs"] += n_runs[identity]
+        count = counts.setdefault(source, {"n_configs": 0, "n_runs": 0})
+        count["n_configs"] += 1
+        count["n_runs"] += n_runs[identity]
     return counts
 
 

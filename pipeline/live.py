@@ -69,17 +69,17 @@ class LiveOracle:
             NotRecorded: the training diverged before.
             MissingData: the task's images were not found.
         """
-        found = self.trajectory(codes, np.array([epoch]), seed=seed, metrics=metrics)
-        return {name: values.item() for name, values in found.items()}
+        columns = self.trajectory(codes, np.array([epoch]), seed=seed, metrics=metrics)
+        return {name: values.item() for name, values in columns.items()}
 
     def query_many(
         self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
     ) -> Numbers:
         """Return the measurements of trainings, done one after another."""
         seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(codes)
-        asked = zip(codes.tolist(), epochs.tolist(), seeds, strict=True)
-        rows = [self.query(row, epoch, seed=one, metrics=metrics) for row, epoch, one in asked]
-        return {name: np.array([row[name] for row in rows], np.float64) for name in metrics}
+        queries = zip(codes.tolist(), epochs.tolist(), seeds, strict=True)
+        answers = [self.query(code, epoch, seed=run_seed, metrics=metrics) for code, epoch, run_seed in queries]
+        return {name: np.array([answer[name] for answer in answers], np.float64) for name in metrics}
 
     def trajectory(
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]

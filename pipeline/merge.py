@@ -35,11 +35,11 @@ _MOST_LISTED: Final = 20
 def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
     """Put the runs, the visits and the proxies of other folders into `path` and compact it.
 
-    A run that several folders have is kept once, from the folder that is named first. The profile becomes that of the
+    A run that several folders have is kept once, from the folder that is named first. The profile is then from the
     processor that visited the most configs; a warning says if this changes the processor.
 
     Returns:
-        The number of runs in `path` now, and of runs that were left out because they were there already.
+        The number of runs in `path` now, and the number of duplicates that were left out.
 
     Raises:
         ProtocolMismatch, CorruptFile, InvalidTable: a folder holds another protocol, or cannot be read, or two folders
@@ -47,22 +47,22 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
     """
     folder = RunsFolder(path)
     if faults := [
-        f"{each / fault}; restore the file from a copy" for each in (path, *others) for fault in committed_faults(each)
+        f"{root / fault}; restore the file from a copy" for root in (path, *others) for fault in committed_faults(root)
     ]:
         raise CorruptFile("\n".join(faults))
     for other in others:
-        if (found := read_protocol(other).digest) != folder.protocol:
+        if (digest := read_protocol(other).digest) != folder.protocol:
             raise ProtocolMismatch(
-                f"{other} has protocol {found}, but {path} has {folder.protocol}; they cannot be merged"
+                f"{other} has protocol {digest}, but {path} has {folder.protocol}; they cannot be merged"
             )
-    read = [(read_configs(other), each_run(read_runs(other)), read_visits(other)) for other in others]
+    parts = [(read_configs(other), each_run(read_runs(other)), read_visits(other)) for other in others]
     proxies = [read_proxies(other) for other in others]
-    _refuse_contradictions({path: each_run(read_runs(path))} | dict(zip(others, (r for _, r, _ in read), strict=True)))
-    for configs, _, _ in read:
+    _refuse_contradictions({path: each_run(read_runs(path))} | dict(zip(others, (r for _, r, _ in parts), strict=True)))
+    for configs, _, _ in parts:
         folder.add_configs(configs)
-    n_left_out = folder.compact([run for _, runs, _ in read for run in runs])
+    n_left_out = folder.compact([run for _, runs, _ in parts for run in runs])
     before = profiled_by(read_profile(path))
-    merge_visits(path, [visits for _, _, visits in read])
+    merge_visits(path, [visits for _, _, visits in parts])
     merge_proxies(path, proxies)
     after = profiled_by(read_profile(path))
     if before and before != after:

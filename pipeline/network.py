@@ -57,7 +57,7 @@ class CellBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the value of node 4."""
-        nodes: dict[int, Tensor] = {1: x}  # a node that is not here is zero, for nothing arrived
+        nodes: dict[int, Tensor] = {1: x}  # a missing node is zero: no edge has reached it
         activated: dict[int, Tensor] = {}
         pooled: dict[int, Tensor] = {}
         for number, ((source, target), op) in enumerate(zip(EDGES, self.ops, strict=True), start=1):

@@ -35,7 +35,7 @@ class Operators(NamedTuple):
 def mish(x: Tensor) -> Tensor:
     """Return x * tanh(softplus(x)), from one exponential."""
     if torch.is_grad_enabled():
-        return _Mish.apply(x)  # type: ignore[no-any-return,no-untyped-call]  # torch leaves it so
+        return _Mish.apply(x)  # type: ignore[no-any-return,no-untyped-call]  # torch leaves it untyped
     rest, _ = _mish_rest(x)
     return torch.addcmul(x, x, rest, value=-1)
 
@@ -44,7 +44,7 @@ def average_pool(x: Tensor) -> Tensor:
     """Return the mean over 3 x 3 pixels at stride 1; pixels outside the image do not count."""
     if x.shape[-1] < _SMALLEST_SUMMED:
         return _torch_pool(x)
-    return _AveragePool.apply(x)  # type: ignore[no-any-return,no-untyped-call]  # torch leaves it so
+    return _AveragePool.apply(x)  # type: ignore[no-any-return,no-untyped-call]  # torch leaves it untyped
 
 
 def convolve(x: Tensor, weight: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ _FORMS: Final = (
 
 
 def is_own(data_set: str) -> bool:
-    """Return whether a task's data set are images of a user's own."""
+    """Return whether a task's data set is a user's own images."""
     return data_set.startswith(_OWN)
 
 
@@ -42,7 +42,7 @@ def data_set_of(pool: Pool) -> str:
 
 
 def read_own_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
-    """Read the images of a task of the user's own.
+    """Read the images of a user's own task.
 
     Args:
         data_set: the task's name for them.
@@ -55,9 +55,9 @@ def read_own_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
     if not path.exists():
         raise MissingData(f"{data_set}: no images in {path}; give with --data-dir the ones that the task was made from")
     pool = read_own_images(path)
-    if (found := data_set_of(pool)) != data_set:
+    if (name := data_set_of(pool)) != data_set:
         raise ProtocolMismatch(
-            f"{path} holds the images {found}, but the task was made from {data_set}; give those with --data-dir, or "
+            f"{path} holds the images {name}, but the task was made from {data_set}; give those with --data-dir, or "
             "make another task with `python -m pipeline.define`"
         )
     return pool
@@ -74,21 +74,21 @@ def read_own_images(path: Path) -> Pool:
     """
     with translating(OSError, into=lambda err: MissingData(f"{path} cannot be read: {err}; give {_FORMS}")):
         if path.is_dir():
-            found = read_idx_files(path, most=_MOST_BYTES)
-            return _read_class_folders(path) if found is None else _pool(path, *found)
+            arrays = read_idx_files(path, most=_MOST_BYTES)
+            return _read_class_folders(path) if arrays is None else _pool(path, *arrays)
         if path.suffix == ".npz":
             return _read_npz(path)
     raise MissingData(f"{path} holds no images; give {_FORMS}")
 
 
 def _read_class_folders(folder: Path) -> Pool:
-    found = class_folders(folder, _ENDINGS)
-    if not any(found.values()):
+    classes = class_folders(folder, _ENDINGS)
+    if not any(classes.values()):
         raise MissingData(f"{folder} holds no images; give {_FORMS}")
-    if empty := [str(inner) for inner, paths in found.items() if not paths]:
+    if empty := [str(inner) for inner, paths in classes.items() if not paths]:
         raise CorruptFile(f"{', '.join(empty[:5])}: no images; delete the folder, or put images of its class there")
-    images = read_tiles([path for paths in found.values() for path in paths], modes=_MODES)
-    labels = np.repeat(np.arange(len(found)), [len(paths) for paths in found.values()])
+    images = read_tiles([path for paths in classes.values() for path in paths], modes=_MODES)
+    labels = np.repeat(np.arange(len(classes)), [len(paths) for paths in classes.values()])
     return _pool(folder, images.transpose(0, 2, 3, 1), labels, len(labels))
 
 

@@ -70,8 +70,8 @@ def read_measured(path: Path) -> Table:
 
 def write_cells(path: Path) -> None:
     """Write a list of uniform cells, without repetition, at full size with default hyperparameters."""
-    words = np.random.Philox(key=_CELL_KEY).random_raw(4 * _N_CELLS + 16) % np.uint64(N_CELLS)
-    configs = cell_configs([*dict.fromkeys(words.tolist())][:_N_CELLS])
+    numbers = np.random.Philox(key=_CELL_KEY).random_raw(4 * _N_CELLS + 16) % np.uint64(N_CELLS)
+    configs = cell_configs([*dict.fromkeys(numbers.tolist())][:_N_CELLS])
     write_text(path, "".join(f"{json.dumps(config)}\n" for config in configs))
 
 
@@ -96,13 +96,13 @@ def seed_agreement(measured: Table) -> dict[str, float | None]:
     """
     finished = take(measured, measured["status"] == "finished")
     one, other = (take(finished, finished["seed"] == seed) for seed in _SEEDS)
-    both, at_one, at_other = np.intersect1d(one["config_id"], other["config_id"], return_indices=True)
-    if len(both) < 2:
-        return {"n_configs": len(both), **dict.fromkeys(("tau", "tau_low", "tau_high", "mean_abs_difference"))}
+    ids, at_one, at_other = np.intersect1d(one["config_id"], other["config_id"], return_indices=True)
+    if len(ids) < 2:
+        return {"n_configs": len(ids), **dict.fromkeys(("tau", "tau_low", "tau_high", "mean_abs_difference"))}
     x, y = one["valid_acc"][at_one], other["valid_acc"][at_other]
     tau = bootstrap_agreement(kendall_tau, x, y, n_resamples=_N_RESAMPLES)
     return {
-        "n_configs": len(both),
+        "n_configs": len(ids),
         "tau": known(tau.value),
         "tau_low": known(tau.low),
         "tau_high": known(tau.high),
@@ -146,14 +146,14 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
         write_cells(args.write_cells)
     if args.save:
         protocol = read_protocol(args.runs).digest
-        named = {"landscape": sha256_file(args.landscape / "manifest.json"), "protocol": protocol}
-        write_text(check_path(args.runs), sealed_text({**facts, **named}))
+        digests = {"landscape": sha256_file(args.landscape / "manifest.json"), "protocol": protocol}
+        write_text(check_path(args.runs), sealed_text({**facts, **digests}))
     return facts
 
 
 def _gate(facts: Mapping[str, Any]) -> dict[str, bool | None]:  # Any: JSON
     """Return which conditions of `GATE` hold; None where a figure is not known."""
-    rho = {epoch: found["rho"] for epoch, found in facts["epochs"].items()}
+    rho = {epoch: agreement["rho"] for epoch, agreement in facts["epochs"].items()}
     ratio, tau, cost = facts["resolution"]["ratio"], facts["seeds"]["tau"], facts["mean_cpu_time_s"]
     is_closest = None if None in rho.values() else rho["200"] > max(rho["20"], rho["3"])
     return {

@@ -29,7 +29,7 @@ class Undefined(Exception):
 
 
 class Gradients(NamedTuple):
-    """Gradients of the mean cross-entropy of the batch; those that the loss does not depend on are left out.
+    """Gradients of the mean cross-entropy of the batch; tensors that do not affect it are left out.
 
     Attributes:
         weights: (weight, gradient) of convolutions and linear layers.
@@ -68,10 +68,10 @@ class Probe:
                 f"(n,), with n >= {_FEWEST}"
             )
         self.network, self.images, self.labels, self.seed = network, images, labels, seed
-        self._found: dict[str, Any] = {}  # Any: what each pass returns
+        self._results: dict[str, Any] = {}  # Any: what each pass returns
         self._seconds: dict[str, float] = {}
         self._used: set[str] = set()
-        self._inner_s = 0.0
+        self._shared_s = 0.0
 
     def chance(self) -> torch.Generator:
         """Return a generator, the same for every proxy."""
@@ -79,20 +79,20 @@ class Probe:
 
     def timed(self, score: Callable[[Probe], float]) -> tuple[float | Undefined, float]:
         """Return a score, or why it is missing, and the CPU seconds that it takes alone, including shared passes."""
-        self._used, self._inner_s = set(), 0.0
+        self._used, self._shared_s = set(), 0.0
         started = time.thread_time()
-        found: float | Undefined
+        result: float | Undefined
         try:
-            found = score(self)
+            result = score(self)
         except Undefined as err:
-            found = err
+            result = err
         except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # absent from its stubs
-            found = Undefined("a matrix has no eigenvalues")
-        own_s = time.thread_time() - started - self._inner_s
-        return found, own_s + sum(self._seconds[name] for name in self._used)
+            result = Undefined("a matrix has no eigenvalues")
+        unshared_s = time.thread_time() - started - self._shared_s
+        return result, unshared_s + sum(self._seconds[name] for name in self._used)
 
     def twice_differentiable_gradients(self) -> list[tuple[Tensor, Tensor]]:
-        """Return each weight with its gradient of the loss, as a function of the weights; not kept, for it is large.
+        """Return each weight with its gradient of the loss, as a function of the weights; not cached, as it is large.
 
         Raises:
             Undefined: the loss depends on no weight.
@@ -103,7 +103,7 @@ class Probe:
 
     @property
     def signs(self) -> list[Tensor]:
-        """Masks of the positive inputs of each activation, (n_images, n_units) of bool each."""
+        """Masks of the positive inputs of each activation, each (n_images, n_units) of bool."""
         return self._forward.signs
 
     @property
@@ -119,10 +119,10 @@ class Probe:
             Undefined: the output does not depend on the images.
         """
         forward = self._forward
-        (found,) = torch.autograd.grad(forward.logits.sum(), [forward.images], retain_graph=True, allow_unused=True)
-        if found is None:
+        (gradient,) = torch.autograd.grad(forward.logits.sum(), [forward.images], retain_graph=True, allow_unused=True)
+        if gradient is None:
             raise Undefined("the output does not depend on the images")
-        return found
+        return gradient
 
     @property
     def gradients(self) -> Gradients:
@@ -152,36 +152,36 @@ class Probe:
         if not all(torch.isfinite(gradient).all() for _, gradient in pairs):
             raise Undefined("a gradient is not finite")
         known = {id(weight) for weight in forward.weights}
-        found = Gradients(
+        gradients = Gradients(
             [pair for pair in pairs if id(pair[0]) in known], [pair for pair in pairs if id(pair[0]) not in known]
         )
-        refuse_dead(found.weights)
-        return found
+        refuse_dead(gradients.weights)
+        return gradients
 
-    def _pairs(self, inner: list[Tensor], *, create_graph: bool) -> list[tuple[Tensor, Tensor]]:
+    def _pairs(self, tensors: list[Tensor], *, create_graph: bool) -> list[tuple[Tensor, Tensor]]:
         loss = functional.cross_entropy(self._forward.logits, self.labels)
-        found = torch.autograd.grad(loss, inner, retain_graph=True, create_graph=create_graph, allow_unused=True)
-        return [(value, gradient) for value, gradient in zip(inner, found, strict=True) if gradient is not None]
+        gradients = torch.autograd.grad(loss, tensors, retain_graph=True, create_graph=create_graph, allow_unused=True)
+        return [(tensor, gradient) for tensor, gradient in zip(tensors, gradients, strict=True) if gradient is not None]
 
     def _once(self, name: str, compute: Callable[[], _Pass]) -> _Pass:
-        """Return the result of a pass, computed when first asked for, and record its seconds."""
+        """Return the result of a pass, computed at the first call, and record its seconds."""
         self._used.add(name)
-        if name not in self._found:
+        if name not in self._results:
             started = time.thread_time()
             try:
-                self._found[name] = compute()
+                self._results[name] = compute()
             finally:
                 self._seconds[name] = time.thread_time() - started
-                self._inner_s += self._seconds[name]
-        found: _Pass = self._found[name]
-        return found
+                self._shared_s += self._seconds[name]
+        result: _Pass = self._results[name]
+        return result
 
 
 def fresh(network: nn.Module, *, is_training: bool = True) -> nn.Module:
     """Return a copy without gradients, in training mode by default."""
-    found = copy.deepcopy(network)
-    found.zero_grad(set_to_none=True)
-    return found.train(is_training)
+    clone = copy.deepcopy(network)
+    clone.zero_grad(set_to_none=True)
+    return clone.train(is_training)
 
 
 def _layers(network: nn.Module) -> list[nn.Conv2d | nn.Linear]:
@@ -210,9 +210,9 @@ def listen_to_layers(network: nn.Module, heard: Callable[[Tensor], None]) -> Non
     blocks = [module for module in network.modules() if isinstance(module, ConvBN)]
     for block in blocks:  # a block may compute its convolution without calling the module
         block.norm.register_forward_pre_hook(lambda _module, inputs: heard(inputs[0]))
-    inner = {block.conv for block in blocks}
+    convs = {block.conv for block in blocks}
     for layer in _layers(network):
-        if layer not in inner:
+        if layer not in convs:
             layer.register_forward_hook(lambda _module, _inputs, output: heard(output))
 
 
@@ -238,5 +238,5 @@ def checked(value: float) -> float:
 
 
 def total(parts: Sequence[Tensor]) -> float:
-    """Return the sum of scalars, exactly rounded."""
+    """Return the sum of scalars, correctly rounded."""
     return math.fsum(part.item() for part in parts)

@@ -7,11 +7,11 @@ quiet machine still has slow minutes (another tenant of the processor, a lower c
 times, far apart: each round of visits goes through all configs in a new random order. Every repeat is kept in
 `profile_visits.parquet`; `profile.parquet` is made from them when every config has had its visits.
 
-A profile belongs to one processor and one version of torch, whatever trained the runs: if several visited a folder's
-configs, to the pair with the most visits. A virtual machine often hides which processor it has, so a few configs that
-were visited under its name are measured again first: if they take another time, the pass is refused. Measurements are
-saved every few configs, and the pass resumes from there. It refuses a busy machine, and discards the measurements that
-were taken while it became busy.
+A profile is from one processor and one version of torch, whatever trained the runs. If several visited a folder's
+configs, it is from the pair that visited the most of them. A virtual machine often hides which processor it has, so
+a few configs that were visited under its name are measured again first; if their times differ, the pass is refused.
+Measurements are saved every few configs, and the pass resumes from there. It refuses a busy machine, and discards the
+measurements that were taken while it became busy.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SAVE_EVERY: Final = 50
 _QUIET_LOAD: Final = 0.75  # load average before the pass itself runs
 _OWN_LOAD: Final = 1.0
 _N_KNOWN: Final = 12  # configs that are measured again first
-_SAME_WITHIN: Final = 1.15  # ratio of their times, the median: visits to one processor differ by 1.03
+_SAME_WITHIN: Final = 1.15  # largest median ratio of their times; it is 1.03 between visits to one processor
 _MOST: Final = 127  # visits and repeats are numbered in int8
 _LOCK: Final = "profile"  # lock of the folder, held from reading its visits to writing them, so that no others are lost
 _KEY: Final = ("config_id", "visit", "machine", "torch_version")
@@ -59,14 +59,13 @@ _KEY: Final = ("config_id", "visit", "machine", "torch_version")
 def measure_config(
     config: Config, task: Task, images: ImageSet, *, repeats: int, seed: int = 0
 ) -> list[tuple[float, float]]:
-    """Return `latency` and `step_time_s` of every repeat: CPU seconds for a batch, after one that warms up.
+    """Return `latency` and `step_time_s` of every repeat: CPU seconds for a batch, after a warm-up.
 
-    Latency is the forward pass of a batch that is prepared already; a step is what training does with a batch, from
-    drawing its augmentation to moving the weights. The rate is zero, so that the last step works on the first one's
-    weights.
+    Latency is the forward pass of a prepared batch. A step is all that training does with a batch, from drawing its
+    augmentation to updating the weights. The learning rate is zero, so that all steps work on the same weights.
 
     Args:
-        images: the task's at the config's Resolution.
+        images: the task's images at the config's Resolution.
     """
     measured = []
     with one_core(), torch.random.fork_rng(devices=[]):
@@ -120,11 +119,11 @@ def profile_folder(
         faults.append(f"seed={seed!r} is not an integer in {SEED_RANGE}")
     if faults:
         raise InvalidArgument("\n".join(faults))
-    wanted = shared_protocol(folder, task)
-    facts = {"machine": processor_model(), "torch_version": torch.__version__, "protocol": wanted}
+    protocol = shared_protocol(folder, task)
+    facts = {"machine": processor_model(), "torch_version": torch.__version__, "protocol": protocol}
     configs = read_configs(folder)
     visited = read_visits(folder)
-    visited = take(visited, np.logical_and.reduce([visited[name] == here for name, here in facts.items()]))
+    visited = take(visited, np.logical_and.reduce([visited[name] == value for name, value in facts.items()]))
     todo = _visits_left(visited, configs["config_id"], visits=visits, seed=seed)
     if not allow_busy:
         _refuse_busy(load(), _QUIET_LOAD)
@@ -138,18 +137,17 @@ def profile_folder(
         _refuse_other_processor(visited, configs["config_id"], times_of, facts["machine"])
     with closing(Progress(len(todo), "profile")) as progress:
         for first in range(0, len(todo), _SAVE_EVERY):
-            chosen = todo[first : first + _SAVE_EVERY]
-            added = []
-            for visit, row in chosen:
+            tables = []
+            for visit, row in todo[first : first + _SAVE_EVERY]:
                 times = times_of(row, repeats)
-                added.append(_table_of(int(configs["config_id"][row]), visit, times, facts))
+                tables.append(_table_of(int(configs["config_id"][row]), visit, times, facts))
                 latency, step = min(times)
                 note = f"visit {visit} latency={1e3 * latency:.2f}ms step={1e3 * step:.2f}ms"
-                progress.update(first + len(added), note)
+                progress.update(first + len(tables), note)
             if not allow_busy:
                 _refuse_busy(load(), _QUIET_LOAD + _OWN_LOAD)
             with RunsFolder(folder).lock(_LOCK):  # a merge may have added other visits in the meantime
-                write_visits(folder, add_new(read_visits(folder), concatenate(added, VISIT_COLUMNS)))
+                write_visits(folder, add_new(read_visits(folder), concatenate(tables, VISIT_COLUMNS)))
     with RunsFolder(folder).lock(_LOCK):
         if len((visited := read_visits(folder))["config_id"]):
             write_profile(folder, visited)
@@ -183,15 +181,15 @@ def _refuse_busy(load: float, limit: float) -> None:
 def _refuse_other_processor(
     visited: Table, ids: np.ndarray[Any, Any], times_of: Callable[[int, int], list[tuple[float, float]]], name: str
 ) -> None:
-    """Measure a few configs again that a processor of this name visited, and refuse if they take another time."""
+    """Measure a few configs again that a processor of this name visited, and refuse if their times differ."""
     profile = profile_of_visits(visited)
-    _, known, among = np.intersect1d(ids, profile["config_id"], return_indices=True)  # rows of ids, and of the profile
-    if len(known) < _N_KNOWN:
+    _, id_rows, profile_rows = np.intersect1d(ids, profile["config_id"], return_indices=True)
+    if len(id_rows) < _N_KNOWN:
         return
     ratios = []
-    for i in np.linspace(0, len(known) - 1, _N_KNOWN).astype(int):
-        before = [profile[time][among[i]] for time in TIMES]
-        ratios += np.divide(np.min(times_of(int(known[i]), 3), axis=0), before).tolist()
+    for i in np.linspace(0, len(id_rows) - 1, _N_KNOWN).astype(int):
+        before = [profile[column][profile_rows[i]] for column in TIMES]
+        ratios += np.divide(np.min(times_of(int(id_rows[i]), 3), axis=0), before).tolist()
     if not 1 / _SAME_WITHIN <= (ratio := float(np.median(ratios))) <= _SAME_WITHIN:
         raise InvalidArgument(
             f"{_N_KNOWN} configs that were visited on {name!r} take {ratio:.2f} times as long here, so this is another "
@@ -201,43 +199,43 @@ def _refuse_other_processor(
 
 
 def write_visits(folder: Path, visits: Table) -> None:
-    """Write the visits of a folder in their order."""
+    """Write the visits of a folder, sorted."""
     RunsFolder(folder).commit(VISITS, sort_by(visits, (*_KEY, "repeat")), VISIT_COLUMNS)
 
 
 def write_profile(folder: Path, visits: Table) -> None:
     """Write the profile from the visits of one processor and torch.
 
-    These are the ones that visited the most configs; ties go to more repeats, then to the first name.
+    It is the pair that visited the most configs; ties go to more repeats, then to the first name.
     """
-    RunsFolder(folder).commit("profile.parquet", profile_of_visits(_of_most_configs(visits)), PROFILE_COLUMNS)
+    RunsFolder(folder).commit("profile.parquet", profile_of_visits(_visits_on_main_machine(visits)), PROFILE_COLUMNS)
 
 
 def add_new(visits: Table, more: Table) -> Table:
-    """Return the visits, and those of `more` that they do not contain."""
+    """Return the visits, and the visits of `more` that are not among them."""
     known = {*_keys(visits)}
     is_new = np.array([key not in known for key in _keys(more)], dtype=np.bool_)
     return concatenate([visits, take(more, is_new)], VISIT_COLUMNS)
 
 
 def merge_visits(folder: Path, others: Sequence[Table]) -> None:
-    """Add other folders' visits, and make the profile of all; the first folder that has a visit counts."""
+    """Add other folders' visits and update the profile; a visit in several folders is taken from the first."""
     with RunsFolder(folder).lock(_LOCK):
         visits = read_visits(folder)
         n_before = len(visits["visit"])
-        for other in others:
-            visits = add_new(visits, other)
+        for more in others:
+            visits = add_new(visits, more)
         if len(visits["visit"]) > n_before:
-            write_profile(folder, visits)  # first: after a crash between the two there still is something to add
+            write_profile(folder, visits)  # first: after a crash between the two, a new merge still has visits to add
             write_visits(folder, visits)
 
 
-def _of_most_configs(visits: Table) -> Table:
-    names, place = np.unique(np.column_stack([visits["machine"], visits["torch_version"]]), axis=0, return_inverse=True)
+def _visits_on_main_machine(visits: Table) -> Table:
+    names, index = np.unique(np.column_stack([visits["machine"], visits["torch_version"]]), axis=0, return_inverse=True)
     if not len(names):
         return visits
-    own = [np.flatnonzero(place.reshape(-1) == number) for number in range(len(names))]  # in order of the names
-    return take(visits, min(own, key=lambda rows: (-len(np.unique(visits["config_id"][rows])), -len(rows))))
+    by_name = [np.flatnonzero(index.reshape(-1) == number) for number in range(len(names))]  # in order of the names
+    return take(visits, min(by_name, key=lambda at: (-len(np.unique(visits["config_id"][at])), -len(at))))
 
 
 def _keys(visits: Table) -> Iterator[tuple[object, ...]]:

@@ -60,18 +60,18 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
         InvalidArgument: nothing is listed, a config is listed twice, lines name several releases, or a line is
             invalid; every fault with the number of its line.
     """
-    if source not in (proposed := [name for name in SOURCES if name != "uniform"]):  # "uniform" is the numbered stream
-        raise UnknownName.of("source", source, proposed)
+    if source not in (proposers := [name for name in SOURCES if name != "uniform"]):  # "uniform" is the numbered stream
+        raise UnknownName.of("source", source, proposers)
     try:
         lines = path.read_bytes().splitlines()
     except OSError as err:
         raise MissingData(f"{path} cannot be read: {err.strerror or err}; name a file with a config per line") from err
     faults: list[str] = []
     mismatches: list[str] = []
-    first: dict[int, int] = {}
-    proposer: tuple[str, int] | None = None  # the release that the list is of, and its first line
+    first_line: dict[int, int] = {}
+    proposer: tuple[str, int] | None = None  # the release that proposed the configs, and its first line
     configs: list[Config] = []
-    wanted: list[dict[str, Any]] = []  # Any: JSON
+    contents: list[dict[str, Any]] = []  # Any: JSON
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -84,7 +84,7 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
         faults += [f"{path} line {number}: {fault}" for fault in _faults(content, source)]
         if content["protocol"] is not None and content["protocol"] != protocol:
             mismatches.append(f"line {number} for {show(content['protocol'])}")
-        if (known := first.setdefault(config_id(config), number)) != number:
+        if (known := first_line.setdefault(config_id(config), number)) != number:
             faults.append(f"{path} line {number}: the config of line {known} again; list it once, with all its seeds")
         if isinstance(release := content["release"], str) and release:
             proposer = proposer or (release, number)
@@ -94,7 +94,7 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
                     "list what each release proposed in a file of its own"
                 )
         configs.append(config)
-        wanted.append(content)
+        contents.append(content)
     if not configs and not faults:
         raise InvalidArgument(f"{path} lists no config; write one per line, as JSON")
     if faults:
@@ -106,9 +106,9 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
             f"{path}: {len(mismatches)} configs were proposed for another protocol than {protocol}: {listed}; "
             "train them with the task that they were proposed for"
         )
-    rounds, releases = ([line[name] for line in wanted] for name in ("round", "release"))
+    rounds, releases = ([content[name] for content in contents] for name in ("round", "release"))
     table = table_of(configs, source=source, number=rounds, release=releases)
-    return Proposals(configs=table, seeds=tuple(tuple(line["seeds"]) for line in wanted))
+    return Proposals(configs=table, seeds=tuple(tuple(content["seeds"]) for content in contents))
 
 
 def _content(line: bytes) -> dict[str, Any]:  # Any: JSON

@@ -46,7 +46,7 @@ NASBENCH201: Final = dataclasses.replace(
 
 def protocol_facts(task: Task) -> dict[str, object]:
     """Return the facts of a task's protocol; for a user's own task, they suffice to register it when they are read."""
-    facts = _decisive(task)
+    facts = _decisive_facts(task)
     is_own = task.name in TASKS and task.name not in BUILT_IN
     return facts | ({"task": task_facts(task)} if is_own else {})
 
@@ -57,10 +57,10 @@ def protocol_digest(task: Task) -> str:
     Raises:
         ProtocolMismatch: the task has no index digest, so its measurements could not be distinguished from others.
     """
-    return digest_facts(_decisive(task))
+    return digest_facts(_decisive_facts(task))
 
 
-def _decisive(task: Task) -> dict[str, object]:
+def _decisive_facts(task: Task) -> dict[str, object]:
     """Return the facts that determine measurements."""
     if task.index_digest is None:
         raise ProtocolMismatch(
@@ -82,10 +82,10 @@ def shared_protocol(folder: Path, task: Task) -> str:
         ProtocolMismatch: they have different digests.
         MissingData, CorruptFile, UnknownFormat: it is not a folder of runs.
     """
-    recorded, wanted = read_protocol(folder).digest, protocol_digest(task)
-    if recorded != wanted:
-        raise ProtocolMismatch(f"{folder} holds runs of protocol {recorded}, but {task.name} has {wanted}")
-    return wanted
+    recorded, expected = read_protocol(folder).digest, protocol_digest(task)
+    if recorded != expected:
+        raise ProtocolMismatch(f"{folder} holds runs of protocol {recorded}, but {task.name} has {expected}")
+    return expected
 
 
 def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON

@@ -51,12 +51,12 @@ _N_IMAGES: Final = 64
 _BATCH_KEY: Final = 642_014_377
 _RESOLUTION: Final = 1e-4  # seconds that times are rounded to, so that their columns compress
 
-_Job: TypeAlias = tuple[Config, tuple[int, ...]]  # a config, and the seeds that it is not scored with yet
+_Job: TypeAlias = tuple[Config, tuple[int, ...]]  # a config, and the seeds that it still lacks scores for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySettings:
-    """Settings of a scoring.
+    """Settings of `proxy_folder`.
 
     Attributes:
         n_seeds: number of seeds of each config: 0, 1, 2 and so on.
@@ -101,7 +101,7 @@ def proxy_folder(
     """Score the configs of a folder of runs until a limit is reached; return how many configs were scored.
 
     Args:
-        is_wanted: for each row of the folder's config table; None: the configs that have a run.
+        is_wanted: mask of the rows of the folder's config table to score; None: the configs that have a run.
 
     Raises:
         InvalidArgument: bad settings.
@@ -110,7 +110,7 @@ def proxy_folder(
     """
     settings = settings or ProxySettings()
     settings.check()
-    wanted, configs = shared_protocol(folder, of_task), read_configs(folder)
+    protocol, configs = shared_protocol(folder, of_task), read_configs(folder)
     if is_wanted is None:
         is_wanted = np.isin(configs["config_id"], read_runs(folder)["config_id"])
     todo = _todo(take(configs, is_wanted), read_proxies(folder), settings.n_seeds)
@@ -119,13 +119,13 @@ def proxy_folder(
     data_dir = settings.data_dir and settings.data_dir.absolute()
     images_of(of_task, data_dir)  # refuse missing images here, not in workers
     limit_s = None if settings.minutes is None else settings.minutes * 60
-    call = functools.partial(_score_job, of_task=of_task, data_dir=data_dir)
+    call = functools.partial(_score_job, task=of_task, data_dir=data_dir)
     n_done = 0
     with closing(Progress(len(todo), "proxies", limit_s=limit_s)) as progress:
         started = time.monotonic()
         jobs = takewhile(lambda _: limit_s is None or time.monotonic() - started <= limit_s, todo)
         for n_done, done in enumerate(run_jobs(call, jobs, where=settings.where), start=1):
-            _add_scores(folder, _table_of(done.job, done.result, protocol=wanted))
+            _add_scores(folder, _table_of(done.job, done.result, protocol=protocol))
             n_missing = sum(len(scores.reasons) for scores in done.result)
             note = f"config {config_id(done.job[0]):016x} {n_missing} missing"
             progress.update(n_done, note, spent_s=done.spent_s)
@@ -133,10 +133,10 @@ def proxy_folder(
 
 
 def merge_proxies(folder: Path, others: Sequence[Table]) -> None:
-    """Add other folders' scores; a config and seed in several folders counts once, as in the first."""
-    for other in others:
-        if len(other["config_id"]):
-            _add_scores(folder, other)
+    """Add other folders' scores; a config and seed in several folders is taken from the first."""
+    for scores in others:
+        if len(scores["config_id"]):
+            _add_scores(folder, scores)
 
 
 def _batch(n_images: int, seed: int) -> torch.Tensor:
@@ -146,32 +146,32 @@ def _batch(n_images: int, seed: int) -> torch.Tensor:
 
 
 def _todo(configs: Table, scored: Table, n_seeds: int) -> list[_Job]:
-    """Return the configs with the seeds that they lack, in the order of the table."""
+    """Return the configs that lack scores, with the seeds to score, in the order of the table."""
     known = {*zip(scored["config_id"].tolist(), scored["seed"].tolist(), strict=True)}
     jobs = []
     for identity, config in zip(
         configs["config_id"].tolist(), rows({key: configs[key] for key in CONFIG_KEYS}), strict=True
     ):
-        if lacking := tuple(seed for seed in range(n_seeds) if (identity, seed) not in known):
-            jobs.append((config, lacking))
+        if missing := tuple(seed for seed in range(n_seeds) if (identity, seed) not in known):
+            jobs.append((config, missing))
     return jobs
 
 
-def _score_job(job: _Job, *, of_task: Task, data_dir: Path | None) -> list[ProxyScores]:
+def _score_job(job: _Job, *, task: Task, data_dir: Path | None) -> list[ProxyScores]:
     config, seeds = job
-    images = images_of(of_task, data_dir)[config["Resolution"]]
-    return [score_config(config, of_task, images, seed=seed) for seed in seeds]
+    images = images_of(task, data_dir)[config["Resolution"]]
+    return [score_config(config, task, images, seed=seed) for seed in seeds]
 
 
-def _table_of(job: _Job, found: Sequence[ProxyScores], *, protocol: str) -> Table:
+def _table_of(job: _Job, by_seed: Sequence[ProxyScores], *, protocol: str) -> Table:
     config, seeds = job
     columns = {
         "config_id": config_id(config),
         "seed": seeds,
-        **{name: [scores.values[name] for scores in found] for name in PROXIES},
-        "reason": ["; ".join(f"{name}: {why}" for name, why in scores.reasons.items()) for scores in found],
+        **{name: [scores.values[name] for scores in by_seed] for name in PROXIES},
+        "reason": ["; ".join(f"{name}: {why}" for name, why in scores.reasons.items()) for scores in by_seed],
         **{
-            column: [round(scores.cpu_s[name] / _RESOLUTION) * _RESOLUTION for scores in found]
+            column: [round(scores.cpu_s[name] / _RESOLUTION) * _RESOLUTION for scores in by_seed]
             for name, column in PROXY_TIMES.items()
         },
         "machine": processor_model(),
@@ -182,14 +182,14 @@ def _table_of(job: _Job, found: Sequence[ProxyScores], *, protocol: str) -> Tabl
     return typed(columns, PROXY_COLUMNS)
 
 
-def _add_scores(folder: Path, added: Table) -> None:
-    """Add scores to the current ones, since another process may have added others in the meantime."""
+def _add_scores(folder: Path, scores: Table) -> None:
+    """Add scores to the file as it is now, because another process may have added scores in the meantime."""
     runs = RunsFolder(folder)
     with runs.lock("proxies"):
-        together = sort_by(concatenate([read_proxies(folder), added], PROXY_COLUMNS), PROXY_KEY)
-        keys = [together[name] for name in PROXY_KEY]
+        merged = sort_by(concatenate([read_proxies(folder), scores], PROXY_COLUMNS), PROXY_KEY)
+        keys = [merged[name] for name in PROXY_KEY]
         is_first = np.append(True, np.any([key[1:] != key[:-1] for key in keys], axis=0))
-        runs.commit(SCORES, take(together, is_first), PROXY_COLUMNS)
+        runs.commit(SCORES, take(merged, is_first), PROXY_COLUMNS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -68,14 +68,14 @@ class RunsFolder:
             InvalidArgument: it cannot be made.
             OutOfSpace: too little disk to make one.
         """
-        recorded = path / "protocol.json"
-        if not recorded.exists():
+        protocol_file = path / "protocol.json"
+        if not protocol_file.exists():
             check_free_space(path)
             try:
                 path.mkdir(parents=True, exist_ok=True)
             except OSError as err:
                 raise InvalidArgument(f"{path} cannot be made: {err.strerror or err}; choose another folder") from err
-            with write_beside(recorded) as beside:
+            with write_beside(protocol_file) as beside:
                 content = {"format": RUNS_FORMAT, "digest": digest, "protocol": facts}
                 beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
         folder = cls(path)
@@ -100,12 +100,12 @@ class RunsFolder:
         if isinstance(named, int):
             return sample_config(named)
         configs = read_configs(self.path)
-        if not (is_it := configs["config_id"] == np.uint64(int(named, 16))).any():
+        if not (is_named := configs["config_id"] == np.uint64(int(named, 16))).any():
             raise InvalidTable(f"{self.path}: config {named} is not in configs.parquet")
-        return rows(take(configs, is_it))[0]
+        return rows(take(configs, is_named))[0]
 
     def names(self, identities: Sequence[int]) -> list[Named]:
-        """Return configs of the table as shards name them: the number, or the id if there is no number."""
+        """Return the names of configs in shards: the number in the stream, or the id if there is no number."""
         configs = read_configs(self.path)
         numbers = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
         return [n if (n := numbers[identity]) >= 0 else f"{identity:016x}" for identity in identities]
@@ -155,7 +155,7 @@ class RunsFolder:
         }
 
     def add_configs(self, configs: Table) -> None:
-        """Add to the config table the configs that it does not have yet; a listed one of the stream gets its number.
+        """Add the configs that the config table lacks; a listed config that is in the stream gets its number.
 
         The source and round of known configs do not change.
         """
@@ -179,18 +179,18 @@ class RunsFolder:
         """
         path = self.path / name
         content = table_bytes(table, columns, where=str(path))
-        after = hashlib.sha256(content).hexdigest()
+        digest = hashlib.sha256(content).hexdigest()
         with self.lock("index"):
             files = self._settled()
             leaving = {old.relative_to(self.path).as_posix(): old for old in replaces}
-            kept = {other: states for other, states in files.items() if other not in {name, *leaving}}
+            unchanged = {file: states for file, states in files.items() if file not in {name, *leaving}}
             may_leave = {old: (*files[old], None) for old in leaving if old in files}
-            write_index(self.path, {**kept, **may_leave, name: (*files.get(name, (None,)), after)})
+            write_index(self.path, {**unchanged, **may_leave, name: (*files.get(name, (None,)), digest)})
             with out_of_space(path), write_beside(path) as beside:
                 beside.write_bytes(content)
             for old in leaving.values():
                 old.unlink()
-            write_index(self.path, {**kept, name: (after,)})
+            write_index(self.path, {**unchanged, name: (digest,)})
 
     def settle_index(self) -> None:
         """Make the index of a folder without one, and complete changes that a crash interrupted."""
@@ -200,15 +200,15 @@ class RunsFolder:
                 write_index(self.path, files)
 
     def _settled(self) -> dict[str, tuple[str | None, ...]]:
-        """Return the index with one state for each file whose state is allowed."""
+        """Return the index, where a file in one of its allowed states has only this state."""
         listed = read_index(self.path)
         if listed is None:
             singles = [f"new/{path.name}" for path in sorted(self.new.glob("*.parquet"))]
             listed = dict.fromkeys([*committed_files(self.path), *singles], ())
         files = {}
         for name, states in listed.items():
-            found = state_of(self.path / name) if len(states) != 1 else states[0]
-            files[name] = (found,) if not states or found in states else tuple(states)
+            state = state_of(self.path / name) if len(states) != 1 else states[0]
+            files[name] = (state,) if not states or state in states else tuple(states)
         return {name: states for name, states in files.items() if states != (None,)}
 
     @contextmanager
@@ -267,7 +267,7 @@ class RunsFolder:
                 write_index(self.path, files)
 
     def compact(self, extra: Sequence[Table] = ()) -> int:
-        """Rewrite every run, and those of `extra` that are not recorded, as one shard.
+        """Rewrite all recorded runs, and the runs of `extra` that are not recorded, as one shard.
 
         Args:
             extra: a table for each run; if several have the same config and seed, the first counts.
@@ -308,10 +308,10 @@ def check_free_space(path: Path) -> None:
     Raises:
         OutOfSpace: less than 64 MB are free.
     """
-    there = next(folder for folder in [path.absolute(), *path.absolute().parents] if folder.exists())
-    free = shutil.disk_usage(there).free
+    folder = next(folder for folder in [path.absolute(), *path.absolute().parents] if folder.exists())
+    free = shutil.disk_usage(folder).free
     if free < _SMALLEST_FREE:
-        raise OutOfSpace(f"{there}: {free >> 20} MB are free, at least {_SMALLEST_FREE >> 20} are needed")
+        raise OutOfSpace(f"{folder}: {free >> 20} MB are free, at least {_SMALLEST_FREE >> 20} are needed")
 
 
 def _fault(shard: Path) -> Exception | None:

@@ -1,7 +1,7 @@
 """Read the original images: idx files, CIFAR-10's archive, a folder of class folders, scikit-learn's digits.
 
-Nothing is downloaded here (`pipeline.download` does that). Images are searched in the folders of `search_folders`; the
-error names these if no images are found.
+Nothing is downloaded here (`pipeline.download` does that). Images are searched for in the folders of `search_folders`;
+if there are none, the error names these folders.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def cache_folder(data_set: str) -> Path:
 
 
 def search_folders(data_set: str, *, data_dir: Path | None = None) -> list[Path]:
-    """Return the folders that a data set is searched in: `data_dir` if given, else the system's and the user's."""
+    """Return the folders to search for a data set: `data_dir` if given, else the system's and the user's."""
     if data_dir is not None:
         return [data_dir, *(data_dir / name for name in _SUBFOLDERS.get(data_set, ()))]
     return [*map(Path, _SYSTEM_FOLDERS.get(data_set, ())), cache_folder(data_set)]
@@ -92,8 +92,7 @@ def read_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
     for folder in folders:
         if (pool := _read_folder(data_set, folder)) is not None:
             return pool
-    looked = ", ".join(map(str, folders))
-    raise MissingData(f"{data_set}: no images in {looked}; {_HOW_TO_GET[data_set]}")
+    raise MissingData(f"{data_set}: no images in {', '.join(map(str, folders))}; {_HOW_TO_GET[data_set]}")
 
 
 def _read_folder(data_set: str, folder: Path) -> Pool | None:
@@ -112,15 +111,14 @@ def _read_digits() -> Pool:
         table = np.loadtxt(path, delimiter=",")
     except OSError as err:
         raise MissingData(f"digits: {path}, a part of scikit-learn, cannot be read: {err}") from err
-    pixels = np.rint(table[:, :-1] * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8)  # they come as 0 to 16
+    pixels = np.rint(table[:, :-1] * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8)  # the file has 0 to 16
     return Pool(images=pixels, labels=table[:, -1].astype(np.int64), n_development=len(pixels))
 
 
 def _read_fashion(folder: Path) -> Pool | None:
-    found = read_idx_files(folder)
-    if found is None:
+    if (arrays := read_idx_files(folder)) is None:
         return None
-    images, labels, n_development = found
+    images, labels, n_development = arrays
     if images.shape[1:] != (28, 28) or labels.max(initial=0) > 9:
         raise CorruptFile(f"{folder}: images {images.shape} and labels {labels.shape} are not Fashion-MNIST")
     return Pool(images=images[:, None], labels=labels.astype(np.int64), n_development=n_development)
@@ -129,15 +127,15 @@ def _read_fashion(folder: Path) -> Pool | None:
 def read_idx_files(
     folder: Path, *, most: int = _LARGEST_IDX
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], int] | None:
-    """Read the four files that MNIST has, gzipped or not, of at most `most` bytes each; None if some are missing.
+    """Read the four files of MNIST, gzipped or not, of at most `most` bytes each; None if some are missing.
 
     Returns:
-        All images and labels, and the number of first ones that are for training and validation.
+        All images and labels, and how many of the first ones are for training and validation.
     """
     paths = []
     for name in FASHION_FILES:
-        there = [path for path in (folder / name, folder / name.removesuffix(".gz")) if path.is_file()]
-        paths += there[:1]
+        candidates = (folder / name, folder / name.removesuffix(".gz"))
+        paths += [path for path in candidates if path.is_file()][:1]
     if len(paths) < len(FASHION_FILES):
         return None
     arrays = [read_idx(path, most=most) for path in paths]
@@ -205,7 +203,7 @@ def class_folders(folder: Path, endings: Sequence[str]) -> dict[Path, list[Path]
 
 
 def read_tiles(paths: Sequence[Path], *, modes: Sequence[str] = ("RGB",)) -> NDArray[np.uint8]:
-    """Read square images of one size and of these modes of Pillow as (n, channels, side, side).
+    """Read square images of one size, in these modes of Pillow, as (n, channels, side, side).
 
     Raises:
         MissingDependency: Pillow is not installed.

@@ -54,14 +54,14 @@ def folder_task(path: Path) -> Task:
         ProtocolMismatch: the protocols differ; lists the differences.
     """
     protocol = read_protocol(path)
-    chosen = recorded_task(protocol.facts)
-    digest = protocol_digest(chosen)
+    task = recorded_task(protocol.facts)
+    digest = protocol_digest(task)
     if digest != protocol.digest:
         raise ProtocolMismatch(
-            f"{path} was collected under protocol {protocol.digest}, but task {chosen.name!r} is now {digest}; "
+            f"{path} was collected under protocol {protocol.digest}, but task {task.name!r} is now {digest}; "
             f"check out the version that collected it, or collect into another folder"
         )
-    return chosen
+    return task
 
 
 def verify(path: Path) -> list[str]:
@@ -69,7 +69,7 @@ def verify(path: Path) -> list[str]:
 
     A folder of an earlier version has no index. This is only a warning, but damage to its measurements is not detected.
     """
-    chosen = folder_task(path)
+    task = folder_task(path)
     faults = [f"{shard.relative_to(path)}: a damaged shard was set aside" for shard in path.glob("damaged/*.parquet")]
     if damaged := [*committed_faults(path), *_single_faults(path)]:
         return [*faults, *damaged[:_MOST_LISTED]]  # damaged shards are not checked further
@@ -77,14 +77,14 @@ def verify(path: Path) -> list[str]:
     runs = each_run_once(shards)
     if n_twice := sum(len(shard["epoch"]) for shard in shards) - len(runs["epoch"]):
         faults.append(f"{n_twice} rows are stored twice; `pipeline.collect merge {path}` stores them once")
-    if others := sorted(set(runs["protocol"].tolist()) - {read_protocol(path).digest}):
-        faults.append(f"some rows have another protocol: {', '.join(others)}")
+    if protocols := sorted(set(runs["protocol"].tolist()) - {read_protocol(path).digest}):
+        faults.append(f"some rows have another protocol: {', '.join(protocols)}")
     faults += _config_faults(configs)
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         faults.append(f"{len(strange)} configs have runs but are not in configs.parquet, e.g. {min(strange)}")
     faults += _profile_faults(read_profile(path), read_visits(path))
     for run in each_run(runs):
-        faults += _run_faults(run, chosen)
+        faults += _run_faults(run, task)
         if len(faults) > _MOST_LISTED:
             return [*faults[:_MOST_LISTED], "there may be more"]
     return faults
@@ -109,19 +109,19 @@ def _single_faults(path: Path) -> list[str]:
 
 
 def _profile_faults(profile: Table, visits: Table) -> list[str]:
-    """Return faults of the profile against its visits; none without visits."""
-    if len(where := profiled_by(profile)) > 1:
-        return [f"profile.parquet: times of {' and of '.join(where)} do not compare"]
+    """Return faults of the profile: several processors, or times that its visits contradict."""
+    if len(processors := profiled_by(profile)) > 1:
+        return [f"profile.parquet: times of {' and of '.join(processors)} do not compare"]
     if not len(visits["visit"]):
         return []
-    made = profile_of_visits(visits_of_profile(visits, profile))
-    _, here, there = np.intersect1d(profile["config_id"], made["config_id"], return_indices=True)
-    n_repeats, n_visited = profile["n_repeats"][here], made["n_repeats"][there]
-    is_wrong = n_repeats > n_visited  # a running pass has more visits
+    expected = profile_of_visits(visits_of_profile(visits, profile))
+    _, rows, expected_rows = np.intersect1d(profile["config_id"], expected["config_id"], return_indices=True)
+    n_repeats, n_visited = profile["n_repeats"][rows], expected["n_repeats"][expected_rows]
+    is_wrong = n_repeats > n_visited  # a pass that is still running has more visits
     for name in TIMES:
-        least, told = made[name][there], profile[name][here]
-        is_wrong |= (told < least) | ((told > least) & (n_repeats == n_visited))
-    n_unvisited = len(profile["config_id"]) - len(here)
+        least, recorded = expected[name][expected_rows], profile[name][rows]
+        is_wrong |= (recorded < least) | ((recorded > least) & (n_repeats == n_visited))
+    n_unvisited = len(profile["config_id"]) - len(rows)
     return [
         f"profile.parquet: {n} {what}"
         for n, what in (
@@ -146,10 +146,10 @@ def _config_faults(configs: Table) -> list[str]:
     if len(wrong):
         faults.append(f"configs.parquet: {len(wrong)} configs do not match their config_id, first in row {wrong[0]}")
     numbers = configs["config_index"]
-    drawn = numbers >= 0
-    if drawn.any():
-        again = config_table(0, int(numbers.max()) + 1)
-        wrong = np.flatnonzero(drawn & (again["config_id"][np.maximum(numbers, 0)] != configs["config_id"]))
+    is_numbered = numbers >= 0
+    if is_numbered.any():
+        stream = config_table(0, int(numbers.max()) + 1)
+        wrong = np.flatnonzero(is_numbered & (stream["config_id"][np.maximum(numbers, 0)] != configs["config_id"]))
         if len(wrong):
             faults.append(
                 f"configs.parquet: {len(wrong)} configs do not match their config_index, first in row {wrong[0]}"
@@ -161,7 +161,7 @@ def _config_faults(configs: Table) -> list[str]:
     return faults
 
 
-def _run_faults(run: Table, chosen: Task) -> list[str]:
+def _run_faults(run: Table, task: Task) -> list[str]:
     """Return faults of one run: rows must be complete and in range."""
     name = f"config_id={run['config_id'][0]} seed={run['seed'][0]}"
     n_rows = len(run["epoch"])
@@ -173,7 +173,7 @@ def _run_faults(run: Table, chosen: Task) -> list[str]:
         for column in ("status", "device", "machine", "torch_version")
         if len(set(run[column].tolist())) != 1
     ]
-    faults += [f"{name}: {fault}" for fault in _ending_faults(run, chosen)]
+    faults += [f"{name}: {fault}" for fault in _ending_faults(run, task)]
     accuracies = np.stack([run[field] for field in ACCURACIES])
     if not ((accuracies >= 0) & (accuracies <= 100)).all():
         faults.append(f"{name}: an accuracy is outside 0..100")
@@ -186,21 +186,21 @@ def _run_faults(run: Table, chosen: Task) -> list[str]:
     return faults
 
 
-def _ending_faults(run: Table, chosen: Task) -> list[str]:
+def _ending_faults(run: Table, task: Task) -> list[str]:
     """Return faults of a run's status and its losses."""
     losses = np.stack([run[field] for field in _LOSSES])
     n_rows = len(run["epoch"])
     faults = []
     match run["status"][0]:
         case "finished":
-            if n_rows != chosen.max_epoch:
-                faults.append(f"finished after {n_rows} epochs, not {chosen.max_epoch}")
+            if n_rows != task.max_epoch:
+                faults.append(f"finished after {n_rows} epochs, not {task.max_epoch}")
         case "diverged":
             if np.isfinite(losses[:, -1]).all():
                 faults.append("is marked diverged, but the losses of its last epoch are finite")
             losses = losses[:, :-1]
-        case other:
-            return [f"status {other!r} is not finished or diverged"]
+        case status:
+            return [f"status {status!r} is not finished or diverged"]
     if not (np.isfinite(losses).all() and (losses >= 0).all()):
         faults.append("a loss is negative or not finite")
     return faults
@@ -224,53 +224,53 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
         InvalidTable: the folder has fewer finished CPU runs.
     """
     seed = read_seed(seed)
-    chosen = folder_task(path)
+    task = folder_task(path)
     runs = read_runs(path)
     folder = RunsFolder(path)
     candidates = [r for r in each_run(runs) if r["device"][0] in ON_PROCESSOR and r["status"][0] == "finished"]
     if len(candidates) < n_runs:
         raise InvalidTable(f"{path} has {len(candidates)} finished runs on a CPU, and {n_runs} are to be trained again")
-    chosen_runs = np.random.default_rng(seed).permutation(len(candidates))[:n_runs]
-    sets = load_images(chosen, data_dir=data_dir)
+    positions = np.random.default_rng(seed).permutation(len(candidates))[:n_runs]
+    sets = load_images(task, data_dir=data_dir)
     spread = _seed_spread(runs)
     lines, faults = [], []
-    for position in chosen_runs:
+    for position in positions:
         old = candidates[position]
         [named] = folder.names(old["config_id"][:1].tolist())
         config = folder.config(named)
         device, seed = str(old["device"][0]), int(old["seed"][0])
-        new = train(config, chosen, sets[config["Resolution"]], seed=seed, device=device).epochs.astype(np.float32)
+        new = train(config, task, sets[config["Resolution"]], seed=seed, device=device).epochs.astype(np.float32)
         name = f"config {named} seed {seed}"
         differences = {
             field: np.abs(new[:, EPOCH_FIELDS.index(field)] - old[field]) if len(new) == len(old["epoch"]) else None
             for field in REPRODUCED
         }
-        if old["machine"][0] == processor_model() and old["torch_version"][0] == software(device, chosen.batch_size):
+        if old["machine"][0] == processor_model() and old["torch_version"][0] == software(device, task.batch_size):
             rule = "same processor model and software: bit-identical"
-            bad = [field for field, gap in differences.items() if gap is None or bool(np.any(gap != 0))]
+            faulty = [field for field, gap in differences.items() if gap is None or bool(np.any(gap != 0))]
         elif not spread:
             rule = "another processor or software: not judged, because no config has two seeds"
-            bad = [field for field, gap in differences.items() if gap is None]
+            faulty = [field for field, gap in differences.items() if gap is None]
         else:
             rule = "another processor or software: within three standard deviations of two seeds' difference"
-            most = {field: 3 * np.sqrt(2) * spread[field] for field in differences}
-            bad = [field for field, gap in differences.items() if gap is None or not float(gap[-1]) <= most[field]]
-        lines.append(f"{name}: {rule}: {'differs in ' + ', '.join(bad) if bad else 'reproduced'}")
-        faults += [lines[-1]] if bad else []
+            limits = {field: 3 * np.sqrt(2) * spread[field] for field in differences}
+            faulty = [field for field, gap in differences.items() if gap is None or not float(gap[-1]) <= limits[field]]
+        lines.append(f"{name}: {rule}: {'differs in ' + ', '.join(faulty) if faulty else 'reproduced'}")
+        faults += [lines[-1]] if faulty else []
     return lines, faults
 
 
 def _seed_spread(runs: Table) -> dict[str, float]:
-    """Return the standard deviation between seeds at the last epoch, pooled over repeated configs; {} without any."""
+    """Return the pooled standard deviation between seeds at the last epoch; {} if no config is repeated."""
     last = last_rows(runs)
     finished = take(last, last["status"] == "finished")
-    _, at, n_seeds = np.unique(finished["config_id"], return_inverse=True, return_counts=True)
+    _, inverse, n_seeds = np.unique(finished["config_id"], return_inverse=True, return_counts=True)
     if not (n_seeds > 1).any():
         return {}
     spread = {}
     for field in REPRODUCED:
         values = finished[field].astype(np.float64)
-        deviations = values - (np.bincount(at, values) / n_seeds)[at]
-        variances = np.bincount(at, deviations**2)[n_seeds > 1] / (n_seeds[n_seeds > 1] - 1)
+        deviations = values - (np.bincount(inverse, values) / n_seeds)[inverse]
+        variances = np.bincount(inverse, deviations**2)[n_seeds > 1] / (n_seeds[n_seeds > 1] - 1)
         spread[field] = float(np.sqrt(variances.mean()))
     return spread

@@ -1,8 +1,7 @@
 """Zero-cost proxies: scores of an untrained network on one batch.
 
-Over 300 lines: every proxy is here, with its reference, its constants and what to beware of, so that they can be
-compared. "As in the benchmark" means as Abdelfattah et al. (ICLR 2021) and the zero-cost
-benchmark after them compute a score.
+Over 300 lines: every proxy is here, with its reference, its constants and its caveats, so that they can be compared.
+"As in the benchmark" means as computed by Abdelfattah et al. (ICLR 2021) and by the zero-cost benchmark after them.
 
 >>> sorted(PROXIES)[:3]
 ['fisher', 'grad_norm', 'grasp']
@@ -28,7 +27,7 @@ Score: TypeAlias = Callable[[Probe], float]
 
 _JITTER: Final = 1e-5
 _MOST_IMAGES: Final = 32  # images of the neural tangent kernel
-_MIXED: Final = 1e-2
+_MIXUP: Final = 1e-2  # weight of the noise that perturbs the image of zen
 
 
 def parameters(probe: Probe) -> float:
@@ -100,25 +99,25 @@ def synflow(probe: Probe) -> float:
     """Return how much of a signal gets through the network, without data (Tanaka et al., NeurIPS 2020).
 
     It is the sum over weights of |weight * gradient of the summed output|. All parameters are made positive, BatchNorm
-    is as it starts (running statistics, an identity but for its epsilon), the image is all ones, and arithmetic is in
+    uses its initial running statistics (an identity but for its epsilon), the image is all ones, and arithmetic is in
     double precision: signals grow with every layer, and scores of deep networks exceed single precision.
     """
     network = fresh(probe.network, is_training=False).double()
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.abs_()
-    inner = weights(network)
+    params = weights(network)
     output = network(torch.ones_like(probe.images[:1], dtype=torch.float64)).sum()
-    gradients = torch.autograd.grad(output, inner, allow_unused=True)
-    pairs = [(weight.detach(), found) for weight, found in zip(inner, gradients, strict=True) if found is not None]
+    gradients = torch.autograd.grad(output, params, allow_unused=True)
+    pairs = [(weight.detach(), grad) for weight, grad in zip(params, gradients, strict=True) if grad is not None]
     refuse_dead(pairs)
-    return checked(total([(weight * found).abs().sum() for weight, found in pairs]))
+    return checked(total([(weight * grad).abs().sum() for weight, grad in pairs]))
 
 
 def ntk(probe: Probe) -> float:
     """Return the condition number of the neural tangent kernel of at most 32 images (Chen et al., TE-NAS, ICLR 2021).
 
-    Lower is better, unlike in all others. BatchNorm is in training mode; evaluation mode makes another order.
+    Lower is better, unlike for all others. BatchNorm is in training mode; evaluation mode ranks networks differently.
     """
     return condition_number(fresh(probe.network), probe.images[:_MOST_IMAGES])
 
@@ -132,17 +131,17 @@ def condition_number(network: nn.Module, images: Tensor) -> float:
     Raises:
         Undefined: no weight changes the output, or the kernel is singular.
     """
-    inner = weights(network)
+    params = weights(network)
     logits = network(images).sum(1)
     rows = []
     for i, logit in enumerate(logits):
-        found = torch.autograd.grad(logit, inner, retain_graph=i + 1 < len(logits), allow_unused=True)
-        used = [gradient.flatten() for gradient in found if gradient is not None]
+        gradients = torch.autograd.grad(logit, params, retain_graph=i + 1 < len(logits), allow_unused=True)
+        used = [gradient.flatten() for gradient in gradients if gradient is not None]
         if not used:
             raise Undefined("no weight changes the output")
         rows.append(torch.cat(used))
-    gradients = torch.stack(rows).double()
-    eigenvalues = torch.linalg.eigvalsh(gradients @ gradients.T)
+    jacobian = torch.stack(rows).double()
+    eigenvalues = torch.linalg.eigvalsh(jacobian @ jacobian.T)
     if not eigenvalues[0] > 0:
         raise Undefined("the kernel is singular")
     return checked((eigenvalues[-1] / eigenvalues[0]).item())
@@ -170,18 +169,18 @@ def zen_passes(probe: Probe) -> tuple[float, list[float], nn.Module]:
         for module in network.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):
                 module.weight.normal_(generator=chance)
-        x, moved = (torch.randn(probe.images.shape, generator=chance) for _ in range(2))
-        moved = x + _MIXED * moved
-        like = torch.channels_last if probe.images.is_contiguous(memory_format=torch.channels_last) else None
-        x, moved = (image.to(memory_format=like) if like else image for image in (x, moved))
+        x, noise = (torch.randn(probe.images.shape, generator=chance) for _ in range(2))
+        perturbed = x + _MIXUP * noise
+        layout = torch.channels_last if probe.images.is_contiguous(memory_format=torch.channels_last) else None
+        x, perturbed = (image.to(memory_format=layout) if layout else image for image in (x, perturbed))
         scales: list[float] = []
-        hooks = [norm.register_forward_pre_hook(lambda _module, of: scales.append(_scale(of[0]))) for norm in norms]
+        hooks = [norm.register_forward_pre_hook(lambda _, inputs: scales.append(_scale(inputs[0]))) for norm in norms]
         features: list[Tensor] = []
-        _keep_features(network, norms, features)
+        _record_features(network, norms, features)
         network(x)
         for hook in hooks:
             hook.remove()
-        network(moved)
+        network(perturbed)
     distance = (features[0] - features[1]).abs().flatten(1).sum(1).mean().item()
     return distance, scales, network
 
@@ -190,7 +189,7 @@ def _scale(x: Tensor) -> float:
     return x.var(dim=(0, 2, 3)).mean().item()
 
 
-def _keep_features(network: nn.Module, norms: list[nn.BatchNorm2d], features: list[Tensor]) -> None:
+def _record_features(network: nn.Module, norms: list[nn.BatchNorm2d], features: list[Tensor]) -> None:
     """Record the input of global pooling: the output of the last BatchNorm before the classifier, activated or not."""
     if norms:
         norms[-1].register_forward_hook(lambda _module, _inputs, output: features.append(output))
@@ -206,16 +205,16 @@ def zico(probe: Probe) -> float:
     here the two halves of the batch. Weights whose gradient does not vary, and layers without any, do not count.
     """
     network = fresh(probe.network)
-    inner = weights(network)
+    params = weights(network)
     halves = [
-        torch.autograd.grad(functional.cross_entropy(network(x), y), inner, allow_unused=True)
+        torch.autograd.grad(functional.cross_entropy(network(x), y), params, allow_unused=True)
         for x, y in zip(probe.images.chunk(2), probe.labels.chunk(2), strict=True)
     ]
     terms = []
-    for each in zip(*halves, strict=True):
-        if any(gradient is None for gradient in each):
+    for pair in zip(*halves, strict=True):
+        if any(gradient is None for gradient in pair):
             continue
-        gradients = torch.stack(each)
+        gradients = torch.stack(pair)
         deviation = gradients.std(0, correction=0)
         varies = deviation > 0
         if varies.any():
@@ -236,12 +235,12 @@ def meco(probe: Probe) -> float:
     network = fresh(probe.network)
     smallest: list[float] = []
 
-    def heard(output: Tensor) -> None:
+    def add_smallest(output: Tensor) -> None:
         if output.ndim == 4 and output.shape[1] > 1 and output.shape[2:].numel() > 1:
             correlations = torch.nan_to_num(torch.corrcoef(output[0].flatten(1).double()), nan=0, posinf=0, neginf=0)
             smallest.append(torch.linalg.eigvalsh(correlations)[0].item())
 
-    listen_to_layers(network, heard)
+    listen_to_layers(network, add_smallest)
     with torch.no_grad():
         one, other = network(torch.randn((2, *probe.images.shape[1:]), generator=probe.chance()))
     if torch.equal(one, other):
@@ -272,10 +271,10 @@ def naswot(probe: Probe) -> float:
     _refuse_constant(probe)
     kernel = torch.zeros(len(probe.images), len(probe.images), dtype=torch.float64)
     for signs in probe.signs:
-        sign = signs.double()
-        kernel += sign @ sign.T + (1 - sign) @ (1 - sign).T
-    sign_of_all, logarithm = torch.linalg.slogdet(kernel)
-    if not sign_of_all > 0:
+        positive = signs.double()
+        kernel += positive @ positive.T + (1 - positive) @ (1 - positive).T
+    sign, logarithm = torch.linalg.slogdet(kernel)
+    if not sign > 0:
         raise Undefined("two images make the same signs")
     return checked(logarithm.item())
 
@@ -310,9 +309,9 @@ class ProxyScores:
 
 def score_all(probe: Probe) -> ProxyScores:
     """Return every proxy of a network on a batch; shared passes are computed once."""
-    found = {name: probe.timed(score) for name, score in PROXIES.items()}
+    results = {name: probe.timed(score) for name, score in PROXIES.items()}
     return ProxyScores(
-        values={name: math.nan if isinstance(value, Undefined) else value for name, (value, _) in found.items()},
-        reasons={name: str(value) for name, (value, _) in found.items() if isinstance(value, Undefined)},
-        cpu_s={name: seconds for name, (_, seconds) in found.items()},
+        values={name: math.nan if isinstance(value, Undefined) else value for name, (value, _) in results.items()},
+        reasons={name: str(value) for name, (value, _) in results.items() if isinstance(value, Undefined)},
+        cpu_s={name: seconds for name, (_, seconds) in results.items()},
     )

@@ -19,38 +19,38 @@ from workshop.pages.drawing import draw_points, new_panels
 from workshop.pages.style import LIGHT, dash, series
 
 FEWEST_CELLS: Final = 30
-"""Of a map."""
+"""Configs that a map of cells requires."""
 
-_FEWEST: Final = 5  # values of a violin
-_N_COLOURS: Final = 8  # a colour bar of more than 50 would be a picture of pixels
+_FEWEST: Final = 5  # values that a violin requires
+_N_COLOURS: Final = 8  # matplotlib rasterises a colour bar of more than 50
 _GRID: Final = 16
 _N_BINS: Final = 8
 _Floats = NDArray[np.float64]
 
 
 def embedding(measured: Measured) -> _Floats:
-    """Return the position of each config's cell, (n_configs, 2): t-SNE of the different cells, operations one-hot."""
+    """Return the position of each config's cell, (n_configs, 2): t-SNE of the distinct cells, operations one-hot."""
     from sklearn.manifold import TSNE  # type: ignore[import-untyped]  # ships no types
 
-    cells, place = np.unique(ops_of(measured.configs), axis=0, return_inverse=True)
+    cells, inverse = np.unique(ops_of(measured.configs), axis=0, return_inverse=True)
     one_hot = (cells[:, :, None] == np.arange(5)).reshape(len(cells), -1).astype(np.float64)
-    found = TSNE(perplexity=min(30, len(cells) // 4), init="pca", random_state=0, n_jobs=1).fit_transform(one_hot)
-    places: _Floats = np.asarray(found, dtype=np.float64)
-    return places.round(2)[place.reshape(-1)]
+    tsne = TSNE(perplexity=min(30, len(cells) // 4), init="pca", random_state=0, n_jobs=1)
+    positions: _Floats = np.asarray(tsne.fit_transform(one_hot), dtype=np.float64)
+    return positions.round(2)[inverse.reshape(-1)]
 
 
 def map_of_cells(measured: Measured) -> Figure:
     """Draw the density, the mean accuracy and the sources of cells on their map."""
     x, y = embedding(measured).T
     sources = by_source(measured)
-    drawn, axes = new_panels(1, 2 + (len(sources) > 1), width=8.4 if len(sources) == 1 else 11.4, height=3.6)
+    figure, axes = new_panels(1, 2 + (len(sources) > 1), width=8.4 if len(sources) == 1 else 11.4, height=3.6)
     colours = mpl.colormaps["viridis"].resampled(_N_COLOURS)
-    shown = axes[0].hexbin(x, y, mincnt=1, gridsize=_GRID, linewidths=0.2, cmap=colours)
-    drawn.colorbar(shown, ax=axes[0], label="configs")
-    shown = axes[1].hexbin(
+    hexagons = axes[0].hexbin(x, y, mincnt=1, gridsize=_GRID, linewidths=0.2, cmap=colours)
+    figure.colorbar(hexagons, ax=axes[0], label="configs")
+    hexagons = axes[1].hexbin(
         x, y, C=measured.final, reduce_C_function=np.mean, gridsize=_GRID, linewidths=0.2, cmap=colours
     )  # fmt: skip
-    drawn.colorbar(shown, ax=axes[1], label="mean validation accuracy, %")
+    figure.colorbar(hexagons, ax=axes[1], label="mean validation accuracy, %")
     if len(sources) > 1:
         for number, (source, is_in) in enumerate(sources.items()):
             draw_points(axes[2], x[is_in], y[is_in], number, source)
@@ -58,12 +58,12 @@ def map_of_cells(measured: Measured) -> Figure:
     for ax, title in zip(axes, ("density", "accuracy", "source"), strict=False):
         ax.set(title=title, xticks=[], yticks=[])
         ax.grid(visible=False)
-    return drawn
+    return figure
 
 
 def accuracy_by_source(measured: Measured) -> Figure:
     """Draw the cumulative distribution of validation accuracy at the last epoch by the source of the config."""
-    drawn, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
+    figure, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
     for number, (source, is_in) in enumerate(by_source(measured).items()):
         x = np.sort(measured.final[is_in])
         label = f"{source}, {len(x):,} configs"
@@ -71,44 +71,44 @@ def accuracy_by_source(measured: Measured) -> Figure:
         ax.step([0, *x, 100], [*shares, 1], where="post", color=series(number), linestyle=dash(number), label=label)
     ax.set(xlabel="validation accuracy, %", ylabel="share of configs")
     ax.legend(loc="upper left")
-    return drawn
+    return figure
 
 
 def accuracy_by_depth(measured: Measured) -> Figure:
     """Draw violins of validation accuracy at the last epoch by the depth of the cell."""
-    drawn, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
+    figure, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
     depth = effective_depth(ops_of(measured.configs))
     groups = {d: measured.final[depth == d] for d in np.unique(depth).tolist()}
     groups = {d: values for d, values in groups.items() if len(values) >= _FEWEST}
     if groups:
         _violins(ax, groups)
     ax.set(xlabel="convolutions in sequence on a live path", ylabel="validation accuracy, %")
-    return drawn
+    return figure
 
 
 def noise_by_accuracy(measured: Measured) -> Figure:
     """Draw the standard deviation between seeds against the mean accuracy of each repeated config."""
     mean, sd = seed_spread(measured)
-    drawn, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
+    figure, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
     ax.plot(mean, sd, linestyle="", marker="o", markersize=3.4, markeredgewidth=0, alpha=0.6, color=series(0))
     edges = np.quantile(mean, np.linspace(0, 1, min(_N_BINS, max(1, len(mean) // 5)) + 1))
-    of_bin = np.clip(np.searchsorted(edges, mean, side="right") - 1, 0, len(edges) - 2)
-    middles = [(mean[of_bin == i].mean(), np.median(sd[of_bin == i])) for i in np.unique(of_bin).tolist()]
-    ax.plot(*zip(*middles, strict=True), color=series(1), marker="s", markersize=4, label="median of bins")
+    bins = np.clip(np.searchsorted(edges, mean, side="right") - 1, 0, len(edges) - 2)
+    medians = [(mean[bins == i].mean(), np.median(sd[bins == i])) for i in np.unique(bins).tolist()]
+    ax.plot(*zip(*medians, strict=True), color=series(1), marker="s", markersize=4, label="median of bins")
     ax.set(xlabel="mean validation accuracy, %", ylabel="sd between seeds, points")
     ax.legend(loc="upper right")
-    return drawn
+    return figure
 
 
 def seed_spread(measured: Measured) -> tuple[_Floats, _Floats]:
     """Return mean and standard deviation of validation accuracy of each config with two or more finished seeds."""
     finished = take(measured.last, measured.last["status"] == "finished")
-    _, place, counts = np.unique(finished["config_id"], return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(finished["config_id"], return_inverse=True, return_counts=True)
     y = finished["valid_acc"].astype(np.float64)
-    mean = np.bincount(place, weights=y) / counts
-    squares = np.bincount(place, weights=(y - mean[place]) ** 2)
-    several = counts > 1
-    return mean[several], np.sqrt(squares[several] / (counts[several] - 1))
+    mean = np.bincount(inverse, weights=y) / counts
+    squares = np.bincount(inverse, weights=(y - mean[inverse]) ** 2)
+    is_repeated = counts > 1
+    return mean[is_repeated], np.sqrt(squares[is_repeated] / (counts[is_repeated] - 1))
 
 
 def by_source(measured: Measured) -> dict[str, NDArray[np.bool_]]:

@@ -45,9 +45,9 @@ NOISY: Final = (*ACCURACIES, "train_loss", "valid_loss", "test_loss", "runtime")
 """The metrics whose noise between seeds is shown."""
 
 FEWEST: Final = 60
-"""Configs that each value needs to be compared."""
+"""Configs that each value requires for a comparison."""
 
-_N_ASKED: Final = 2000
+_N_RANDOM: Final = 2000  # random configs that models rank
 _N_HALVINGS: Final = 10
 _SEED: Final = 0  # seed of the random configs and the halves
 _RIDGE: Final = 3.0
@@ -60,7 +60,7 @@ class Measured:
 
     Attributes:
         task, protocol: task and protocol of the trainings.
-        runs: every row, sorted by config, seed and epoch; not those of the final test set.
+        runs: every row outside the final test set, sorted by config, seed and epoch.
         n_final: runs of the final test set.
         last: the last row of every run.
         machine: the processor that runtimes were measured on; None if no run was on a CPU.
@@ -128,7 +128,7 @@ def read_measured(path: Path) -> Measured:
         UnknownName: its task does not exist.
     """
     protocol = read_protocol(path)
-    chosen = recorded_task(protocol.facts)
+    task = recorded_task(protocol.facts)
     runs, configs = read_runs(path), sort_by(read_configs(path), ("config_id",))
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         raise InvalidTable(f"{path}: {len(strange)} configs have runs but are not in configs.parquet")
@@ -146,9 +146,9 @@ def read_measured(path: Path) -> Measured:
     trained = take(configs, np.isin(configs["config_id"], runs["config_id"]))
     group_of_any = dict(zip(trained["config_id"].tolist(), group_positions(trained).tolist(), strict=True))
     profile, visits = read_profile_visits(path)
-    used = take(configs, np.isin(configs["config_id"], ids))
+    finished_configs = take(configs, np.isin(configs["config_id"], ids))
     return Measured(
-        task=chosen,
+        task=task,
         protocol=protocol,
         runs=runs,
         n_final=n_final,
@@ -156,9 +156,9 @@ def read_measured(path: Path) -> Measured:
         machine=timing_machine(runs, profile),
         profile=profile,
         visits=visits,
-        configs=used,
-        group=group_positions(used),
-        macs=np.asarray(n_macs(encode({key: used[key] for key in CONFIG_KEYS}, 1), chosen), dtype=np.float64),
+        configs=finished_configs,
+        group=group_positions(finished_configs),
+        macs=np.asarray(n_macs(encode({key: finished_configs[key] for key in CONFIG_KEYS}, 1), task), dtype=np.float64),
         curves={name: curves[name].astype(np.float64).reshape(len(ids), n_epochs) for name in NOISY},
         group_of_any=group_of_any,
         landscape=read_check(path, protocol=protocol.digest),
@@ -166,19 +166,19 @@ def read_measured(path: Path) -> Measured:
 
 
 def seed_noise(measured: Measured) -> list[SeedNoise]:
-    """Return the noise of every metric; empty where no two runs of a config finished."""
+    """Return the noise of every metric; empty if no two runs of a config finished."""
     finished = take(measured.last, measured.last["status"] == "finished")
     seeds = np.unique(finished["seed"]).tolist()
-    found = []
+    noises = []
     for metric in NOISY:
-        kept = take(finished, is_timed(finished, measured.machine)) if metric == "runtime" else finished
-        kept = take(kept, np.isfinite(kept[metric]))
+        runs = take(finished, is_timed(finished, measured.machine)) if metric == "runtime" else finished
+        runs = take(runs, np.isfinite(runs[metric]))
         taus, differences = [], []
         shared: Counter[int] = Counter()
         for a, b in combinations(seeds, 2):
-            of_a, of_b = take(kept, kept["seed"] == a), take(kept, kept["seed"] == b)
-            ids, at_a, at_b = np.intersect1d(of_a["config_id"], of_b["config_id"], return_indices=True)
-            x, y = of_a[metric][at_a].astype(np.float64), of_b[metric][at_b].astype(np.float64)
+            runs_a, runs_b = take(runs, runs["seed"] == a), take(runs, runs["seed"] == b)
+            ids, at_a, at_b = np.intersect1d(runs_a["config_id"], runs_b["config_id"], return_indices=True)
+            x, y = runs_a[metric][at_a].astype(np.float64), runs_b[metric][at_b].astype(np.float64)
             shared.update(ids.tolist())
             differences.append(100 * np.abs(np.log(x / y)) if metric == "runtime" else np.abs(x - y))
             if not np.isnan(tau := kendall_tau(x, y)):
@@ -186,7 +186,7 @@ def seed_noise(measured: Measured) -> list[SeedNoise]:
         if not shared:
             continue
         weight = sum(n for n, _ in taus)
-        found.append(
+        noises.append(
             SeedNoise(
                 metric=metric,
                 n_configs=len(shared),
@@ -194,7 +194,7 @@ def seed_noise(measured: Measured) -> list[SeedNoise]:
                 mean_difference=float(np.concatenate(differences).mean()),
             )
         )
-    return found
+    return noises
 
 
 def epoch_agreement(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -209,32 +209,32 @@ def epoch_agreement(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def value_agreement(measured: Measured, key: str) -> NDArray[np.float64] | None:
-    """Return tau between the values of a fidelity, (3, 3), with halves of one on the diagonal; None for few configs."""
+    """Return tau between the values of a fidelity, (3, 3); the diagonal compares halves. None: too few configs."""
     choices = PARAMETERS[key].choices
     members = [np.flatnonzero(measured.configs[key] == choice) for choice in choices]
     if min(map(len, members)) < FEWEST:
         return None
-    asked = _features(space().sample_columns(_N_ASKED, seed=_SEED))
-    answers = [asked @ _fit(measured, chosen) for chosen in members]
-    found = np.full((len(choices), len(choices)), np.nan)
+    features = _features(space().sample_columns(_N_RANDOM, seed=_SEED))
+    predictions = [features @ _fit(measured, rows) for rows in members]
+    taus = np.full((len(choices), len(choices)), np.nan)
     for i, j in combinations(range(len(choices)), 2):
-        found[i, j] = found[j, i] = kendall_tau(answers[i], answers[j])
+        taus[i, j] = taus[j, i] = kendall_tau(predictions[i], predictions[j])
     chance = np.random.default_rng(_SEED)
-    for i, chosen in enumerate(members):
-        taus = []
+    for i, rows in enumerate(members):
+        half_taus = []
         for _ in range(_N_HALVINGS):
-            order = chance.permutation(chosen)
-            halves = [asked @ _fit(measured, order[half::2]) for half in (0, 1)]
-            taus.append(kendall_tau(*halves))
-        found[i, i] = float(np.mean(taus))
-    return found
+            order = chance.permutation(rows)
+            halves = [features @ _fit(measured, order[half::2]) for half in (0, 1)]
+            half_taus.append(kendall_tau(*halves))
+        taus[i, i] = float(np.mean(half_taus))
+    return taus
 
 
 def _fit(measured: Measured, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the coefficients of the features in a ridge regression with an intercept for each fidelity group."""
     F = _features(dict(take(measured.configs, rows)))
-    of_group = (measured.group[rows][:, None] == np.arange(27)).astype(np.float64)
-    X, y = np.hstack([F, of_group]), measured.final[rows]
+    intercepts = (measured.group[rows][:, None] == np.arange(27)).astype(np.float64)
+    X, y = np.hstack([F, intercepts]), measured.final[rows]
     coefficients = np.linalg.solve(X.T @ X + _RIDGE * np.eye(X.shape[1]), X.T @ (y - y.mean()))
     return np.asarray(coefficients[: F.shape[1]])
 

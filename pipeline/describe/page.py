@@ -108,11 +108,11 @@ def describe(measured: Measured) -> Document:
 def _protocol(measured: Measured) -> Iterator[str | Block]:
     task, training = measured.task, measured.protocol.facts.get("training", {})
     sides = ", ".join(f"{task.image_side(r)} at Resolution {r:g}" for r in RESOLUTIONS)
-    drawn = "" if task.epoch_images is None else f" ({task.epoch_images:,} an epoch, drawn anew)"
+    per_epoch = "" if task.epoch_images is None else f" ({task.epoch_images:,} an epoch, drawn anew)"
     yield "Protocol"
     yield _facts(
         ("task", f"`{task.name}`"),
-        ("images", f"{task.n_train:,} training{drawn}, {task.n_valid:,} validation, {task.n_test:,} test"),
+        ("images", f"{task.n_train:,} training{per_epoch}, {task.n_valid:,} validation, {task.n_test:,} test"),
         ("image side, pixels", sides),
         ("channels, classes", f"{task.n_channels}, {task.n_classes}"),
         ("epochs", str(task.max_epoch)),
@@ -126,9 +126,9 @@ def _protocol(measured: Measured) -> Iterator[str | Block]:
 def _rate_words(task: Task) -> str:
     if task.learning_rate_factor == task.learning_rate_power == 1:
         return "`LearningRate`"
-    kept = "; weights decay by `LearningRate` · `WeightDecay` a step" if task.keeps_decay else ""
+    decay = "; weights decay by `LearningRate` · `WeightDecay` a step" if task.keeps_decay else ""
     rate = f"{task.learning_rate_factor:g} · `LearningRate`^{task.learning_rate_power:g}"
-    return f"{rate}: {task.trained_rate(0.1):.3g} for 0.1{kept}"
+    return f"{rate}: {task.trained_rate(0.1):.3g} for 0.1{decay}"
 
 
 def _counts(measured: Measured) -> Iterator[str | Block]:
@@ -163,27 +163,27 @@ def _counts(measured: Measured) -> Iterator[str | Block]:
 
 
 def _landscape(measured: Measured) -> Iterator[str | Block]:
-    """Say how far the task ranks configs as the real benchmark does; nothing where that was not compared."""
-    found = measured.landscape
-    if found is None:
+    """Compare the task's ranks with the real benchmark's; yield nothing without a saved comparison."""
+    landscape = measured.landscape
+    if landscape is None:
         return
     yield "Does it rank configs as the real benchmark does?"
-    yield Text(_ABOUT_LANDSCAPE.format(n=found["n_configs"]))
+    yield Text(_ABOUT_LANDSCAPE.format(n=landscape["n_configs"]))
     keys: tuple[str, ...] = ("tau", "tau_within_groups", "rho_full_size")
-    if found["n_full_size"] < _FEWEST_AT_FULL_SIZE:
+    if landscape["n_full_size"] < _FEWEST_AT_FULL_SIZE:
         keys = keys[:2]
     rows = [
-        (f"{epoch} of 200", _interval(of), *(number_text(of[key], 3) for key in keys))
-        for epoch, of in sorted(found["epochs"].items(), key=lambda each: -int(each[0]))
+        (f"{epoch} of 200", _interval(agreement), *(number_text(agreement[key], 3) for key in keys))
+        for epoch, agreement in sorted(landscape["epochs"].items(), key=lambda item: -int(item[0]))
     ]
-    names = ("Kendall's tau", "tau within groups", f"Spearman at full size, {found['n_full_size']} configs")
+    names = ("Kendall's tau", "tau within groups", f"Spearman at full size, {landscape['n_full_size']} configs")
     yield _table(("real epoch", "Spearman (95 % interval)", *names[: len(keys)]), rows)
-    effect = found["resolution"]
+    effect = landscape["resolution"]
     yield Text(
         f"Resolution 1 instead of 0.25 gains {number_text(effect['ours'], 1)} points here and "
         f"{number_text(effect['real'], 1)} points on the real landscape."
     )
-    if cells := found.get("cells"):
+    if cells := landscape.get("cells"):
         epochs = " and ".join(f"{_interval(cells[epoch])} after {epoch} epochs" for epoch in ("200", "12"))
         yield Text(
             f"{cells['n_cells']} cells of NAS-Bench-201 were trained at full size with the default hyperparameters. "
@@ -191,13 +191,13 @@ def _landscape(measured: Measured) -> Iterator[str | Block]:
         )
 
 
-def _interval(of: Mapping[str, float | None]) -> str:
-    rho, low, high = (number_text(of[key], 3) for key in ("rho", "rho_low", "rho_high"))
+def _interval(agreement: Mapping[str, float | None]) -> str:
+    rho, low, high = (number_text(agreement[key], 3) for key in ("rho", "rho_low", "rho_high"))
     return f"{rho} ({low} to {high})"
 
 
 def _groups(measured: Measured) -> Iterator[str | Block]:
-    of_any = Counter(measured.group_of_any.values())
+    n_configs = Counter(measured.group_of_any.values())
     group_of_run = np.array([measured.group_of_any[i] for i in measured.last["config_id"].tolist()])
     rows = []
     for number, (n, w, resolution) in enumerate(FIDELITY_GROUPS):
@@ -206,7 +206,7 @@ def _groups(measured: Measured) -> Iterator[str | Block]:
         diverged = take(measured.last, group_of_run == number)["status"] == "diverged"
         middle, best = (float(np.median(final)), float(final.max())) if len(final) else (math.nan, math.nan)
         mean_s = seconds.mean() if len(seconds) else math.nan
-        counts = (str(of_any[number]), str(int(diverged.sum())))
+        counts = (str(n_configs[number]), str(int(diverged.sum())))
         rows.append((str(n), str(w), f"{resolution:g}", *counts, *(number_text(x, 1) for x in (mean_s, middle, best))))
     yield "Fidelity groups"
     accuracies = ("median valid_acc at the last epoch, %", "best valid_acc at the last epoch, %")
@@ -229,8 +229,8 @@ def _profile(measured: Measured) -> Iterator[str | Block]:
     )
     rows = []
     batch = measured.task.batch_size
-    of_what = {"latency": "evaluation of 256 images", "step_time_s": f"training step of {batch} images"}
-    for name, what in of_what.items():
+    descriptions = {"latency": "evaluation of 256 images", "step_time_s": f"training step of {batch} images"}
+    for name, what in descriptions.items():
         quantiles = np.quantile(profile[name].astype(np.float64) * 1e3, [0, 0.5, 1])
         rows.append((f"`{name}`", what, *(f"{value:.2f}" for value in quantiles)))
     yield _table(("metric", "one batch", "minimum, ms", "median, ms", "maximum, ms"), rows, n_labels=2)
@@ -247,7 +247,7 @@ def _profile(measured: Measured) -> Iterator[str | Block]:
 
 
 def _results(measured: Measured) -> Iterator[str | Block]:
-    of_work = "Validation accuracy at the last epoch against multiply-adds; each point is a config."
+    about_work = "Validation accuracy at the last epoch against multiply-adds; each point is a config."
     for title, name, caption, alt, draw in (
         ("Learning curves", "curves", _ABOUT_CURVES, "Validation accuracy by epoch in every fidelity group",
          plots.learning_curves),
@@ -255,7 +255,7 @@ def _results(measured: Measured) -> Iterator[str | Block]:
          "Share of configs up to each accuracy", plots.distributions),
         ("What each parameter does", "effects", _ABOUT_EFFECTS, "Validation accuracy by the value of each parameter",
          plots.marginal_effects),
-        ("Accuracy against work", "work", of_work, "Validation accuracy against multiply-adds",
+        ("Accuracy against work", "work", about_work, "Validation accuracy against multiply-adds",
          plots.accuracy_against_work),
     ):  # fmt: skip
         yield title
@@ -268,9 +268,9 @@ def _cells(measured: Measured) -> Iterator[str | Block]:
     best = measured.final >= np.quantile(measured.final, 0.9)
     if best.sum() >= _FEWEST_TO_RANK:
         cuts = ((measured.final, test), (measured.final[best], test[best]))
-        whole, of_best = (_tau_interval(*cut) for cut in cuts)
+        tau, tau_of_best = (_tau_interval(*cut) for cut in cuts)
         yield Text(
-            f"Validation and test accuracy at the last epoch have a Kendall's tau of {whole}, and of {of_best} among "
+            f"Validation and test accuracy at the last epoch have a Kendall's tau of {tau}, and of {tau_of_best} among "
             f"the best tenth by validation accuracy ({int(best.sum())} configs). NAS-Bench-301 has 0.852 over all."
         )
     if len(sources := cell_plots.by_source(measured)) > 1:
@@ -310,9 +310,9 @@ def _agreement(measured: Measured) -> Iterator[str | Block]:
         drawing=plots.epochs_against_last(*epoch_agreement(measured)),
     )
     yield Text(_ABOUT_VALUES)
-    found = {key: value_agreement(measured, key) for key in SIZE_KEYS}
-    known = {key: values for key, values in found.items() if values is not None}
-    if len(known) < len(found):
+    taus = {key: value_agreement(measured, key) for key in SIZE_KEYS}
+    known = {key: values for key, values in taus.items() if values is not None}
+    if len(known) < len(taus):
         yield Text(f"This needs {FEWEST} configs with a finished run at every value; there are too few yet.")
         return
     yield Figure(
@@ -325,13 +325,13 @@ def _agreement(measured: Measured) -> Iterator[str | Block]:
 
 def _noise(measured: Measured) -> Iterator[str | Block]:
     yield "Noise between trainings"
-    found = seed_noise(measured)
-    if not found:
+    noises = seed_noise(measured)
+    if not noises:
         yield Text("No config has two finished runs, so the noise is not known yet.")
         return
     yield Text(_ABOUT_NOISE)
     rows = []
-    for noise in found:
+    for noise in noises:
         unit = "%" if noise.metric == "runtime" else {"%": "points"}.get(METRICS[noise.metric].unit, "nat")
         difference = f"{noise.mean_difference:.{3 if unit == 'nat' else 2}f} {unit}"
         rows.append((f"`{noise.metric}`", str(noise.n_configs), number_text(noise.tau, 3), difference))

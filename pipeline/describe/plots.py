@@ -35,7 +35,7 @@ _Floats = NDArray[np.float64]
 def learning_curves(measured: Measured) -> Figure:
     """Draw validation accuracy by epoch: a panel for each N and W, a line and a band for each Resolution."""
     sizes = list(dict.fromkeys((n, w) for n, w, _ in FIDELITY_GROUPS))
-    drawn, axes = new_panels(3, 3, width=8.4, height=6.8, share_x=True, share_y=True)
+    figure, axes = new_panels(3, 3, width=8.4, height=6.8, share_x=True, share_y=True)
     epochs = np.arange(1, measured.curves["valid_acc"].shape[1] + 1)
     for (n, w), ax in zip(sizes, axes, strict=True):
         for number, resolution in enumerate(RESOLUTIONS):
@@ -52,12 +52,12 @@ def learning_curves(measured: Measured) -> Figure:
     for ax in axes[::3]:
         ax.set_ylabel("validation accuracy, %")
     _legend_once(axes)
-    return drawn
+    return figure
 
 
 def distributions(measured: Measured) -> Figure:
     """Draw the cumulative distribution of each accuracy at the last epoch, and of validation accuracy by fidelity."""
-    drawn, axes = new_panels(1, 4, width=10.6, height=3.0, share_y=True)
+    figure, axes = new_panels(1, 4, width=10.6, height=3.0, share_y=True)
     for number, metric in enumerate(ACCURACIES):
         _steps(axes[0], measured.curves[metric][:, -1], number, _PARTS[metric])
     axes[0].set_title("all configs")
@@ -69,13 +69,13 @@ def distributions(measured: Measured) -> Figure:
         ax.set(xlabel="accuracy, %", xlim=(0, 100), ylim=(0, 1))
         ax.legend(loc="upper left")
     axes[0].set_ylabel("share of configs")
-    return drawn
+    return figure
 
 
 def marginal_effects(measured: Measured) -> Figure:
-    """Draw validation accuracy at the last epoch by the value of each parameter: median, middle half, middle 80 %."""
+    """Draw validation accuracy at the last epoch by the value of each parameter: median, quartiles, middle 80 %."""
     keys = ("LearningRate", "WeightDecay", "Activation", "TrivialAugment", *SIZE_KEYS, *OPS)
-    drawn, axes = new_panels(4, 4, width=10.6, height=9.2, share_y=True)
+    figure, axes = new_panels(4, 4, width=10.6, height=9.2, share_y=True)
     for key, ax in zip(keys, axes, strict=False):
         parameter = PARAMETERS[key]
         if parameter.kind == "float":
@@ -92,21 +92,21 @@ def marginal_effects(measured: Measured) -> Figure:
     for ax in axes[::4]:
         if ax.axison:
             ax.set_ylabel("validation accuracy, %")
-    return drawn
+    return figure
 
 
 def accuracy_against_work(measured: Measured) -> Figure:
     """Draw validation accuracy at the last epoch against multiply-adds, with the Pareto front."""
-    drawn, (ax,) = new_panels(1, 1, width=7.6, height=4.6)
+    figure, (ax,) = new_panels(1, 1, width=7.6, height=4.6)
     for number, resolution in enumerate(RESOLUTIONS):
-        chosen = measured.configs["Resolution"] == np.float32(resolution)
-        draw_points(ax, measured.macs[chosen], measured.final[chosen], number, f"Resolution {resolution:g}")
+        is_in = measured.configs["Resolution"] == np.float32(resolution)
+        draw_points(ax, measured.macs[is_in], measured.final[is_in], number, f"Resolution {resolution:g}")
     x, error = pareto_front(np.column_stack([measured.macs, 100 - measured.final])).T
     label = f"Pareto front, {len(x)} configs"
     ax.step(x, 100 - error, where="post", color=_RED, linewidth=1.4, marker="o", markersize=3.6, label=label)
     ax.set(xscale="log", xlabel="multiply-adds of one image", ylabel="validation accuracy, %", ylim=(0, 100))
     ax.legend(loc="lower right")
-    return drawn
+    return figure
 
 
 def epochs_against_last(overall: _Floats, within: _Floats) -> Figure:
@@ -124,8 +124,8 @@ def epochs_against_last(overall: _Floats, within: _Floats) -> Figure:
 
 
 def values_against_values(taus: Mapping[str, _Floats]) -> Figure:
-    """Draw Kendall's tau between the rankings of two values' additive models; the diagonal compares two halves."""
-    drawn, axes = new_panels(1, len(taus), width=3.2 * len(taus), height=3.1)
+    """Draw Kendall's tau between the rankings by two values' additive models; the diagonal compares two halves."""
+    figure, axes = new_panels(1, len(taus), width=3.2 * len(taus), height=3.1)
     for (key, values), ax in zip(taus.items(), axes, strict=True):
         names = [f"{choice:g}" for choice in PARAMETERS[key].choices]
         ax.pcolormesh(values, cmap="Blues", vmin=0, vmax=1)
@@ -139,24 +139,24 @@ def values_against_values(taus: Mapping[str, _Floats]) -> Figure:
             ax.text(
                 j + 0.5, i + 0.5, f"{tau:.2f}", ha="center", va="center", color="#ffffff" if tau > 0.55 else "#10304f"
             )
-    return drawn
+    return figure
 
 
 def seed_against_seed(measured: Measured) -> Figure:
-    """Draw each accuracy at the last epoch of seed 1 against that of seed 0."""
-    drawn, axes = new_panels(1, 3, width=9.0, height=3.3)
+    """Draw each accuracy at the last epoch: seed 1 against seed 0."""
+    figure, axes = new_panels(1, 3, width=9.0, height=3.3)
     finished = take(measured.last, measured.last["status"] == "finished")
-    of_a, of_b = (take(finished, finished["seed"] == seed) for seed in (0, 1))
-    _, at_a, at_b = np.intersect1d(of_a["config_id"], of_b["config_id"], return_indices=True)
+    runs_a, runs_b = (take(finished, finished["seed"] == seed) for seed in (0, 1))
+    _, at_a, at_b = np.intersect1d(runs_a["config_id"], runs_b["config_id"], return_indices=True)
     for metric, ax in zip(ACCURACIES, axes, strict=True):
         ax.plot([0, 100], [0, 100], color=LIGHT["muted"], linewidth=0.8)
         ax.plot(
-            of_a[metric][at_a], of_b[metric][at_b], linestyle="", marker="o", markersize=3.6, alpha=0.6, color=_BLUE
+            runs_a[metric][at_a], runs_b[metric][at_b], linestyle="", marker="o", markersize=3.6, alpha=0.6, color=_BLUE
         )
         title = f"{_PARTS[metric]} accuracy, %"
         ax.set(title=title, xlim=(0, 100), ylim=(0, 100), aspect="equal", xlabel="seed 0")
     axes[0].set_ylabel("seed 1")
-    return drawn
+    return figure
 
 
 def _steps(ax: Axes, values: _Floats, number: int, label: str) -> None:
@@ -168,7 +168,7 @@ def _steps(ax: Axes, values: _Floats, number: int, label: str) -> None:
 
 
 def _boxes(ax: Axes, places: _Floats, groups: list[_Floats], *, width: float = 0.5) -> None:
-    """Draw medians as ticks on bars of the middle half, with lines for the middle 80 %."""
+    """Draw medians as ticks, interquartile ranges as bars, and the middle 80 % as lines."""
     for place, values in zip(places.tolist(), groups, strict=True):
         if len(values) < _FEWEST_OF_BIN:
             continue
@@ -181,9 +181,9 @@ def _boxes(ax: Axes, places: _Floats, groups: list[_Floats], *, width: float = 0
 def _binned(ax: Axes, parameter: Parameter, x: _Floats, y: _Floats) -> None:
     """Draw the same boxes for bins of equal width on a log scale."""
     edges = np.linspace(np.log10(parameter.lower), np.log10(parameter.upper), _N_BINS + 1)
-    of_bin = np.clip(np.searchsorted(edges, np.log10(x), side="right") - 1, 0, _N_BINS - 1)
+    bins = np.clip(np.searchsorted(edges, np.log10(x), side="right") - 1, 0, _N_BINS - 1)
     step = float(edges[1] - edges[0])
-    _boxes(ax, (edges[:-1] + edges[1:]) / 2, [y[of_bin == i] for i in range(_N_BINS)], width=0.7 * step)
+    _boxes(ax, (edges[:-1] + edges[1:]) / 2, [y[bins == i] for i in range(_N_BINS)], width=0.7 * step)
     decades = np.arange(edges[0], edges[-1] + 0.5).tolist()
     ax.set_xticks(decades, ["10" + str(round(decade)).translate(_SUPERSCRIPT) for decade in decades])
     ax.set_xlim(edges[0], edges[-1])

@@ -58,8 +58,8 @@ def load_library(batch: int) -> Any:  # Any: ctypes has no types of a library
     if cache is not None and (cache / name).exists():
         return _load(cache / name)
     # A folder of its own for each compilation: process numbers repeat on other machines that share the cache.
-    with tempfile.TemporaryDirectory(dir=cache, prefix=".engine-") as own:
-        built = Path(own) / name
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".engine-") as folder:
+        built = Path(folder) / name
         _run([_compiler(), *_FLAGS, f"-DBATCH={batch}", str(_SOURCE), "-o", str(built), "-lm"])
         return _load(built if cache is None else built.replace(cache / name))
 

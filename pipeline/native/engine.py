@@ -64,9 +64,9 @@ class Engine:
         self._library = load_library(batch)
         self._batch = batch
         self.params, places = _flatten(list(network.parameters()))
-        self.running, more = _flatten(list(_running(network)))
+        self.running, running_places = _flatten(list(_running(network)))
         self.param_grads, self.momenta = torch.zeros_like(self.params), torch.zeros_like(self.params)
-        tape = write_tape(network, side, places=places | more, batch=batch)
+        tape = write_tape(network, side, places=places | running_places, batch=batch)
         n_channels, n_classes = network.stem.conv.in_channels, network.classify.out_features
         values = _aligned(tape.n_values)
         self._images = values[tape.value_at[IMAGES] :].as_strided(
@@ -94,7 +94,7 @@ class Engine:
         return sum(loss for loss, _ in measured), sum(n_right for _, n_right in measured)
 
     def _run(self, call: Callable[..., float], images: Tensor, labels: Tensor, *rates: float) -> tuple[float, int]:
-        """Call a C function on a batch; a smaller one is filled up with labels of -1, which do not count."""
+        """Call a C function on a batch; a smaller one is padded with labels of -1, which do not count."""
         assert labels.dtype == torch.int64, labels.dtype
         assert labels.min() >= 0, "C uses labels as indices without checking them"
         assert labels.max() < self._net.n_classes, "C uses labels as indices without checking them"

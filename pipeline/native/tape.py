@@ -21,9 +21,9 @@ from pipeline.network import CellBlock, ConvBN, Network, ReductionBlock
 
 SCRATCH: Final = 0
 IMAGES: Final = 1
-_SPAN: Final = 16  # floats that lie unused between two channels
+_SPAN: Final = 16  # unused floats between two channels
 _POINTS: Final = 36  # points of a tile in Winograd's domain
-_MOST_TILES: Final = 2  # transformed at the same time
+_MOST_TILES: Final = 2  # tiles transformed at the same time
 _BLOCK: Final = 4  # channels that a kernel reads and writes at once; images get channels of zeros
 _MOST_CHANNELS: Final = 1024
 
@@ -121,7 +121,7 @@ class _Writer:
     def convolve_norm(self, layer: ConvBN, source: int, target: int, side: int) -> None:
         """Add norm(conv(source)) to the target."""
         raw = self.tensor(layer.conv.out_channels, side // layer.conv.stride[0])
-        more = {"raw": raw, **self._of_norm(layer.norm)}
+        more = {"raw": raw, **self._norm_offsets(layer.norm)}
         self.convolve(layer.conv, source, target, side, kind=Kind.CONVOLVE_NORM, **more)
 
     def convolve(
@@ -134,7 +134,7 @@ class _Writer:
 
     def norm(self, layer: nn.BatchNorm2d, source: int, target: int, side: int) -> None:
         """Set the target to norm(source)."""
-        self.plain(Kind.NORM, source, target, layer.num_features, side, **self._of_norm(layer))
+        self.plain(Kind.NORM, source, target, layer.num_features, side, **self._norm_offsets(layer))
 
     def plain(self, kind: Kind, source: int, target: int, n_channels: int, side: int, **more: int) -> None:
         """Write an operation that keeps channels and side unless `more` says otherwise."""
@@ -142,7 +142,7 @@ class _Writer:
         op = Op(kind=kind, source=source, target=target, **shape)  # type: ignore[arg-type]  # `more` sets no flags
         self.ops.append(op)
 
-    def _of_norm(self, layer: nn.BatchNorm2d) -> dict[str, int]:
+    def _norm_offsets(self, layer: nn.BatchNorm2d) -> dict[str, int]:
         assert layer.running_mean is not None
         return {"norm": self.place_of(layer.weight), "running": self.place_of(layer.running_mean)}
 
@@ -201,11 +201,11 @@ def _write_cell(writer: _Writer, cell: CellBlock, value: int, side: int) -> int:
 def _write_reduction(writer: _Writer, block: ReductionBlock, value: int, side: int) -> int:
     n_in, n_out, half = block.first.conv.in_channels, block.first.conv.out_channels, side // 2
     active, small = writer.tensor(n_in, side), writer.tensor(n_in, half)
-    first, again, out = (writer.tensor(n_out, half) for _ in range(3))
+    first, activated, out = (writer.tensor(n_out, half) for _ in range(3))
     writer.plain(Kind.ACTIVATE, value, active, n_in, side)
     writer.convolve_norm(block.first, active, first, side)
-    writer.plain(Kind.ACTIVATE, first, again, n_out, half)
-    writer.convolve_norm(block.second, again, out, half)
+    writer.plain(Kind.ACTIVATE, first, activated, n_out, half)
+    writer.convolve_norm(block.second, activated, out, half)
     writer.plain(Kind.HALVE, value, small, n_in, side, side_out=half)
     writer.convolve(block.shortcut, small, out, half)
     return out
@@ -213,18 +213,18 @@ def _write_reduction(writer: _Writer, block: ReductionBlock, value: int, side: i
 
 def _finish(writer: _Writer, logits: int) -> Tape:
     """Drop operations from which no path leads to the logits; mark the first write of each value and each gradient."""
-    needed, kept = {logits}, list[Op]()
+    needed, live_ops = {logits}, list[Op]()
     with_grad: set[int] = set()
     for op in reversed(writer.ops):
         if op.target not in needed:
             continue
         needed.add(op.source)
         has_grad = op.source != IMAGES
-        kept.append(replace(op, needs_grad=has_grad, is_first_grad=has_grad and op.source not in with_grad))
+        live_ops.append(replace(op, needs_grad=has_grad, is_first_grad=has_grad and op.source not in with_grad))
         with_grad.add(op.source)
     ops: list[Op] = []
     written: set[int] = set()
-    for op in reversed(kept):
+    for op in reversed(live_ops):
         ops.append(replace(op, is_first_value=op.target not in written))
         written.add(op.target)
     value_at = np.cumsum([0, *writer.sizes])

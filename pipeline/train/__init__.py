@@ -42,10 +42,10 @@ class TrainedRun:
     """The measurements of one training.
 
     Attributes:
-        status: "finished" at the asked epoch, or "diverged" at the first NaN or infinity.
+        status: "finished" at the requested epoch, or "diverged" at the first NaN or infinity.
         epochs: (n_epochs, 7) of float64, columns `EPOCH_FIELDS`; the last row of a diverged run is the epoch in which
             it diverged, with the losses that were not finite.
-        network: the network as the last step left it.
+        network: the network after the last step.
     """
 
     status: Literal["finished", "diverged"]
@@ -54,7 +54,7 @@ class TrainedRun:
 
 
 def learning_rate(initial: float, epoch: int, max_epoch: int) -> float:
-    """Return the rate of an epoch, counted from 1: constant inside it, `initial` in the first."""
+    """Return the learning rate in an epoch, counted from 1: constant within it, `initial` in the first."""
     return 0.5 * initial * (1 + math.cos(math.pi * (epoch - 1) / max_epoch))
 
 
@@ -85,7 +85,7 @@ def train(
         device: "cpu" for torch on one core, "native" for our own C code on one core (`pipeline.native`), or a CUDA
             device, where `runtime` is NaN, and a second training may differ by rounding.
         checkpoint: file to resume from if it exists, saved after every epoch; it must come from the same device,
-            processor, torch and C engine, since seconds on others do not add up and bits differ.
+            processor, torch and C engine: elsewhere, bits differ and seconds cannot be added up.
         on_epoch: called with the epoch and its measurements, also for epochs that a checkpoint restores.
 
     Raises:
@@ -122,7 +122,7 @@ def train(
 
 
 class Training:
-    """A training between two steps: its inputs, and the state that its steps change.
+    """The state of a training between two steps, and its inputs.
 
     Attributes:
         images: images on `device`.
@@ -203,8 +203,9 @@ class Training:
     def learn(self, prepared: Tensor, labels: Tensor) -> tuple[Tensor | float, Tensor | int]:
         """Take one optimiser step; return the batch's mean loss and how many images were right."""
         if self.engine is not None:
-            of = self.optimizer.param_groups[0]
-            return self.engine.learn(prepared, labels, rate=of["lr"], momentum=of["momentum"], decay=of["weight_decay"])
+            sgd = self.optimizer.param_groups[0]
+            rate, momentum, decay = sgd["lr"], sgd["momentum"], sgd["weight_decay"]
+            return self.engine.learn(prepared, labels, rate=rate, momentum=momentum, decay=decay)
         if self.is_on_gpu:
             if self.recorded is None:
                 self.recorded = RecordedStep(self.network, self.optimizer, prepared, labels)
@@ -222,15 +223,15 @@ class Training:
         n_right = torch.zeros((), dtype=torch.int64, device=self.device)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         at_once = _AT_ONCE_ON_GPU if self.is_on_gpu else _AT_ONCE
-        split = (torch.split(whole, at_once) for whole in (part.images, part.labels))
-        for batch, labels in zip(*split, strict=True):
+        chunks = (torch.split(tensor, at_once) for tensor in (part.images, part.labels))
+        for batch, labels in zip(*chunks, strict=True):
             logits = self.network(self.prepare(batch))
             total += functional.cross_entropy(logits, labels, reduction="sum")
             n_right += (logits.argmax(1) == labels).sum()
         return 100 * n_right.item() / len(part.labels), total.item() / len(part.labels)
 
     def prepare(self, batch: Tensor) -> Tensor:
-        """Return uint8 images as the network reads them: floats of mean 0 and deviation 1, channels last."""
+        """Return uint8 images as the network reads them: floats of mean 0 and deviation 1, on a CPU channels last."""
         side = self.task.image_side(self.config["Resolution"])
         if batch.shape[-1] != side:
             batch = resize_batch(batch, side)

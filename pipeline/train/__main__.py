@@ -26,8 +26,8 @@ from workshop.progress import Progress
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     given = _parser().parse_args(argv)
-    kept = f"the same command resumes from {given.checkpoint}" if given.checkpoint else "nothing was kept"
-    return run_command("pipeline.train", lambda: _train(given), stopped=kept)
+    hint = f"the same command resumes from {given.checkpoint}" if given.checkpoint else "nothing was kept"
+    return run_command("pipeline.train", lambda: _train(given), stopped=hint)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -48,22 +48,22 @@ def _parser() -> argparse.ArgumentParser:
 
 def _train(given: argparse.Namespace) -> str:
     """Train; return what to print."""
-    chosen = trained_task(given.task)
+    task = trained_task(given.task)
     config = _config(given)
     if given.checkpoint is not None and not given.checkpoint.absolute().parent.is_dir():
         raise InvalidArgument(f"checkpoint={given.checkpoint}: its folder does not exist; make it first")
     resolution = config["Resolution"]
-    images = load_images(chosen, data_dir=given.data_dir, resolutions=(resolution,))[resolution]
+    images = load_images(task, data_dir=given.data_dir, resolutions=(resolution,))[resolution]
 
     def show(epoch: int, measured: Mapping[str, float]) -> None:
         runtime = measured["runtime"]
         spent_s = runtime if math.isfinite(runtime) else None  # CPU time is not measured on an accelerator
         progress.update(epoch, f"valid_acc={measured['valid_acc']:.1f} {runtime:.1f}s", spent_s=spent_s)
 
-    with closing(Progress(given.epochs or chosen.max_epoch, chosen.name)) as progress:
+    with closing(Progress(given.epochs or task.max_epoch, task.name)) as progress:
         run = train(
             config,
-            chosen,
+            task,
             images,
             seed=given.seed,
             epochs=given.epochs,

@@ -22,7 +22,7 @@ def take_step(
     logits = network(images)
     loss = functional.cross_entropy(logits, labels)
     optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it so
+    loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
     optimizer.step()
     return loss.detach(), (logits.detach().argmax(1) == labels).sum()
 
@@ -38,31 +38,31 @@ class RecordedStep:
         self._rate = group["lr"]
         tensors = [*network.parameters(), *network.buffers()]
         before = [tensor.detach().clone() for tensor in tensors]
-        momenta = {parameter: of["momentum_buffer"].clone() for parameter, of in optimizer.state.items()}
-        beside = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch leaves it so
-        beside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(beside):
+        momenta = {parameter: state["momentum_buffer"].clone() for parameter, state in optimizer.state.items()}
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
             for _ in range(_WARM_UP):
                 take_step(network, optimizer, self._images, self._labels)
-        torch.cuda.current_stream().wait_stream(beside)
+        torch.cuda.current_stream().wait_stream(stream)
         with torch.no_grad():
             for tensor, value in zip(tensors, before, strict=True):
                 tensor.copy_(value)
-            for parameter, of in optimizer.state.items():
-                momentum = of["momentum_buffer"]
+            for parameter, state in optimizer.state.items():
+                momentum = state["momentum_buffer"]
                 momentum.copy_(momenta.get(parameter, torch.zeros_like(momentum)))
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph):
             self._result = take_step(network, optimizer, self._images, self._labels)
         group["lr"] = rate
-        self._done = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]  # torch leaves it so
+        self._done = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]  # torch leaves it untyped
 
     def fits(self, images: Tensor) -> bool:
         """Whether the recorded step takes a batch of this shape."""
         return images.shape == self._images.shape
 
     def __call__(self, images: Tensor, labels: Tensor, rate: float) -> tuple[Tensor, Tensor]:
-        """Do as `take_step` with this learning rate; the next call overwrites the result."""
+        """Take a step with this learning rate; the next call overwrites the result."""
         self._done.synchronize()  # sleeping; launching into a full queue would occupy a processor core
         self._images.copy_(images)
         self._labels.copy_(labels)

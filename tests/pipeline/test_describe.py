@@ -57,9 +57,9 @@ def out(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         assert main([str(runs), "--out", str(out)]) == 0
-    told = json.loads(printed.getvalue())
-    assert told["bytes"] == sum(Path(path).stat().st_size for path in told["files"])
-    assert told["bytes"] < 1_000_000
+    report = json.loads(printed.getvalue())
+    assert report["bytes"] == sum(Path(path).stat().st_size for path in report["files"])
+    assert report["bytes"] < 1_000_000
     return out
 
 
@@ -230,7 +230,7 @@ def test_noise_between_seeds_is_what_was_planted(tmp_path: Path) -> None:
     change(folder, "valid_acc", 10.0 * place + table["seed"])
     change(folder, "test_acc", np.where(table["seed"] == 1, 90 - 10.0 * place, 10.0 * place))
     change(folder, "runtime", np.exp(0.1 * table["seed"]) * table["epoch"])
-    noise = {found.metric: found for found in seed_noise(read_measured(folder))}
+    noise = {row.metric: row for row in seed_noise(read_measured(folder))}
     assert noise["valid_acc"].tau == 1
     assert noise["valid_acc"].n_configs == 3
     assert noise["valid_acc"].mean_difference == pytest.approx(4 / 3)  # 1, 1 and 2 between three seeds
@@ -241,7 +241,7 @@ def test_noise_between_seeds_is_what_was_planted(tmp_path: Path) -> None:
 
 def test_a_diverged_seed_has_no_part_in_the_noise(tmp_path: Path) -> None:
     folder = make_runs_folder(tmp_path / "runs", 3, repeat_every=1, diverged=(1,))
-    assert {found.n_configs for found in seed_noise(read_measured(folder))} == {2}
+    assert {row.n_configs for row in seed_noise(read_measured(folder))} == {2}
 
 
 def test_epochs_agree_with_the_last_as_their_orders_do(measured: Measured) -> None:
@@ -324,11 +324,11 @@ def test_the_same_cells_are_at_one_place_of_the_map_and_the_map_is_the_same_agai
 def test_sources_are_told_apart_the_most_frequent_first(measured: Measured) -> None:
     sources = np.where(np.arange(len(measured.final)) % 3 == 0, "cells", "uniform")
     several = replace(measured, configs={**measured.configs, "source": sources})
-    found = cell_plots.by_source(several)
-    assert list(found) == ["uniform", "cells"]
-    assert sum(is_in.sum() for is_in in found.values()) == len(sources)
+    masks = cell_plots.by_source(several)
+    assert list(masks) == ["uniform", "cells"]
+    assert sum(is_in.sum() for is_in in masks.values()) == len(sources)
     figure = cell_plots.accuracy_by_source(several)
-    assert [text.get_text().partition(",")[0] for text in figure.axes[0].get_legend().get_texts()] == [*found]
+    assert [text.get_text().partition(",")[0] for text in figure.axes[0].get_legend().get_texts()] == [*masks]
 
 
 def test_the_spread_of_seeds_is_that_of_the_repeated_configs(measured: Measured) -> None:

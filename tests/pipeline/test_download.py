@@ -31,12 +31,12 @@ class _Server(LocalServer):
 
     def __init__(self):
         self.contents = {f"/{name}": data for name, data in _CONTENTS.items()}
-        self.asked = []
+        self.requested = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
-                server.asked.append(self.path.lstrip("/"))
+                server.requested.append(self.path.lstrip("/"))
                 body = server.contents.get(self.path)
                 if body is None:
                     self.send_error(404)
@@ -71,9 +71,9 @@ def test_every_file_comes_whole_and_the_next_call_fetches_nothing(server, tmp_pa
     folder = tmp_path / "new" / "folder"
     assert download(folder, url=server.url + "/", files=_FILES) == list(FASHION_FILES)
     assert {name: (folder / name).read_bytes() for name in _names(folder)} == _CONTENTS
-    server.asked.clear()
+    server.requested.clear()
     assert download(folder, url=server.url, files=_FILES) == []
-    assert server.asked == []
+    assert server.requested == []
 
 
 def test_only_what_is_absent_or_wrong_is_fetched(server, tmp_path):
@@ -112,7 +112,7 @@ def test_too_little_disk_is_said_before_anything_is_fetched(server, tmp_path, mo
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(10_000, 1, 9_999))
     with pytest.raises(OutOfSpace, match="has 9999 bytes free, 10000 are needed; name another folder with --dir"):
         download(tmp_path, url=server.url, files=_FILES)
-    assert server.asked == []
+    assert server.requested == []
 
 
 def test_a_folder_that_cannot_be_made_is_named(server, tmp_path):
@@ -126,9 +126,9 @@ def test_the_command_says_what_it_did(server, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = tmp_path / "jahs" / "fashion_mnist"
     assert main(["fashion_mnist", "--url", server.url]) == 0
-    said = capsys.readouterr()
-    assert said.out == f"{folder}: 4 files fetched, 0 were there\n"
-    assert [line.split(":")[0] for line in said.err.splitlines()] == list(FASHION_FILES)
+    output = capsys.readouterr()
+    assert output.out == f"{folder}: 4 files fetched, 0 were there\n"
+    assert [line.split(":")[0] for line in output.err.splitlines()] == list(FASHION_FILES)
     assert main(["fashion_mnist", "--url", server.url]) == 0
     assert capsys.readouterr().out == f"{folder}: 0 files fetched, 4 were there\n"
 
@@ -150,10 +150,10 @@ def test_the_command_draws_a_bar_on_a_terminal(server, tmp_path, monkeypatch, ca
 def test_the_command_fails_with_one_line(tmp_path, monkeypatch, capsys, arguments, status, fault):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     assert main(["fashion_mnist", "--dir", str(tmp_path / "new"), *arguments]) == status
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert len(said.err.splitlines()) == 1
-    assert fault in said.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert len(output.err.splitlines()) == 1
+    assert fault in output.err
     assert not list(tmp_path.rglob("*.gz"))
 
 
@@ -202,6 +202,6 @@ def test_cifar10_comes_whole_and_is_checked_against_its_md5(server, tmp_path, mo
     server.contents[f"/{name}"] = content
     assert main(["cifar10", "--url", server.url]) == 0
     assert (folder / name).read_bytes() == content
-    server.asked.clear()
+    server.requested.clear()
     assert main(["cifar10", "--url", server.url]) == 0
-    assert server.asked == []
+    assert server.requested == []

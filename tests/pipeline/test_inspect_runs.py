@@ -205,11 +205,11 @@ def test_two_trainings_may_differ_by_more_than_one_deviates(folder):
     for seed in (0, 2):  # so that seeds differ after so short a training, too
         change(shards[repeated, seed], RUN_COLUMNS, "valid_acc", lambda v, by=seed - 1: v.__setitem__(-1, v[-1] + by))
     spread = np.std([of["valid_acc"][-1] for path, of in by_shard(folder) if path != single], ddof=1)
-    found = []
+    results = []
     for step in (4.0, 0.5):  # in all 4, then 4.5 of them
         change(single, RUN_COLUMNS, "valid_acc", lambda v, by=step * spread: v.__setitem__(-1, v[-1] - by))
-        found.append(retrain(folder, 4)[1])
-    assert [len(faults) for faults in found] == [0, 1]
+        results.append(retrain(folder, 4)[1])
+    assert [len(faults) for faults in results] == [0, 1]
 
 
 def test_nothing_is_called_sound_that_could_not_be_trained_again(folder, caplog):
@@ -271,10 +271,10 @@ def test_the_proxies_of_folders_merge_and_those_of_the_first_folder_count(folder
     scored(other, ids[:2], score=2.0)
     scored(third, ids[:1], seed=1, score=3.0)
     merge(folder, [other, other, third])
-    found = read_proxies(folder)
-    assert found["config_id"].tolist() == ids[[0, 0, 1]].tolist()
-    assert found["seed"].tolist() == [0, 1, 0]
-    assert found["snip"].tolist() == [1.0, 3.0, 2.0]
+    proxies = read_proxies(folder)
+    assert proxies["config_id"].tolist() == ids[[0, 0, 1]].tolist()
+    assert proxies["seed"].tolist() == [0, 1, 0]
+    assert proxies["snip"].tolist() == [1.0, 3.0, 2.0]
     assert verify(folder) == []
 
 

@@ -43,18 +43,18 @@ class TestLive(OracleContract):
 
 
 def spy(monkeypatch):
-    asked = []
+    trainings = []
 
     def watched(config, task, images, **keywords):
-        asked.append((keywords["seed"], keywords["epochs"]))
+        trainings.append((keywords["seed"], keywords["epochs"]))
         return train(config, task, images, **keywords)
 
     monkeypatch.setattr(live, "train", watched)
-    return asked
+    return trainings
 
 
 def test_a_training_is_kept_and_goes_on_where_it_ended(monkeypatch):
-    asked = spy(monkeypatch)
+    trainings = spy(monkeypatch)
     oracle = LiveOracle(TINY)
     codes = config_codes(FINE[0])
     two = oracle.trajectory(codes, np.array([1, 2]), seed=1, metrics=MEASURED)
@@ -63,7 +63,7 @@ def test_a_training_is_kept_and_goes_on_where_it_ended(monkeypatch):
     assert three["runtime"][:2].tolist() == two["runtime"].tolist()
     assert (np.diff(three["runtime"]) > 0).all()
     oracle.query(codes, 1, seed=2, metrics=MEASURED)
-    assert asked == [(1, 2), (1, 3), (2, 1)]
+    assert trainings == [(1, 2), (1, 3), (2, 1)]
     folder = oracle._folder
     assert folder.is_dir()
     del oracle
@@ -74,9 +74,9 @@ def test_a_training_is_kept_and_goes_on_where_it_ended(monkeypatch):
 def test_it_measures_what_the_training_loop_measures(shared):
     images = live.load_images(TINY, resolutions=(0.25,))[0.25]
     run = train(FINE[1], TINY, images, seed=3, epochs=2)
-    found = shared.trajectory(config_codes(FINE[1]), np.array([1, 2]), seed=3, metrics=EPOCH_FIELDS[:6])
+    columns = shared.trajectory(config_codes(FINE[1]), np.array([1, 2]), seed=3, metrics=EPOCH_FIELDS[:6])
     for name, column in zip(EPOCH_FIELDS[:6], run.epochs.T, strict=False):
-        assert found[name].tolist() == column.tolist()
+        assert columns[name].tolist() == column.tolist()
 
 
 def test_a_training_that_diverges_is_an_error_that_says_when(monkeypatch):

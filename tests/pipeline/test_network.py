@@ -185,9 +185,9 @@ def test_cells_of_one_key_give_one_output_and_the_block_is_the_plain_cell():
     with torch.no_grad():
         for key in rng.choice(np.unique(keys[shared]), 25, replace=False):
             members = rng.permutation(shared[keys[shared] == key])[:3]
-            found = [min(_probes(tuple(all_ops()[member].tolist()), stock)) for member in members]
-            assert found == pytest.approx([found[0]] * len(found), abs=TOLERANCE)
-            outputs[int(key)] = found[0]
+            values = [min(_probes(tuple(all_ops()[member].tolist()), stock)) for member in members]
+            assert values == pytest.approx([values[0]] * len(values), abs=TOLERANCE)
+            outputs[int(key)] = values[0]
     assert min(np.diff(sorted(outputs.values()))) > TOLERANCE, "and different keys give different outputs"
 
 
@@ -199,15 +199,15 @@ def test_an_edge_that_leads_nowhere_is_computed_and_moves_its_statistics():
 
 
 def test_a_cell_computes_and_goes_back_through_what_its_features_count(monkeypatch):
-    found = {}
+    counts = {}
 
     def counted(function, name):
         def call(*args, **kwargs):
             output = function(*args, **kwargs)
-            found[f"n_{name}"] += 1
+            counts[f"n_{name}"] += 1
             if output.requires_grad:
                 output.register_hook(
-                    lambda gradient: found.update({f"n_trained_{name}": found[f"n_trained_{name}"] + 1})
+                    lambda gradient: counts.update({f"n_trained_{name}": counts[f"n_trained_{name}"] + 1})
                 )
             return output
 
@@ -217,14 +217,14 @@ def test_a_cell_computes_and_goes_back_through_what_its_features_count(monkeypat
     monkeypatch.setattr(functional, "avg_pool2d", counted(functional.avg_pool2d, "pooled"))
     expected = cell_features(canonical=False)
     for number in np.random.default_rng(0).choice(len(all_ops()), 400, replace=False).tolist():
-        found.update(n_activated=0, n_trained_activated=0, n_pooled=0, n_trained_pooled=0)
+        counts.update(n_activated=0, n_trained_activated=0, n_pooled=0, n_trained_pooled=0)
         block = CellBlock(tuple(all_ops()[number].tolist()), 4, activate, OPERATORS[2]).train()
         output = block(torch.randn(2, 4, 4, 4, requires_grad=True))
         if output.requires_grad:
             output.sum().backward()
         sides = [conv.conv.kernel_size[0] for conv in block.convs.values() if conv.conv.weight.grad is not None]
-        found.update(n_trained_conv1x1=sides.count(1), n_trained_conv3x3=sides.count(3))
-        assert {name: expected[name][number] for name in found} == found, all_ops()[number]
+        counts.update(n_trained_conv1x1=sides.count(1), n_trained_conv3x3=sides.count(3))
+        assert {name: expected[name][number] for name in counts} == counts, all_ops()[number]
 
 
 @pytest.mark.parametrize("is_training", [True, False])

@@ -19,14 +19,14 @@ def images(side, *, n_channels=3, scale=1.0, seed=0):
 
 def both(name, *inputs):
     """The output of each version and its gradients, for the same weights on the output."""
-    found = []
+    results = []
     for version in (1, 2):
         fresh = [value.detach().clone(memory_format=torch.preserve_format).requires_grad_() for value in inputs]
         output = getattr(OPERATORS[version], name)(*fresh)
         weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(1), dtype=output.dtype)
         output.backward(weights)
-        found.append([output.detach(), *(value.grad for value in fresh)])
-    return found
+        results.append([output.detach(), *(value.grad for value in fresh)])
+    return results
 
 
 def assert_same(name, *inputs):
@@ -52,15 +52,15 @@ def test_convolution_is_torchs(side, kernel, n_out, seed):
 
 @pytest.mark.parametrize("name", ["mish", "average_pool"])
 def test_second_derivatives_are_torchs(name):
-    found = []
+    results = []
     for version in (1, 2):
         x = images(8)
         weights = torch.randn(x.shape, generator=torch.Generator().manual_seed(1), dtype=x.dtype)
         (slope,) = torch.autograd.grad(
             (getattr(OPERATORS[version], name)(x) ** 2 * weights).sum(), [x], create_graph=True
         )
-        found.append(torch.autograd.grad((slope * weights).sum(), [x])[0])
-    torch.testing.assert_close(found[1], found[0], rtol=1e-7, atol=1e-8)
+        results.append(torch.autograd.grad((slope * weights).sum(), [x])[0])
+    torch.testing.assert_close(results[1], results[0], rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("value", [-1e30, -1e4, -100.0, 0.0, 19.999, 20.001, 1e4, 1e10])

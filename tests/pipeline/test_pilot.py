@@ -108,8 +108,8 @@ def test_cells_are_compared_with_the_published_accuracies_of_their_indices(tmp_p
 
     facts = compare_cells(ops, nb201_indices(ops).astype(float), published)
     assert facts["n_cells"] == 40
-    found = [facts["12"]["rho"], facts["200"]["rho"], facts["200"]["rho_better_half"]]
-    assert found == pytest.approx([1, -1, -1])
+    rhos = [facts["12"]["rho"], facts["200"]["rho"], facts["200"]["rho_better_half"]]
+    assert rhos == pytest.approx([1, -1, -1])
 
 
 def test_a_table_of_cells_that_is_none_is_named(tmp_path):
@@ -132,10 +132,10 @@ def test_a_table_of_cells_that_is_none_is_named(tmp_path):
 
 
 def test_seeds_agree_as_far_as_their_pairs_do(tmp_path):
-    found = seed_agreement(folder_of(tmp_path, [[10, 11], [20, 21], [30, 31], [40, 41]]))
-    assert (found["n_configs"], found["tau"], found["mean_abs_difference"]) == (4, 1, 1)
-    found = seed_agreement(folder_of(tmp_path, [[10, 10], [20, 20], [30, 40], [40, 30]]))
-    assert found["tau"] == pytest.approx(4 / 6)
+    agreement = seed_agreement(folder_of(tmp_path, [[10, 11], [20, 21], [30, 31], [40, 41]]))
+    assert (agreement["n_configs"], agreement["tau"], agreement["mean_abs_difference"]) == (4, 1, 1)
+    agreement = seed_agreement(folder_of(tmp_path, [[10, 10], [20, 20], [30, 40], [40, 30]]))
+    assert agreement["tau"] == pytest.approx(4 / 6)
 
 
 def test_a_config_with_one_finished_seed_is_no_pair(tmp_path):
@@ -179,11 +179,11 @@ def test_a_folder_is_reported_on_and_the_report_saved(tmp_path, capsys, monkeypa
     (tmp_path / "manifest.json").write_text("{}")
     runs = tmp_path / "runs"
     folder_of(runs, [[10, 11], [20, 21], [30, 31], [40, 41]])
-    asked = ["--runs", str(runs), "--landscape", str(tmp_path)]
-    assert pilot.main(asked) == 0
+    arguments = ["--runs", str(runs), "--landscape", str(tmp_path)]
+    assert pilot.main(arguments) == 0
     facts = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert (facts["n_configs"], facts["seeds"]["n_configs"]) == (4, 4)
-    assert pilot.main([*asked, "--start", "1", "--save"]) == 0
+    assert pilot.main([*arguments, "--start", "1", "--save"]) == 0
     saved = json.loads(capsys.readouterr().out)
     assert saved["n_configs"] == 3
     assert read_check(runs, protocol="d").items() >= saved.items()
@@ -191,7 +191,7 @@ def test_a_folder_is_reported_on_and_the_report_saved(tmp_path, capsys, monkeypa
         ProtocolMismatch, match=r"landscape\.json was saved for protocol d, but the runs have 00; save it again"
     ):
         read_check(runs, protocol="00")
-    assert pilot.main([*asked, "--start", "90"]) == 2
+    assert pilot.main([*arguments, "--start", "90"]) == 2
     assert "no config has a number from 90 on" in capsys.readouterr().err
 
 

@@ -333,8 +333,8 @@ def test_more_visits_and_repeats_than_a_table_can_number_are_refused(folder, tas
 def test_the_command_says_how_many_it_measured_and_exits_2_on_mistakes(folder, task, quick, monkeypatch, capsys):
     monkeypatch.setitem(tasks.KNOWN, "shrunk", task)
     assert main(["--task", "shrunk", "--runs", str(folder), "--repeats", "1", "--allow-busy"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["configs_measured"], told["profile_of"]) == (5, processor_model())
+    report = json.loads(capsys.readouterr().out)
+    assert (report["configs_measured"], report["profile_of"]) == (5, processor_model())
     assert main(["--task", "digts", "--runs", str(folder)]) == 2
     assert main(["--task", "shrunk", "--runs", str(folder / "nowhere")]) == 2
     first, second = capsys.readouterr().err.splitlines()[-2:]

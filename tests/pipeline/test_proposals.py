@@ -21,21 +21,21 @@ def read(tmp_path, *lines, source="best"):
 
 
 def test_a_list_is_read_in_its_order_with_what_it_leaves_out(tmp_path):
-    given = [
+    contents = [
         CONFIGS[3],
         {"config": CONFIGS[1]},
         {"config": CONFIGS[2], "seeds": [2, 0], "round": 4, "release": "ab" * 16, "protocol": "p1", "source": "best"},
     ]
-    found = read(tmp_path, given[0], b"", *given[1:], b"  ")
-    assert rows({key: found.configs[key] for key in CONFIG_KEYS}) == [CONFIGS[3], CONFIGS[1], CONFIGS[2]]
-    assert found.configs["config_id"].tolist() == [jahs.config_id(CONFIGS[i]) for i in (3, 1, 2)]
-    assert list(found.configs) == list(CONFIG_TABLE_COLUMNS)
-    assert found.seeds == ((0,), (0,), (2, 0))
-    assert found.configs["config_index"].tolist() == [-1, -1, -1]
-    assert found.configs["source"].tolist() == ["best"] * 3
-    assert found.configs["round"].tolist() == [0, 0, 4]
-    assert found.configs["release"].tolist() == ["", "", "ab" * 16]
-    assert found.configs["W"].dtype == np.int8
+    proposals = read(tmp_path, contents[0], b"", *contents[1:], b"  ")
+    assert rows({key: proposals.configs[key] for key in CONFIG_KEYS}) == [CONFIGS[3], CONFIGS[1], CONFIGS[2]]
+    assert proposals.configs["config_id"].tolist() == [jahs.config_id(CONFIGS[i]) for i in (3, 1, 2)]
+    assert list(proposals.configs) == list(CONFIG_TABLE_COLUMNS)
+    assert proposals.seeds == ((0,), (0,), (2, 0))
+    assert proposals.configs["config_index"].tolist() == [-1, -1, -1]
+    assert proposals.configs["source"].tolist() == ["best"] * 3
+    assert proposals.configs["round"].tolist() == [0, 0, 4]
+    assert proposals.configs["release"].tolist() == ["", "", "ab" * 16]
+    assert proposals.configs["W"].dtype == np.int8
 
 
 BAD_LINES = [
@@ -96,12 +96,12 @@ def test_a_list_for_another_protocol_is_refused(tmp_path):
 
 
 def test_a_list_of_two_releases_is_refused(tmp_path):
-    given = [
+    contents = [
         {"config": config, "release": digest * 16} for config, digest in zip(CONFIGS, ("ab", "ab", "cd"), strict=False)
     ]
-    assert len(read(tmp_path, *given[:2], CONFIGS[4]).seeds) == 3
+    assert len(read(tmp_path, *contents[:2], CONFIGS[4]).seeds) == 3
     with pytest.raises(InvalidArgument, match=r"line 3: release='cdcd.*but line 1 has 'abab.*a file of its own"):
-        read(tmp_path, *given)
+        read(tmp_path, *contents)
 
 
 def test_a_source_that_does_not_exist_lists_those_that_do(tmp_path):

@@ -20,10 +20,10 @@ DATA, RELEASES = ROOT / "data", ROOT / "jahs" / "releases"
 
 @pytest.mark.parametrize("field", PROSE)
 def test_prose_may_change_without_a_new_protocol(field: str) -> None:
-    found = TASKS["digits"]
+    task = TASKS["digits"]
     other: dict[str, Any] = {field: "Other words."}
-    changed = dataclasses.replace(found, **other)
-    assert protocol_facts(changed) == protocol_facts(found)
+    changed = dataclasses.replace(task, **other)
+    assert protocol_facts(changed) == protocol_facts(task)
 
 
 @pytest.mark.parametrize("name", sorted(EMBEDDED))

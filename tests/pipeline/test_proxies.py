@@ -58,11 +58,11 @@ def test_a_config_has_the_same_scores_whatever_was_computed_before(task, images)
 
 def test_a_disconnected_network_has_reasons_where_it_has_no_scores(task, images):
     config = {**space().default(), **{f"Op{i}": 1 for i in range(1, 7)}}
-    found = score_config(config, task, images[config["Resolution"]])
-    assert math.isnan(found.values["jacov"])
-    assert found.reasons["jacov"]
-    assert found.reasons["grasp"] == found.reasons["synflow"] == "no live path: no weight changes the output"
-    assert math.isfinite(found.values["parameters"])
+    proxies = score_config(config, task, images[config["Resolution"]])
+    assert math.isnan(proxies.values["jacov"])
+    assert proxies.reasons["jacov"]
+    assert proxies.reasons["grasp"] == proxies.reasons["synflow"] == "no live path: no weight changes the output"
+    assert math.isfinite(proxies.values["parameters"])
 
 
 def test_a_seed_draws_its_batch():
@@ -102,15 +102,15 @@ def test_what_was_trained_is_scored_once_and_a_kill_loses_the_config_under_way(f
     assert len(read_proxies(folder)["config_id"]) == 6, "two configs with three seeds"
     monkeypatch.setattr(proxies_module, "score_config", lambda *_, seed: scores())
     assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 3
-    found = read_proxies(folder)
-    assert found["config_id"].tolist() == np.repeat(np.sort(read_configs(folder)["config_id"][:5]), 3).tolist()
-    assert found["seed"].tolist() == [0, 1, 2] * 5
-    assert np.isnan(found["zen"]).sum() == 1
-    assert found["reason"][np.isnan(found["zen"])].tolist() == ["zen: no path; ntk: singular"]
-    assert (found["snip_s"] == np.float32(0.25)).all()
+    proxies = read_proxies(folder)
+    assert proxies["config_id"].tolist() == np.repeat(np.sort(read_configs(folder)["config_id"][:5]), 3).tolist()
+    assert proxies["seed"].tolist() == [0, 1, 2] * 5
+    assert np.isnan(proxies["zen"]).sum() == 1
+    assert proxies["reason"][np.isnan(proxies["zen"])].tolist() == ["zen: no path; ntk: singular"]
+    assert (proxies["snip_s"] == np.float32(0.25)).all()
     assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 0
     assert proxy_folder(folder, task, ProxySettings(where=HERE, n_seeds=4)) == 5, "each lacks one seed"
-    assert found["snip"].tolist() == read_proxies(folder)["snip"][read_proxies(folder)["seed"] < 3].tolist()
+    assert proxies["snip"].tolist() == read_proxies(folder)["snip"][read_proxies(folder)["seed"] < 3].tolist()
 
 
 def test_limits_end_the_scoring(folder, task, monkeypatch):
@@ -136,16 +136,16 @@ def test_scores_that_another_process_saves_meanwhile_stay(folder, task, monkeypa
 
     monkeypatch.setattr(proxies_module, "score_config", score)
     assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 5
-    found = read_proxies(folder)
-    assert found["snip"][found["config_id"] == config_id(config)].tolist() == [7.0, 7.0, 1.0]
-    assert len(found["config_id"]) == 15
+    proxies = read_proxies(folder)
+    assert proxies["snip"][proxies["config_id"] == config_id(config)].tolist() == [7.0, 7.0, 1.0]
+    assert len(proxies["config_id"]) == 15
 
 
 def test_a_table_of_another_version_is_refused(folder, task, monkeypatch):
     monkeypatch.setattr(proxies_module, "score_config", lambda *_, seed: scores())
     assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 5
-    found = read_proxies(folder)
-    RunsFolder(folder).commit("proxies.parquet", {**found, "format": found["format"] + 1}, PROXY_COLUMNS)
+    proxies = read_proxies(folder)
+    RunsFolder(folder).commit("proxies.parquet", {**proxies, "format": proxies["format"] + 1}, PROXY_COLUMNS)
     with pytest.raises(UnknownFormat, match="scores: format 3; this version of jahs reads format 2"):
         read_proxies(folder)
 
@@ -155,14 +155,14 @@ def test_the_command_scores_a_folder_and_says_what_is_wrong(folder, task, monkey
     command = ["--task", "digits", "--runs", str(folder), "--seeds", "1", "--workers", "1"]
     assert main(command) == 0
     assert json.loads(capsys.readouterr().out)["configs_scored"] == 5
-    found = read_proxies(folder)
-    assert np.isfinite(found["snip"]).all()
-    assert (found["grasp_s"] > 0).all()
-    assert set(found) == set(PROXY_COLUMNS)
-    RunsFolder(folder).commit("proxies.parquet", take(found, np.arange(1)), PROXY_COLUMNS)
+    proxies = read_proxies(folder)
+    assert np.isfinite(proxies["snip"]).all()
+    assert (proxies["grasp_s"] > 0).all()
+    assert set(proxies) == set(PROXY_COLUMNS)
+    RunsFolder(folder).commit("proxies.parquet", take(proxies, np.arange(1)), PROXY_COLUMNS)
     assert main(command) == 0
     again = read_proxies(folder)
-    assert all(np.array_equal(found[name], again[name], equal_nan=True) for name in PROXIES)
+    assert all(np.array_equal(proxies[name], again[name], equal_nan=True) for name in PROXIES)
     assert main(["--task", "fashion_mnist_mini", "--runs", str(folder)]) == 2
     assert "protocol" in capsys.readouterr().err
     with pytest.raises(ProtocolMismatch):

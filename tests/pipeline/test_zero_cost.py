@@ -100,12 +100,12 @@ def test_the_seconds_of_a_proxy_count_each_shared_pass_once(linear, monkeypatch)
 
 def test_a_score_that_is_not_finite_is_missing_and_says_why(linear):
     network, x = linear
-    found = score_all(Probe(network, x * math.nan, LABELS))
-    assert math.isnan(found.values["grad_norm"])
-    assert found.reasons["grad_norm"] == "a gradient is not finite"
-    assert found.values["parameters"] == 180
-    assert set(found.reasons) == {name for name, value in found.values.items() if math.isnan(value)}
-    assert all(found.reasons.values())
+    scores = score_all(Probe(network, x * math.nan, LABELS))
+    assert math.isnan(scores.values["grad_norm"])
+    assert scores.reasons["grad_norm"] == "a gradient is not finite"
+    assert scores.values["parameters"] == 180
+    assert set(scores.reasons) == {name for name, value in scores.values.items() if math.isnan(value)}
+    assert all(scores.reasons.values())
 
 
 @pytest.mark.parametrize("task", ["fashion_mnist_mini", "cifar10_mini"])
@@ -172,8 +172,8 @@ def test_fisher_is_half_the_mean_square_of_activation_times_gradient(linear):
     network, x = linear
     hidden = network.first(x.flatten(1))
     logits = network.second(hidden.relu())
-    found = torch.autograd.grad(functional.cross_entropy(logits, LABELS), [hidden, logits])
-    expected = sum(0.5 * (z * g).square().mean(0).sum().item() for z, g in zip((hidden, logits), found, strict=True))
+    grads = torch.autograd.grad(functional.cross_entropy(logits, LABELS), [hidden, logits])
+    expected = sum(0.5 * (z * g).square().mean(0).sum().item() for z, g in zip((hidden, logits), grads, strict=True))
     assert score("fisher", network, x) == pytest.approx(expected, rel=1e-5)
 
 
