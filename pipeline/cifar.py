@@ -74,7 +74,7 @@ def _read_archive(path: Path, names: Sequence[str]) -> dict[str, _Rows]:
                 continue
             where = f"{path}: {member.name}"
             if name in batches:
-                raise CorruptFile(f"{where} is there twice, in two folders; fetch the archive again")
+                raise CorruptFile(f"{where} occurs twice, in two folders; fetch the archive again")
             _check_size(member.size, where)
             file = archive.extractfile(member)
             batches[name] = _rows(b"" if file is None else file.read(), where)

@@ -210,7 +210,7 @@ def _parse(arguments: Sequence[str]) -> CollectSettings:
     parser.add_argument("--start", type=int, default=0, help="number of the first config (default: %(default)s)")
     parser.add_argument("--stop", type=int, help="end of the range of numbers, exclusive (default: none)")
     parser.add_argument("--configs", type=Path, help="train the configs of this list, one JSON object a line, instead")
-    parser.add_argument("--source", help=f"who proposes them: {', '.join(SOURCES[1:])}")
+    parser.add_argument("--source", help=f"source of the list: {', '.join(SOURCES[1:])}")
     return CollectSettings(**vars(parser.parse_args(arguments)))
 
 

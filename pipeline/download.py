@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def work() -> str:
         url = _ADDRESSES[args.data_set] if args.url is None else args.url
         fetched = download(folder, url=url, files=files, report=DownloadBar(sys.stderr))
-        return f"{folder}: {len(fetched)} files fetched, {len(files) - len(fetched)} were there"
+        return f"{folder}: {len(fetched)} files fetched, {len(files) - len(fetched)} already present"
 
     return run_command("pipeline.download", work)
 

@@ -192,9 +192,9 @@ def _refuse_other_processor(
         ratios += np.divide(np.min(times_of(int(id_rows[i]), 3), axis=0), before).tolist()
     if not 1 / _SAME_WITHIN <= (ratio := float(np.median(ratios))) <= _SAME_WITHIN:
         raise InvalidArgument(
-            f"{_N_KNOWN} configs that were visited on {name!r} take {ratio:.2f} times as long here, so this is another "
-            "processor of that name, or a busy one, and its times would not be comparable; profile on the earlier "
-            "machine, or all configs here in a folder of their own"
+            f"{_N_KNOWN} configs take {ratio:.2f} times as long as on earlier visits to {name!r}: this is another "
+            "processor of that name, or a busy one, so times would not be comparable; profile on the earlier machine, "
+            "or all configs here in a separate folder"
         )
 
 

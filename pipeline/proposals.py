@@ -138,7 +138,7 @@ def _faults(content: Mapping[str, Any], source: str) -> list[str]:  # Any: JSON
     if not isinstance(release, str) or not _DIGEST.fullmatch(release):
         faults.append(f"release={show(release)} is not a digest: 8 to 64 hex digits")
     if content["source"] is not None and content["source"] != source:
-        faults.append(f"source={show(content['source'])}, but the list is given as of {source!r}")
+        faults.append(f"source={show(content['source'])}, but --source is {source!r}")
     return faults
 
 

@@ -102,7 +102,7 @@ def _single_faults(path: Path) -> list[str]:
             if files is None or name in files or has_digests(shard):
                 read_table(shard, RUN_COLUMNS)
             else:
-                faults.append(f"{name} has no digest: it was put there or edited by another program")
+                faults.append(f"{name} has no digest: another program wrote or edited it")
         except (CorruptFile, InvalidTable) as err:
             faults.append(str(err))
     return faults
@@ -111,7 +111,7 @@ def _single_faults(path: Path) -> list[str]:
 def _profile_faults(profile: Table, visits: Table) -> list[str]:
     """Return faults of the profile: several processors, or times that its visits contradict."""
     if len(processors := profiled_by(profile)) > 1:
-        return [f"profile.parquet: times of {' and of '.join(processors)} do not compare"]
+        return [f"profile.parquet: times on {' and on '.join(processors)} are not comparable"]
     if not len(visits["visit"]):
         return []
     expected = profile_of_visits(visits_of_profile(visits, profile))

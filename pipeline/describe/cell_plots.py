@@ -19,13 +19,18 @@ from workshop.pages.drawing import draw_points, new_panels
 from workshop.pages.style import LIGHT, dash, series
 
 FEWEST_CELLS: Final = 30
-"""Configs that a map of cells requires."""
+"""Distinct cells that their map requires."""
 
 _FEWEST: Final = 5  # values that a violin requires
 _N_COLOURS: Final = 8  # matplotlib rasterises a colour bar of more than 50
 _GRID: Final = 16
 _N_BINS: Final = 8
 _Floats = NDArray[np.float64]
+
+
+def n_cells(measured: Measured) -> int:
+    """Return the number of distinct cells."""
+    return len(np.unique(ops_of(measured.configs), axis=0))
 
 
 def embedding(measured: Measured) -> _Floats:

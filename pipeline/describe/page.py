@@ -108,7 +108,7 @@ def describe(measured: Measured) -> Document:
 def _protocol(measured: Measured) -> Iterator[str | Block]:
     task, training = measured.task, measured.protocol.facts.get("training", {})
     sides = ", ".join(f"{task.image_side(r)} at Resolution {r:g}" for r in RESOLUTIONS)
-    per_epoch = "" if task.epoch_images is None else f" ({task.epoch_images:,} an epoch, drawn anew)"
+    per_epoch = "" if task.epoch_images is None else f" ({task.epoch_images:,} an epoch, a new random subset each time)"
     yield "Protocol"
     yield _facts(
         ("task", f"`{task.name}`"),
@@ -224,7 +224,7 @@ def _profile(measured: Measured) -> Iterator[str | Block]:
     n_repeats = int(profile["n_repeats"].min())
     configs = _count(len(profile["config_id"]), "config")
     yield Text(
-        f"CPU time of {configs} on an otherwise idle {machines}, torch {versions}; the least of {n_repeats} repeats, "
+        f"CPU time of {configs} on an otherwise idle {machines}, torch {versions}; the minimum of {n_repeats} repeats, "
         "in visits far apart."
     )
     rows = []
@@ -286,7 +286,7 @@ def _cells(measured: Measured) -> Iterator[str | Block]:
         alt="Violins of validation accuracy by the depth of the cell",
         drawing=cell_plots.accuracy_by_depth(measured),
     )
-    if len(measured.final) >= cell_plots.FEWEST_CELLS:
+    if cell_plots.n_cells(measured) >= cell_plots.FEWEST_CELLS:
         yield Figure(
             name="map",
             caption=_ABOUT_MAP,

@@ -91,7 +91,7 @@ def test_the_page_says_how_much_was_measured(out: Path, runs: Path) -> None:
     assert "| diverged runs | 5, 1.9 % of all |" in page
     assert f"| cost | {last['runtime'].sum() / 3600:.1f} core-hours |" in page
     assert f"| test | cpu | 0 | 260 | {last['runtime'].mean():.1f} | {last['runtime'].max():.1f} |" in page
-    assert "CPU time of 216 configs on an otherwise idle test, torch 0; the least of 5 repeats," in page
+    assert "CPU time of 216 configs on an otherwise idle test, torch 0; the minimum of 5 repeats," in page
     assert len(re.findall(r"^\| [135] \| (?:4|8|16) \| [\d.]+ \| 8 \|", page, re.MULTILINE)) == 27
 
 

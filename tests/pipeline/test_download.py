@@ -127,10 +127,10 @@ def test_the_command_says_what_it_did(server, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "jahs" / "fashion_mnist"
     assert main(["fashion_mnist", "--url", server.url]) == 0
     output = capsys.readouterr()
-    assert output.out == f"{folder}: 4 files fetched, 0 were there\n"
+    assert output.out == f"{folder}: 4 files fetched, 0 already present\n"
     assert [line.split(":")[0] for line in output.err.splitlines()] == list(FASHION_FILES)
     assert main(["fashion_mnist", "--url", server.url]) == 0
-    assert capsys.readouterr().out == f"{folder}: 0 files fetched, 4 were there\n"
+    assert capsys.readouterr().out == f"{folder}: 0 files fetched, 4 already present\n"
 
 
 def test_the_command_draws_a_bar_on_a_terminal(server, tmp_path, monkeypatch, capsys):

@@ -101,8 +101,8 @@ def test_a_time_of_the_profile_that_no_visit_measured_is_found(folder):
         assert verify(folder) == [f"profile.parquet: {fault}"]
         write_profile(folder, visits)
     change(profile, PROFILE_COLUMNS, "machine", lambda v: v.__setitem__(0, "Abacus 8"))
-    two = "Abacus 8 with torch 9.9 and of Abacus 9 with torch 9.9"
-    assert verify(folder) == [f"profile.parquet: times of {two} do not compare"]
+    two = "Abacus 8 with torch 9.9 and on Abacus 9 with torch 9.9"
+    assert verify(folder) == [f"profile.parquet: times on {two} are not comparable"]
     write_profile(folder, visits)
     more = visits | {"visit": visits["visit"] + np.int8(2), "latency": visits["latency"] / 10}
     write_visits(folder, concatenate([visits, more], VISIT_COLUMNS))
@@ -329,7 +329,7 @@ def test_a_run_that_was_put_there_without_a_digest_is_not_sound(folder):
 
     shard = run_shards(folder)[0]
     pq.write_table(pq.read_table(shard).replace_schema_metadata({}), shard)
-    assert verify(folder) == [f"new/{shard.name} has no digest: it was put there or edited by another program"]
+    assert verify(folder) == [f"new/{shard.name} has no digest: another program wrote or edited it"]
 
 
 def test_another_protocol_is_not_merged(folder, recorded, tmp_path, caplog):

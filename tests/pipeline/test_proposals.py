@@ -59,8 +59,8 @@ BAD_LINES = [
     ({"config": CONFIGS[0], "round": 2**70}, "is not an integer >= 0"),
     ({"config": CONFIGS[0], "release": "v1"}, "release='v1' is not a digest: 8 to 64 hex digits"),
     ({"config": CONFIGS[0], "release": 7}, "release=7 is not a digest"),
-    ({"config": CONFIGS[0], "source": "poor"}, "source='poor', but the list is given as of 'best'"),
-    ({"config": CONFIGS[0], "source": ["best"]}, "but the list is given as of 'best'"),
+    ({"config": CONFIGS[0], "source": "poor"}, "source='poor', but --source is 'best'"),
+    ({"config": CONFIGS[0], "source": ["best"]}, "but --source is 'best'"),
 ]
 
 

@@ -194,7 +194,7 @@ def test_a_broken_idx_file_is_one_clear_line(tmp_path, content, fault):
         (lambda files: files.update({"test_batch.bin": b"\x0b" * 3073 * 22_000}), "too many for a batch of CIFAR-10"),
         (
             lambda files: files.update({"again/test_batch.bin": files["test_batch.bin"]}),
-            "is there twice, in two folders",
+            "occurs twice, in two folders",
         ),
     ],
 )
@@ -232,7 +232,7 @@ _ALL = [((f"{name}.bin", len(_BATCH)), _BATCH) for name in BATCHES]
 @pytest.mark.parametrize(
     ("members", "fault"),
     [
-        ([*_ALL, _ALL[0]], "'data_batch_1.bin' is there twice"),
+        ([*_ALL, _ALL[0]], "'data_batch_1.bin' occurs twice"),
         ([*_ALL, (("other", 1 << 50), b"")], "'other' claims 1125899906842624 bytes"),
         ([*_ALL, (("zeros", 96 << 20), bytes(96 << 20))], "no data is that repetitive"),
         ([*_ALL, (("../../escaped", 1), b"x")], "would land outside of its folder"),
