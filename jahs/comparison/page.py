@@ -140,11 +140,11 @@ def _pair_row(one: str, other: str, pair: Pair) -> tuple[str, ...]:
     return one, other, f"{pair.difference:+.2f}", share, *(p_text(p) for p in (pair.p, pair.p_holm))
 
 
-def _interval_text(of: Interval | None) -> str:
-    if of is None:
+def _interval_text(interval: Interval | None) -> str:
+    if interval is None:
         return "–"
-    digits = digits_for((of.high - of.low) / 4)  # approximately the standard error
-    return f"{of.value:+.{digits}f} [{of.low:+.{digits}f}, {of.high:+.{digits}f}]"
+    digits = digits_for((interval.high - interval.low) / 4)  # approximately the standard error
+    return f"{interval.value:+.{digits}f} [{interval.low:+.{digits}f}, {interval.high:+.{digits}f}]"
 
 
 def _what(terms: StudyTerms) -> str:
@@ -168,17 +168,17 @@ def _legend(page: Comparison) -> str:
 
 
 def _finding(name: str, page: Comparison) -> str:
-    found = [(place, each) for place, each in enumerate(page.standings, 1) if each.name == name]
-    if not found:
+    matches = [(place, each) for place, each in enumerate(page.standings, 1) if each.name == name]
+    if not matches:
         return f"{name} has no valid log under these terms."
-    ((place, own),) = found
+    ((place, standing),) = matches
     what = "mean validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
-    text = f"{name} has a {what} of {estimate_text(own.result, own.result_se)} % at the end of the budget"
-    if own.difference is not None:
+    text = f"{name} has a {what} of {estimate_text(standing.result, standing.result_se)} % at the end of the budget"
+    if standing.difference is not None:
         p = next((pair.p_holm for one, other, pair in page.pairs if (one, other) == (name, REFERENCE)), math.nan)
-        direction = "better than" if own.difference.value < 0 else "worse than"
+        direction = "better than" if standing.difference.value < 0 else "worse than"
         verdict = direction if p < 0.05 else "not significantly different from"
-        text += f", {verdict} {REFERENCE} ({_interval_text(own.difference)} points)"
+        text += f", {verdict} {REFERENCE} ({_interval_text(standing.difference)} points)"
     return f"{text}; rank {place} of {len(page.standings)}."
 
 
