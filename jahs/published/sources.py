@@ -42,7 +42,7 @@ class PublishedFile:
 def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]]:
     """Yield the files of these names that an archive or a folder holds, at any depth, sorted."""
     if path.is_dir():
-        found = [p for p in path.rglob("*") if p.name in names and p.is_file()]
+        paths = [p for p in path.rglob("*") if p.name in names and p.is_file()]
         yield [
             PublishedFile(
                 folder=(
@@ -53,7 +53,7 @@ def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]
                 where=str(p),
                 open=partial(_open_path, p),
             )
-            for p in sorted(found)
+            for p in sorted(paths)
         ]
         return
     if not path.exists():
@@ -84,9 +84,9 @@ def files_by_task(
         tasks: names; None for all. A single one is the task of files whose path does not name a task.
     """
     wanted = None if tasks is None else [task(name).name for name in tasks]
-    if others := [name for name in wanted or () if name not in PUBLISHED_TASKS]:
-        raise UnknownName.of("task", others[0], PUBLISHED_TASKS)
-    found: dict[str, list[PublishedFile]] = {}
+    if unknown := [name for name in wanted or () if name not in PUBLISHED_TASKS]:
+        raise UnknownName.of("task", unknown[0], PUBLISHED_TASKS)
+    by_task: dict[str, list[PublishedFile]] = {}
     with open_files(path, names) as files:
         for file in files:
             name = file.task or (wanted[0] if wanted is not None and len(wanted) == 1 else None)
@@ -95,12 +95,12 @@ def files_by_task(
                     f"{file.where}: its path does not name a task; give one of {', '.join(PUBLISHED_TASKS)}"
                 )
             if wanted is None or name in wanted:
-                found.setdefault(name, []).append(file)
-        missing = [name for name in wanted or found if names[0] not in {file.name for file in found.get(name, ())}]
-        if missing or not found:
-            of = f" for {', '.join(missing)}" if missing else ""
-            raise MissingData(f"{path} holds no {names[0]}{of}; see: jahs download jahs-bench-201")
-        yield found
+                by_task.setdefault(name, []).append(file)
+        missing = [name for name in wanted or by_task if names[0] not in {file.name for file in by_task.get(name, ())}]
+        if missing or not by_task:
+            suffix = f" for {', '.join(missing)}" if missing else ""
+            raise MissingData(f"{path} holds no {names[0]}{suffix}; see: jahs download jahs-bench-201")
+        yield by_task
 
 
 def _open_path(path: Path) -> BinaryIO:

@@ -33,12 +33,12 @@ _RUN_OF_BOOLS: Final = re.compile(rb"[\x88\x89]{64,}")
 
 
 def follow(source: Source, names: Mapping[str, Use]) -> object:
-    """Follow a pickle's opcodes to its end; return the one object that it leaves. Raises as `read_pickle`, and more."""
+    """Follow a pickle's opcodes to its end; return its one object. Raises as `read_pickle`, and Python's own errors."""
     return _Machine(source, names).run()
 
 
 def _weight(parts: object) -> int:
-    """Approximate bytes that an opcode copies of its arguments or of a state; the copy is shallow."""
+    """Return about how many bytes an opcode copies of its arguments or of a state; the copy is shallow."""
     n_bytes = _ITEM
     for part in parts if isinstance(parts, tuple) else ():
         match part:
@@ -85,8 +85,8 @@ class _Machine:
         return self.stack[0]
 
     def protocol(self) -> None:
-        if (found := self.source.number(_U1)) > _NEWEST_PROTOCOL:
-            raise UnsafeFile(f"it is of pickle protocol {found}; {_NEWEST_PROTOCOL} is the newest that is read")
+        if (version := self.source.number(_U1)) > _NEWEST_PROTOCOL:
+            raise UnsafeFile(f"it is of pickle protocol {version}; {_NEWEST_PROTOCOL} is the newest that is read")
 
     def mark(self) -> None:
         self.marks.append(len(self.stack))
@@ -210,15 +210,15 @@ class _Machine:
         self.n_until_run -= 1
         if self.n_until_run > 0 or not self.marks or type(self.stack[self.marks[-1] - 1]) is not ObjectItems:
             return None
-        found = pattern.match(self.source.peek())
-        if found is None:
+        match = pattern.match(self.source.peek())
+        if match is None:
             self.n_until_run = _NO_RUN
             return None
-        self.source.skip(found.end())
-        return found.group()
+        self.source.skip(match.end())
+        return match.group()
 
     def add_run(self, keys: NDArray[np.unsignedinteger], meaning: Callable[[int], object]) -> None:
-        """Append the items on the stack, and a run after them, to the column below the mark."""
+        """Append the items on the stack, then the items of a run, to the column below the mark."""
         column = self.stack[self.marks[-1] - 1]
         assert isinstance(column, ObjectItems)
         column.extend(self.pop(len(self.stack) - self.marks[-1]))
@@ -288,7 +288,7 @@ class _Machine:
         self.stack.append(new)
 
     def joblib_array(self, state: object) -> object:
-        """Read the array that follows a wrapper of joblib's; one of objects is a pickle of its own."""
+        """Read the array that follows joblib's wrapper; an array of objects is a nested pickle."""
         match state:
             case {"shape": shape, "order": "C" | "F" as order, "dtype": DType() as made, **others}:
                 shape = read_shape(shape)

@@ -88,8 +88,8 @@ class Source:
 
     def number(self, form: struct.Struct) -> int:
         """Return the integer that comes next."""
-        found: int = form.unpack(self._take(form.size))[0]
-        return found
+        value: int = form.unpack(self._take(form.size))[0]
+        return value
 
     def readline(self, *, longest: int = _LONGEST_LINE) -> bytes:
         """Return the bytes up to the next line feed, and the line feed."""
@@ -138,10 +138,10 @@ class Source:
             raise CorruptFile("more bytes follow the end of the pickle")
 
     def _take(self, n_bytes: int) -> bytes:
-        found = self._reader.read(n_bytes)
-        if len(found) != n_bytes:
+        data = self._reader.read(n_bytes)
+        if len(data) != n_bytes:
             raise EOFError
-        return found
+        return data
 
     def _check_claim(self, n_bytes: int, most: int) -> None:
         if n_bytes > most:
@@ -160,10 +160,10 @@ class _Raw(io.RawIOBase):
 
     def readinto(self, buffer: Buffer) -> int:
         view = memoryview(buffer)
-        found = self._file.read(len(view))
-        view[: len(found)] = found
-        self.n_bytes += len(found)
-        return len(found)
+        data = self._file.read(len(view))
+        view[: len(data)] = data
+        self.n_bytes += len(data)
+        return len(data)
 
 
 class _Counted(_Raw):
