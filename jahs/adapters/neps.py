@@ -63,9 +63,9 @@ def make_space(
         InvalidConfig: a value of the prior is not legal.
     """
     tool = import_tool("neps", needs=_NEEDS)
-    shown = values.shown_parameters(space)
+    parameters = values.shown_parameters(space)
     priors = dict(space.fix(prior or {}).fixed_items)
-    attributes = {name: _domain(tool, parameter, priors.get(name), confidence) for name, parameter in shown.items()}
+    attributes = {name: _domain(tool, each, priors.get(name), confidence) for name, each in parameters.items()}
     if fidelity_of is not None:
         budgets = Budgets(fidelity_of if isinstance(fidelity_of, Visible) else as_view(fidelity_of))
         attributes[budgets.name] = tool.IntegerFidelity(1, budgets.most)

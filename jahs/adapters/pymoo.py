@@ -86,8 +86,8 @@ def to_unit(config: Mapping[str, object], space: Space) -> NDArray[np.float64]:
     Raises:
         InvalidConfig: the config is not in `space`.
     """
-    shown = values.shown_parameters(space)
-    pairs = zip(from_config(config, space).values(), shown.values(), strict=True)
+    parameters = values.shown_parameters(space)
+    pairs = zip(from_config(config, space).values(), parameters.values(), strict=True)
     return np.array([_share(parameter, value) for value, parameter in pairs])
 
 
@@ -180,11 +180,11 @@ def _share(parameter: Parameter, value: float) -> float:
 
 def _from_unit(x: Sequence[float] | NDArray[np.floating], space: Space) -> dict[str, float]:
     """Return the variables' values by key for numbers in [0, 1]."""
-    shown, numbers = values.shown_parameters(space), np.asarray(x)
-    if numbers.shape != (len(shown),) or numbers.dtype.kind not in "fiu" or not ((numbers >= 0) & (numbers <= 1)).all():
-        raise InvalidConfig([f"x={show(x)} is not one number in [0, 1] for each of {', '.join(shown)}"])
+    parameters, unit = values.shown_parameters(space), np.asarray(x)
+    if unit.shape != (len(parameters),) or unit.dtype.kind not in "fiu" or not ((unit >= 0) & (unit <= 1)).all():
+        raise InvalidConfig([f"x={show(x)} is not one number in [0, 1] for each of {', '.join(parameters)}"])
     variables = {}
-    for share, (name, parameter) in zip(numbers.tolist(), shown.items(), strict=True):
+    for share, (name, parameter) in zip(unit.tolist(), parameters.items(), strict=True):
         if parameter.kind == "float":
             lowest, highest = _log_range(parameter)
             variables[name] = lowest + share * (highest - lowest)

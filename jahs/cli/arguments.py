@@ -28,9 +28,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print usage and message to stderr, and exit with 2."""
         if unknown := re.search(r"(?:invalid choice|unrecognized arguments): '?([\w-]+)", message):
-            # argparse has no public list of actions
             known = [str(word) for each in self._actions for word in (*each.option_strings, *(each.choices or ()))]
-            suggestions = get_close_matches(unknown[1], known, n=1)
+            suggestions = get_close_matches(unknown[1], known, n=1)  # argparse has no public list of actions
             message += f"; did you mean {suggestions[0]}?" if suggestions else ""
         super().error(message)
 

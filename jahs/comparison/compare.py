@@ -107,7 +107,7 @@ def compare(
     def check(log: Path) -> Claim | Refusal:
         return read_claim(log, opened=lambda name: open_benchmark(name, folder, "numpy"))
 
-    checked = _check_foreign(paths, check)
+    checked = _check_logs(paths, check)
     own_logs = [Path(run.log) for run in (*in_processes, *(run for run, _ in here))]
     for log in make_logs(in_processes, here, workers=workers, limit_s=limit_s, progress=progress):
         checked[log] = check(log)  # while other processes make more
@@ -213,7 +213,7 @@ def _baselines(against: Sequence[str] | None, terms: StudyTerms) -> list[str]:
     return list(dict.fromkeys((REFERENCE, *against)))
 
 
-def _check_foreign(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal]) -> dict[Path, Claim | Refusal]:
+def _check_logs(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal]) -> dict[Path, Claim | Refusal]:
     """Check the given logs; at least one of each path must be valid."""
     checked: dict[Path, Claim | Refusal] = {}
     for path in paths:

@@ -81,7 +81,7 @@ def write_page(page: Comparison) -> None:
 
     for name in page.names:
         paragraph(_finding(name, page))
-    markdown.append(f"![{_what(page.terms)} over simulated time, one curve for each optimiser](curves.svg)")
+    markdown.append(f"![{_y_label(page.terms)} over simulated time, one curve for each optimiser](curves.svg)")
     html.append(chart)
 
     def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -94,7 +94,7 @@ def write_page(page: Comparison) -> None:
     if page.pairs:
         table(_PAIR_HEAD, [_pair_row(*each) for each in page.pairs])
         paragraph("Differences are paired over the seeds that both have; below zero, the first is better.")
-    section("Logs under other terms", [_other(board) for board in page.boards[1:]])
+    section("Logs under other terms", [_board_item(board) for board in page.boards[1:]])
     section("Logs that are not counted", [f"{each.path}: {each.fault}" for each in page.refused])
     section("Terms", _terms(page.terms))
     for name, text in {
@@ -147,7 +147,7 @@ def _interval_text(interval: Interval | None) -> str:
     return f"{interval.value:+.{digits}f} [{interval.low:+.{digits}f}, {interval.high:+.{digits}f}]"
 
 
-def _what(terms: StudyTerms) -> str:
+def _y_label(terms: StudyTerms) -> str:
     names = terms.rules.objectives
     return "Mean validation error (%)" if len(names) == 1 else f"Missing hypervolume of {', '.join(names)} (%)"
 
@@ -199,11 +199,11 @@ def _chart(page: Comparison) -> str:
     if not lines:
         return ""
     x_label = f"simulated time (% of the budget, {page.terms.budget_s:,.0f} s)"
-    panel = Panel(title="Mean over seeds", x_label=x_label, y_label=_what(page.terms), lines=lines, legend="top")
-    return draw_chart(f"{_what(page.terms)} so far", [panel])
+    panel = Panel(title="Mean over seeds", x_label=x_label, y_label=_y_label(page.terms), lines=lines, legend="top")
+    return draw_chart(f"{_y_label(page.terms)} so far", [panel])
 
 
-def _other(board: Board) -> str:
+def _board_item(board: Board) -> str:
     names = ", ".join(f"{line.name} ({estimate_text(line.valid_error, line.valid_se)})" for line in board.lines)
     return f"{names}: {differences_text(board)}"
 

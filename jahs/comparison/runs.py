@@ -1,4 +1,4 @@
-"""One run of a comparison: an optimiser, from JAHS or from a user's file, under the terms of a study, and its log."""
+"""One run of a comparison: an optimiser of JAHS or of a user's file, under the terms of a study, and its log."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def make_optimizer(
     """Return the optimiser of a factory, called with the arguments that its signature has.
 
     A function without a parameter `seed` or `view` is an optimiser itself: it gets the trials so far and returns the
-    next config.
-    `settings` are values for `<name of the factory>Settings` in the same module. OptimizerFailed if the factory raises.
+    next config. `settings` are the arguments of `<name of the factory>Settings` in the same module. OptimizerFailed if
+    the factory raises.
     """
     name = getattr(factory, "__name__", repr(factory))
     arguments: dict[str, Any] = {"seed": seed, "objectives": tuple(objectives)}  # Any: arguments of a factory
@@ -100,7 +100,7 @@ class Run:
 
 
 def run(of: Run, factory: Factory | None = None) -> None:
-    """Write the log, completely or not at all; without a `factory`, the optimiser is found by its name."""
+    """Write the log, completely or not at all; without a `factory`, `of.optimizer` names the optimiser."""
     terms = _terms_of(of)
     view, objectives = visible(terms.view), terms.rules.objectives
     optimizer: Optimizer | Callback
@@ -139,7 +139,7 @@ def code_of(optimizer: str) -> str | None:
 
 
 def remove_parts(of: Run) -> None:
-    """Remove what killed processes have left beside the log."""
+    """Remove partial files that killed processes left beside the log."""
     target = Path(of.log)
     for part in target.parent.glob(f".{target.name}.*.part"):
         pid = part.name.split(".")[-2]

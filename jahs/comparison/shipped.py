@@ -36,7 +36,7 @@ class Shipped:
 
 
 def read_shipped(study: str, task: str, releases: Collection[str], *, folder: Path = SEASONS) -> Shipped | None:
-    """Return the shipped results of a study on a task; None unless they are of one of these releases (sha256)."""
+    """Return the shipped results of a study on a task; None unless they were made on one of these releases (sha256)."""
     path = folder / f"{study}-{task}.json"
     if not path.is_file():
         return None

@@ -136,7 +136,7 @@ def pairs_of(
             groups.append((np.array([[by_seed[seed].final for seed in seeds] for by_seed in runs]), None))
             names.append((one, other))
     comparisons = compare_groups(groups) if groups else []
-    return [(*by_seed, comparison.pairs[0]) for by_seed, comparison in zip(names, comparisons, strict=True)]
+    return [(*pair_names, comparison.pairs[0]) for pair_names, comparison in zip(names, comparisons, strict=True)]
 
 
 def guess_of(terms: StudyTerms) -> float:

@@ -1,4 +1,4 @@
-"""Step functions of time: a result counts from the end of its trial, and there is NaN before the first result.
+"""Step functions of time: a result counts from the end of its trial, and the value is NaN before the first result.
 
 JAHS-Bench-201's scripts fill backward first, which credits every improvement one evaluation too early.
 """
@@ -51,7 +51,7 @@ def incumbents(log: TrialLog) -> Incumbents:
     errors = log.minimised("valid_acc") if log.is_full.any() else np.full(len(log), np.nan)
     rows = np.flatnonzero(log.is_full & ~np.isnan(errors))
     values, times = errors[rows], log.end[rows]
-    improved = np.flatnonzero(np.diff(np.minimum.accumulate(values), prepend=np.inf) < 0)  # improvements
+    improved = np.flatnonzero(np.diff(np.minimum.accumulate(values), prepend=np.inf) < 0)
     improved = improved[np.diff(times[improved], append=np.inf) > 0]
     return Incumbents(steps=Steps(times=times[improved], values=values[improved]), rows=rows[improved])
 

@@ -1,4 +1,4 @@
-"""Named suites: views that are frozen with their release, budget, references and baseline, so that papers compare.
+"""Named suites: views frozen with their release, budget, references and baseline, so that papers can be compared.
 
 jahs/seasons/suites/<name>.json    a sealed file, written by `python -m experiments.suite`
 """
@@ -150,12 +150,12 @@ def suite(name: str, *, release: Path | str | None = None) -> Suite:
         problems = tuple(_problem(each, releases[each["task"]], folder) for each in content["problems"])
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise CorruptFile(f"{SUITES / name}.json is not a suite: {err!r}; install the package again") from err
-    if faults := list(_foreign(releases, folder)):
+    if faults := list(_release_faults(releases, folder)):
         raise ProtocolMismatch("\n".join([f"{name} is frozen on other releases; name them as release=", *faults]))
     return Suite(name=name, releases=releases, problems=problems)
 
 
-def _foreign(releases: Mapping[str, tuple[str, str]], folder: Path | None) -> Iterator[str]:
+def _release_faults(releases: Mapping[str, tuple[str, str]], folder: Path | None) -> Iterator[str]:
     for task, (version, sha) in releases.items():
         actual = release_of(open_benchmark(task, folder, "numpy"))
         if sha not in actual.answers_as:

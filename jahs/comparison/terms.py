@@ -45,7 +45,7 @@ STUDIES: Final[Mapping[str, Rules]] = MappingProxyType(
         "multiobjective": Rules(view=ViewChoice(search="sizes"), objectives=("valid_acc", "latency"), n_evaluations=25),
     }
 )
-"""The studies whose terms an optimiser can be compared under."""
+"""The studies under whose terms optimisers are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,7 +87,7 @@ def terms(study: str, *, task: str | None = None, release: Path | str | None = N
 
     Raises:
         UnknownName: there is no such study, or task; lists those that exist.
-        MissingData: there is no release, or it lacks what the study needs.
+        MissingData: there is no release, or it lacks a metric or the noise model that the study needs.
 
     Example:
         >>> baselines = terms("baselines")

@@ -37,7 +37,7 @@ class ViewChoice:
         search: "all", "nas" (the cell), "hpo" (the hyperparameters) or "sizes" (everything, with N, W and Resolution).
         fidelities: their names; without "epoch", every training runs to the last epoch.
         fixed_part: the values of keys that are not searched: their "default", the values of the release's
-            "reference" config, a "random" sample for each seed, or those of a cell in `CELLS`: the cell itself, or the
+            "reference" config, a "random" sample for each seed, or a cell in `CELLS`: the cell itself, or the
             hyperparameters with the best mean validation accuracy that a search finds for it. N, W and Resolution are
             at their highest values, as in JAHS-Bench-201, unless they are searched or fidelities.
     """

@@ -251,5 +251,4 @@ def _shown_epochs(runs: Table) -> list[int]:
     epochs = np.unique(runs["epoch"])
     if epochs.size > _MOST_EPOCHS:
         epochs = epochs[np.unique(np.linspace(0, epochs.size - 1, _MOST_EPOCHS).round().astype(int))]
-    epoch_list: list[int] = epochs.tolist()
-    return epoch_list
+    return list(epochs.tolist())

@@ -22,10 +22,9 @@ def order(losses: Sequence[Losses], most: int | None = None) -> list[int]:
     if not losses:
         return []
     F = np.array(losses)
-    ranked: list[int] = []
     if F.shape[1:] == (1,):
-        ranked += np.argsort(F[:, 0], kind="stable")[:most].tolist()
-        return ranked
+        return list(np.argsort(F[:, 0], kind="stable")[:most].tolist())
+    ranked: list[int] = []
     n_wanted = len(F) if most is None else most
     for front in fronts(F):
         if len(ranked) >= n_wanted:

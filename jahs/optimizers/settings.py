@@ -20,7 +20,7 @@ from jahs.spaces.parameters import is_integer, is_number, show
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The finite numbers from `low` to `high`, but not `excluded`, which is one of the two ends."""
+    """The finite numbers from `low` to `high`, except `excluded`, which is one of the two ends."""
 
     low: float
     high: float = math.inf

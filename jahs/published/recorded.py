@@ -63,7 +63,7 @@ class _Models:
     model_id: Ints
     order: Whole  # rows of raw by model, then epoch
     start: Ints  # (n_models + 1,) where each model's rows begin in `order`
-    columns: dict[str, NDArray[Any]]  # Any: each key has a type of its own
+    columns: dict[str, NDArray[Any]]  # Any: types differ by key
     is_valid: NDArray[np.bool_]
     config_id: NDArray[np.uint64]  # 0 for an invalid config
     seed: Ints  # its number among the models of its config
@@ -228,9 +228,9 @@ class Recorder:
 
     def _note_models(self, finding: str, is_odd: NDArray[np.bool_], model: Ints) -> NDArray[np.bool_]:
         """Note each model with an odd row once; return which rows belong to these models."""
-        odd = np.unique(model[is_odd])
-        self.oddities.note(finding, odd)
-        return np.isin(model, odd)
+        odd_models = np.unique(model[is_odd])
+        self.oddities.note(finding, odd_models)
+        return np.isin(model, odd_models)
 
     def _is_same_config(self, rows: Ints, model: Ints) -> NDArray[np.bool_]:
         is_same = np.ones(len(rows), np.bool_)
@@ -254,16 +254,16 @@ class Recorder:
             exact = np.zeros(len(self._models.model_id))
             exact[models] = formula(X, self._task) / 1e6
             is_off = is_valid & ~(np.abs(label - exact[model]) <= _COST_TOLERANCE * exact[model])
-            odd, at = np.unique(model[is_off], return_index=True)
-            self.oddities.note(finding, odd, label[is_off][at], exact[odd])
+            odd_models, first_rows = np.unique(model[is_off], return_index=True)
+            self.oddities.note(finding, odd_models, label[is_off][first_rows], exact[odd_models])
 
     def _note_shapes(self, model: Ints, epoch: Ints, measured: Mapping[str, Floats]) -> None:
         """Note falling runtimes and constant accuracies by model, over its rows in order of the epoch."""
         if not len(model):
             return
         falls = np.flatnonzero((np.diff(measured["runtime"]) < 0) & (np.diff(model) == 0)) + 1
-        odd, at = np.unique(model[falls], return_index=True)
-        self.oddities.note("falling_runtime", odd, epoch[falls[at]])
+        odd_models, first_rows = np.unique(model[falls], return_index=True)
+        self.oddities.note("falling_runtime", odd_models, epoch[falls[first_rows]])
         starts = np.flatnonzero(np.append(True, np.diff(model) > 0))
         for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(model)], strict=True):
             accuracy = measured["valid_acc"][begin:end]
@@ -299,7 +299,7 @@ class Recorder:
         models = self._models
         first = _first_of_config(models)
         valid = self._raw.column("labels", "valid-acc")
-        same = [
+        same_models = [
             k
             for k in np.flatnonzero(models.is_valid & (models.seed > 0)).tolist()
             if np.array_equal(
@@ -308,7 +308,7 @@ class Recorder:
                 equal_nan=True,
             )
         ]
-        self.oddities.note("same_run", np.array(same, np.int64), models.model_id[first[same]])
+        self.oddities.note("same_run", np.array(same_models, np.int64), models.model_id[first[same_models]])
 
 
 class _Places:
@@ -378,8 +378,7 @@ def _valid_rows(columns: Columns) -> NDArray[np.bool_]:
 def _first_of_config(models: _Models) -> Ints:
     """Return for each model the first model with the same config."""
     _, first, place = np.unique(models.config_id, return_index=True, return_inverse=True)
-    first_models: Ints = first[place]
-    return first_models
+    return np.asarray(first[place])
 
 
 def _group_names(columns: Columns) -> NDArray[np.str_]:

@@ -77,12 +77,12 @@ def import_surrogates(
     UnsafeFile names a file that holds more than data; CorruptFile and UnknownFormat, a file that JAHS-Bench-201 did not
     publish. InvalidArgument if the folder of a release has other content.
     """
-    chosen = None if metrics is None else {metric(name).name for name in metrics}
+    metric_names = None if metrics is None else {metric(name).name for name in metrics}
     if costs not in ("published", "repaired"):
         raise InvalidArgument(f"costs={costs!r} is not one of 'published', 'repaired'")
     with files_by_task(path, (MODEL, _PARAMS), tasks) as by_task:
         return {
-            name: _import_task(name, files, out, chosen=chosen, costs=costs, report=report)
+            name: _import_task(name, files, out, metric_names=metric_names, costs=costs, report=report)
             for name, files in by_task.items()
         }
 
@@ -92,7 +92,7 @@ def _import_task(
     files: list[PublishedFile],
     out: Path,
     *,
-    chosen: set[str] | None,
+    metric_names: set[str] | None,
     costs: Costs,
     report: Callable[[str], None],
 ) -> Path:
@@ -105,15 +105,15 @@ def _import_task(
                 raise MissingData(f"{file.where} needs its {_PARAMS} beside it")
             with params[file.folder].open() as opened:
                 headers = read_headers(opened, params[file.folder].where)
-            if chosen is None or chosen & {metric(m).name for m in headers.metrics}:
+            if metric_names is None or metric_names & {metric(m).name for m in headers.metrics}:
                 selected.append((file, headers))
     if not selected:
-        raise MissingData(f"{name}: no model of {', '.join(sorted(chosen or ()))}")
+        raise MissingData(f"{name}: no model of {', '.join(sorted(metric_names or ()))}")
     outputs = [m for _, headers in selected for m in headers.metrics]
     if len(set(outputs)) != len(outputs):
         raise InvalidArgument(f"{name}: several models of one metric; import from one folder of models at a time")
     sources = {_key(headers): file.sha256() for file, headers in selected}
-    request = {"models": sources, "metrics": None if chosen is None else sorted(chosen), "costs": costs}
+    request = {"models": sources, "metrics": None if metric_names is None else sorted(metric_names), "costs": costs}
     if _is_imported(release, request):
         report(f"{name}: {release} is there already, from the same files")
         return release
@@ -121,7 +121,7 @@ def _import_task(
     for number, (file, headers) in enumerate(selected, 1):
         models |= _read_models(file, headers)
         report(f"{number}/{len(selected)} {name} {_key(headers)}")
-    imported = {m: models[m] for m in METRICS if m in models and (chosen is None or m in chosen)}
+    imported = {m: models[m] for m in METRICS if m in models and (metric_names is None or m in metric_names)}
     out.mkdir(parents=True, exist_ok=True)
     _write(release, name, imported, request, {_key(headers): headers for _, headers in selected})
     report(f"{name}: {release}")

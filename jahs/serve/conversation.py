@@ -111,7 +111,7 @@ class Conversation:
             raise
 
     def answer(self, request: object) -> Reply:
-        """Carry out a request and return the reply: with "error" if it was refused, which changes nothing.
+        """Carry out a request and return the reply; a refused request gets "error" and changes nothing.
 
         JahsError if the log cannot be written or contradicts the run: the run is over and can be resumed.
         """
@@ -228,15 +228,13 @@ class Conversation:
 
     def _show(self, trial: Trial) -> Reply:
         """Return a trial as the client reads it, and keep it if it has ended."""
-        spelling = self._spelling
+        spelling, metrics = self._spelling, trial.metrics
         reply = {
             "trial": trial.trial,
             "status": trial.status,
             "config": self._configs[trial.trial],
             "at": spelling.show_fidelity(trial.fidelity),
-            "metrics": {
-                alias: trial.metrics[name] for name, alias in spelling.metrics.items() if name in trial.metrics
-            },
+            "metrics": {alias: metrics[name] for name, alias in spelling.metrics.items() if name in metrics},
             "start": trial.start,
             "end": trial.end,
         }

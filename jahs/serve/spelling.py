@@ -1,4 +1,4 @@
-"""The names in which a client reads and writes the space: its real names, or blind ones that hide what is known."""
+"""The names that a client uses for the space: the real ones, or blind ones that make prior knowledge useless."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class BlindSpelling(Spelling):
 
     def __init__(self, view: Visible, *, seed: int) -> None:
         super().__init__(view)
-        shown = shown_parameters(view.space)
-        keys = enumerate(_shuffled(shown, seed, "keys"), start=1)
-        self._keys = {f"x{i}": _Key.blinded(shown[name], seed) for i, name in keys}
+        parameters = shown_parameters(view.space)
+        keys = enumerate(_shuffled(parameters, seed, "keys"), start=1)
+        self._keys = {f"x{i}": _Key.blinded(parameters[name], seed) for i, name in keys}
         self.metrics = {name: f"y{i}" for i, name in enumerate(_shuffled(view.metrics, seed, "metrics"), start=1)}
         self.fidelities = {name: f"f{i}" for i, name in enumerate(view.fidelities, start=1)}
         self.levels = {name: range(1, len(values) + 1) for name, values in view.fidelities.items()}

@@ -112,7 +112,7 @@ class Cluster:
             trial.fails = trial.start + share * (self._time_of(trial, -1) - trial.start)
         self._running[number] = trial
         first = next(k for k, epoch in enumerate(job.epochs) if epoch > reached)
-        self._expect(trial, first)
+        self._schedule(trial, first)
         return number
 
     def stop(self, number: int) -> None:
@@ -139,7 +139,7 @@ class Cluster:
             if running is None:
                 continue  # it was stopped
             self.now = time
-            trials.append(self._happen(running, kind))
+            trials.append(self._handle(running, kind))
             if trials[-1].status == "running":
                 break
         self._is_round_open = not (self._is_synchronous and self._running)
@@ -150,7 +150,7 @@ class Cluster:
         if self._running or self._thinks_until >= self._budget:
             self.now = self._budget
         self.is_cut = True
-        return [self._ended(self._running[number], "unfinished") for number in sorted(self._running)]
+        return [self._end(self._running[number], "unfinished") for number in sorted(self._running)]
 
     def why_over(self) -> str:
         """Return the reason for the end of the run: "budget", "n_trials", or "optimizer", which proposed no more."""
@@ -158,17 +158,17 @@ class Cluster:
             return "budget"
         return "n_trials" if self.n_started >= self._n_trials else "optimizer"
 
-    def _happen(self, running: _Running, kind: int) -> Trial:
+    def _handle(self, running: _Running, kind: int) -> Trial:
         if kind == _STOP:
-            return self._ended(running, "stopped")
+            return self._end(running, "stopped")
         if kind == _FAIL:
-            return self._ended(running, "failed")
+            return self._end(running, "failed")
         running.reported = kind
         if self._checkpoints is not None:
             self._checkpoints.keep(running.job, kind)
         if kind == len(running.job.epochs) - 1:
-            return self._ended(running, "finished")
-        self._expect(running, kind + 1)
+            return self._end(running, "finished")
+        self._schedule(running, kind + 1)
         return self._trial(running, "running")
 
     def _time_of(self, running: _Running, at: int) -> float:
@@ -179,14 +179,14 @@ class Cluster:
         work = running.job.answers[at]["runtime"] - running.base
         return max(running.start + work / self._speeds[running.worker], running.start, self.now)
 
-    def _expect(self, running: _Running, at: int) -> None:
+    def _schedule(self, running: _Running, at: int) -> None:
         time = self._time_of(running, at)
         if running.fails < time:
             heappush(self._events, (running.fails, running.number, _FAIL))
         else:
             heappush(self._events, (time, running.number, at))
 
-    def _ended(self, running: _Running, status: Status) -> Trial:
+    def _end(self, running: _Running, status: Status) -> Trial:
         del self._running[running.number]
         heappush(self._free, running.worker)
         return self._trial(running, status)

@@ -90,16 +90,16 @@ class Driver:
                 n = max(n, min(getattr(self._optimizer, "n_ahead", 1), cluster.n_started))
             proposals = self._call(f"ask({n})", cluster.n_started, lambda: self._proposals(n))
             if not isinstance(proposals, list):
-                raise self._failed(f"ask({n}) returned one proposal, not a list; return [it]", cluster.n_started)
+                raise self._failure(f"ask({n}) returned one proposal, not a list; return [it]", cluster.n_started)
             if len(proposals) > n:
-                raise self._failed(f"ask({n}) returned {len(proposals)} proposals", cluster.n_started)
+                raise self._failure(f"ask({n}) returned {len(proposals)} proposals", cluster.n_started)
             if not isinstance(self._thinking, str):
                 cluster.think(self._thinking)
             self._waiting.extend(self._answers.answer(proposals))
         while self._waiting and cluster.n_free:
             job = self._waiting.popleft()
             if not isinstance(job, Job):
-                raise self._failed(f"its proposal is invalid:\n{job}", cluster.n_started) from job
+                raise self._failure(f"its proposal is invalid:\n{job}", cluster.n_started) from job
             cluster.start(job)
 
     def _proposals(self, n: int) -> list[Proposal | Mapping[str, object]] | Proposal | Mapping[str, object]:
@@ -120,10 +120,10 @@ class Driver:
         try:
             result = function()
         except Exception as err:
-            raise self._failed(f"{what} raised {type(err).__name__}: {err}", trial) from err
+            raise self._failure(f"{what} raised {type(err).__name__}: {err}", trial) from err
         if self._thinking == "measured":
             self._cluster.think(time.perf_counter() - begin)
         return result
 
-    def _failed(self, what: str, trial: int) -> OptimizerFailed:
+    def _failure(self, what: str, trial: int) -> OptimizerFailed:
         return OptimizerFailed(f"{self.name}, trial {trial}, at {self._cluster.now:.6g} simulated seconds: {what}")

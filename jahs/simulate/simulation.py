@@ -164,12 +164,12 @@ class Simulation:
             fault = f"asks after the end ({self._cluster.why_over()})"
             if self._state == "over" and not self._cluster.is_cut:
                 fault = "asks after the simulation was closed"
-            raise self._failed(
+            raise self._failure(
                 fault if self._state == "over" or not self._cluster.n_running else "no worker is free: wait()"
             )
         (job,) = self._answers.answer([proposal])
         if not isinstance(job, Job):
-            raise self._failed(f"its proposal is invalid:\n{job}") from job
+            raise self._failure(f"its proposal is invalid:\n{job}") from job
         self._open({})
         return self._cluster.start(job)
 
@@ -201,7 +201,7 @@ class Simulation:
         try:
             self._cluster.stop(trial)
         except InvalidArgument as err:
-            raise self._failed(str(err)) from err
+            raise self._failure(str(err)) from err
 
     def think(self, seconds: float) -> None:
         """Charge the optimiser's thinking time: later submissions start that many seconds later."""
@@ -266,7 +266,7 @@ class Simulation:
             tag=trial.tag,
         )
 
-    def _failed(self, what: str) -> OptimizerFailed:
+    def _failure(self, what: str) -> OptimizerFailed:
         name = self._facts.get("optimizer", "the optimiser")
         return OptimizerFailed(f"{name}, trial {self._cluster.n_started}, at {self.now:.6g} simulated seconds: {what}")
 

@@ -96,9 +96,9 @@ def read_points(F: npt.ArrayLike, *, n_objectives: int | None = None) -> _Floats
         )
     faults = []
     for name, is_bad in (("NaN", np.isnan(points)), ("-inf", points == -np.inf)):
-        bad = np.flatnonzero(is_bad.any(axis=1)).tolist()
-        if bad:
-            faults.append(f"F holds {name} in {len(bad)} of {len(points)} rows (first: {bad[:_MOST_LISTED]})")
+        bad_rows = np.flatnonzero(is_bad.any(axis=1)).tolist()
+        if bad_rows:
+            faults.append(f"F holds {name} in {len(bad_rows)} of {len(points)} rows (first: {bad_rows[:_MOST_LISTED]})")
     if faults:
         raise InvalidArgument("\n".join([*faults, "leave such rows out, or give inf where an evaluation failed"]))
     return points

@@ -131,8 +131,8 @@ def new_dtype(arguments: tuple[object, ...]) -> DType:
 def new_scalar(arguments: tuple[object, ...]) -> object:
     """Return the number for the arguments of a pickled call of numpy.core.multiarray.scalar."""
     match arguments:
-        case (DType(is_object=False) as made, bytes(content)) if len(content) == made.dtype.itemsize:
-            return _checked_texts(np.frombuffer(content, made.dtype))[0]
+        case (DType(is_object=False) as item_type, bytes(content)) if len(content) == item_type.dtype.itemsize:
+            return _checked_texts(np.frombuffer(content, item_type.dtype))[0]
     raise TypeError("a number of numpy that is not one")
 
 
@@ -174,6 +174,6 @@ def build_array(state: object) -> Array | CodedArray:
             items = ObjectItems()
             items.extend(few)
             return items.finish(read_shape(shape), is_fortran=is_fortran)
-        case (1, shape, DType(is_object=False) as made, bool(is_fortran), bytes() | np.ndarray() as content):
-            return array_from(content, made, read_shape(shape), is_fortran=is_fortran)
+        case (1, shape, DType(is_object=False) as item_type, bool(is_fortran), bytes() | np.ndarray() as content):
+            return array_from(content, item_type, read_shape(shape), is_fortran=is_fortran)
     raise TypeError("an array with something else than its content")

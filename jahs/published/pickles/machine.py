@@ -139,8 +139,8 @@ class _Machine:
 
     def empty_list(self) -> None:
         self.source.spend(_CONTAINER)
-        made = self.stack[-2] if self.is_array_state() else None
-        is_column = isinstance(made, DType) and made.is_object
+        item_type = self.stack[-2] if self.is_array_state() else None
+        is_column = isinstance(item_type, DType) and item_type.is_object
         self.stack.append(ObjectItems() if is_column else [])
 
     def empty(self, kind: type[dict[object, object]] | type[set[object]]) -> None:
@@ -252,9 +252,9 @@ class _Machine:
                 self.source.copy(_weight(arguments))
                 self.stack.append(use(arguments))
             case Record(name="functools.partial", state=(Name(use="record", name=name), tuple(), dict(words), _)):
-                made = Record(name, arguments)
-                made.state = words
-                self.stack.append(made)
+                record = Record(name, arguments)
+                record.state = words
+                self.stack.append(record)
             case _:
                 raise TypeError(f"a call of a {type(what).__name__}")
 
@@ -290,11 +290,11 @@ class _Machine:
     def joblib_array(self, state: object) -> object:
         """Read the array that follows joblib's wrapper; an array of objects is a nested pickle."""
         match state:
-            case {"shape": shape, "order": "C" | "F" as order, "dtype": DType() as made, **others}:
+            case {"shape": shape, "order": "C" | "F" as order, "dtype": DType() as item_type, **others}:
                 shape = read_shape(shape)
             case _:
                 raise TypeError("an array of joblib's without shape, order and dtype")
-        if made.is_object:
+        if item_type.is_object:
             if self.is_inner:
                 raise UnsafeFile("it nests pickles in pickles in pickles")
             inner = _Machine(self.source, self.names, is_inner=True).run()
@@ -303,8 +303,8 @@ class _Machine:
             return inner
         if others.get("numpy_array_alignment_bytes") is not None:
             self.source.read(self.source.number(_U1))
-        content = self.source.array_bytes(math.prod(shape) * made.dtype.itemsize)
-        return array_from(content, made, shape, is_fortran=order == "F")
+        content = self.source.array_bytes(math.prod(shape) * item_type.dtype.itemsize)
+        return array_from(content, item_type, shape, is_fortran=order == "F")
 
 
 _U1, _U4, _U8 = (struct.Struct(form) for form in ("<B", "<I", "<Q"))
