@@ -105,8 +105,8 @@ class UnknownName(JahsError, ValueError):
     def of(cls, what: str, given: object, valid: Iterable[str]) -> UnknownName:
         """Build the error for a `given` name of kind `what`, with the near miss and every valid name."""
         names = list(valid)
-        near = get_close_matches(str(given), names, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        matches = get_close_matches(str(given), names, n=1)
+        hint = f" (did you mean {matches[0]!r}?)" if matches else ""
         return cls(f"{what}={given!r} does not exist{hint}; {what} is one of: {', '.join(names)}")
 
 
@@ -156,7 +156,7 @@ class NotRecorded(JahsError, LookupError):
         return error
 
     def per_config(self, n_each: int) -> NotRecorded:
-        """Return the error for a batch that repeats each config `n_each` times in a row: each is named once."""
+        """Return the error for a batch that repeats each config `n_each` times in a row; it names each config once."""
         first: dict[int, str] = {}
         for row, fault in self.faults.items():
             first.setdefault(row // n_each, fault)
@@ -228,7 +228,7 @@ class PoorView(UserWarning):
 
 @contextmanager
 def translating(*kinds: type[_Raised], into: Callable[[_Raised], JahsError]) -> Iterator[None]:
-    """Raise `into(error)` in place of an error of these kinds; a JahsError, which may be of one of them, passes."""
+    """Raise `into(error)` in place of an error of these kinds; a JahsError is always raised unchanged."""
     try:
         yield
     except JahsError:

@@ -2,7 +2,7 @@
 
 The config table has one row per config (`CONFIG_TABLE_COLUMNS`), the runs one row per (config, seed, epoch)
 (`RUN_COLUMNS`).
-The profile has one row per config (`PROFILE_COLUMNS`), and one per repeat of every visit that it is made of
+The profile has one row per config (`PROFILE_COLUMNS`), computed from visits, which have one row per repeat
 (`VISIT_COLUMNS`). `COLUMNS` are the columns of the encoded matrix, in order.
 """
 
@@ -128,7 +128,7 @@ VISIT_COLUMNS: Final = MappingProxyType(
 )
 
 VISIT_KEY: Final = ("config_id", "visit", "repeat")
-"""The key of a repeat of one processor and torch; tables are in this order."""
+"""The key of a row of the visits with one processor and torch version; tables are in this order."""
 
 PROXIES: Final = (
     *("parameters", "grad_norm", "fisher", "jacov", "snip", "grasp", "synflow", "ntk", "zen", "zico", "meco", "swap"),

@@ -35,9 +35,9 @@ def make_space(space: Space, *, seed: int | None = None) -> Any:
         MissingDependency: ConfigSpace is not installed.
     """
     tool = import_tool("ConfigSpace", needs="ConfigSpace")
-    made = tool.ConfigurationSpace(name="jahs", seed=seed)
-    made.add(*(_hyperparameter(tool, parameter) for parameter in values.shown_parameters(space).values()))
-    return made
+    configuration_space = tool.ConfigurationSpace(name="jahs", seed=seed)
+    configuration_space.add(*(_hyperparameter(tool, each) for each in values.shown_parameters(space).values()))
+    return configuration_space
 
 
 def to_config(configuration: Mapping[str, object], space: Space) -> Config:

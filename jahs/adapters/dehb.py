@@ -44,7 +44,7 @@ def make_arguments(bench: Queryable, metric: str = "valid_acc", **options: Unpac
 def make_objective(
     bench: Queryable, metric: str = "valid_acc", **options: Unpack[Options]
 ) -> Callable[..., dict[str, Any]]:
-    """Return a function of a `Configuration` and a fidelity, to "fitness", "cost" (simulated seconds) and "info".
+    """Return a function of a `Configuration` and a fidelity; it returns "fitness", "cost" (simulated s) and "info".
 
     Args:
         bench: a benchmark or a view.
@@ -57,8 +57,8 @@ def make_objective(
     evaluator = make_evaluator(bench, [metric], **options, knows_constraints=False)
 
     def evaluate(config: Any, fidelity: float | None = None, **_: object) -> dict[str, Any]:
-        found = evaluator.evaluate(dict(config), budget=fidelity)
-        (fitness,) = found.penalised.values()
-        return {"fitness": fitness, "cost": found.cost, "info": found.info}
+        evaluation = evaluator.evaluate(dict(config), budget=fidelity)
+        (fitness,) = evaluation.penalised.values()
+        return {"fitness": fitness, "cost": evaluation.cost, "info": evaluation.info}
 
     return evaluate

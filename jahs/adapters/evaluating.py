@@ -45,12 +45,12 @@ class Budgets:
 
     @property
     def is_epoch(self) -> bool:
-        """Whether a budget is an epoch, and not a share of a path."""
+        """Whether a budget is an epoch rather than a position on the view's path."""
         return tuple(self.view.fidelities) == ("epoch",)
 
     @property
     def name(self) -> str:
-        """The name of the tool's parameter for it."""
+        """The name of the tool's parameter for the budget."""
         return "epoch" if self.is_epoch else "budget"
 
     @property
@@ -59,7 +59,7 @@ class Budgets:
         return self.view.max_epoch
 
     def fidelity(self, budget: float) -> dict[str, float]:
-        """Return the fidelity that a budget buys: whole epochs, half to even, and legal values of the others."""
+        """Return the fidelity of a budget: the epoch rounded half to even, other fidelities at legal values."""
         if self.is_epoch:
             return self.view.fidelity(budget)
         if not is_real(budget) or not 0 < budget <= self.most * (1 + _ROUNDING):
@@ -138,28 +138,29 @@ class Evaluator:
     ) -> list[Evaluation]:
         """Evaluate configs in one query, each as a config or as a tool spells it (`jahs.adapters.values.to_config`).
 
-        `budgets` has one for each config; None: the full one. `seed` replaces the evaluator's.
+        `budgets` has one budget per config; None: the full budget. `seed` replaces the evaluator's seed.
         """
         configs = [to_config(params, self.view.space) for params in many_params]
         if not configs:
             return []
-        there = [self.budgets.fidelity(at) for at in budgets or [self.budgets.most] * len(configs)]
+        fidelities = [self.budgets.fidelity(budget) for budget in budgets or [self.budgets.most] * len(configs)]
         names = [*self.metrics, *(objective.metric.name for objective, _ in self.constraints)]
         names = list(dict.fromkeys([*names, *(["runtime"] if "runtime" in self.view.metrics else [])]))
         columns = self.view.query_many(
-            configs, each_at=there, seed=self.seed if seed is None else seed, metrics=tuple(names)
+            configs, each_at=fidelities, seed=self.seed if seed is None else seed, metrics=tuple(names)
         )
         rows = zip(*(columns[name].tolist() for name in names), strict=True)
         answers = (dict(zip(names, row, strict=True)) for row in rows)
-        return [self._judge(*each) for each in zip(configs, there, answers, strict=True)]
+        return [self._judge(*each) for each in zip(configs, fidelities, answers, strict=True)]
 
     def _judge(self, config: Config, fidelity: Mapping[str, float], metrics: Mapping[str, float]) -> Evaluation:
-        objectives = {objective_name(one): float(one.minimised(metrics[one.metric.name])) for one in self.objectives}
-        violations = {
-            one.metric.name: float(one.minimised(metrics[one.metric.name])) - most for one, most in self.constraints
-        }
-        broken = sum(max(violations[one.metric.name], 0.0) / (abs(most) or 1.0) for one, most in self.constraints)
-        penalised = {name: worst + broken for name, worst in self.worst.items()} if broken else {}
+        def value_of(objective: Objective) -> float:
+            return float(objective.minimised(metrics[objective.metric.name]))
+
+        objectives = {objective_name(objective): value_of(objective) for objective in self.objectives}
+        violations = {limit.metric.name: value_of(limit) - bound for limit, bound in self.constraints}
+        excess = sum(max(violations[limit.metric.name], 0.0) / (abs(bound) or 1.0) for limit, bound in self.constraints)
+        penalised = {name: worst + excess for name, worst in self.worst.items()} if excess else {}
         return Evaluation(
             config=config,
             fidelity=fidelity,
@@ -195,27 +196,27 @@ def make_evaluator(
     view = as_view(bench)
     objectives = read_objectives([metrics] if isinstance(metrics, str) else metrics, known=view.metrics)
     bounds = _read_bounds("constraints", constraints, view.metrics)
-    ends = _read_bounds("worst", worst, view.metrics)
-    named = {objective.metric.name: objective for objective in objectives}
-    if surplus := [one.metric.name for one, _ in ends if one.metric.name not in named]:
-        raise InvalidArgument(f"worst: {', '.join(surplus)} is not an objective; those are {', '.join(named)}")
+    worst_values = _read_bounds("worst", worst, view.metrics)
+    names = [objective.metric.name for objective in objectives]
+    if others := [name for objective, _ in worst_values if (name := objective.metric.name) not in names]:
+        raise InvalidArgument(f"worst: {', '.join(others)} is not an objective; those are {', '.join(names)}")
     if knows_constraints or not bounds:
         return Evaluator(view=view, objectives=objectives, constraints=bounds, worst={}, seed=seed)
-    given = {objective_name(one): most for one, most in ends}
-    last = {objective_name(one): given.get(objective_name(one), one.upper) for one in objectives}
-    if missing := [name for name, value in last.items() if math.isinf(value)]:
+    largest = {objective_name(objective): objective.upper for objective in objectives}
+    largest |= {objective_name(objective): value for objective, value in worst_values}
+    if missing := [name for name, value in largest.items() if math.isinf(value)]:
         raise InvalidArgument(
             f"worst: {', '.join(missing)} has no largest value, and this tool knows no constraints; give worst= a "
             "value that no config that keeps the constraints is worse than"
         )
-    return Evaluator(view=view, objectives=objectives, constraints=bounds, worst=last, seed=seed)
+    return Evaluator(view=view, objectives=objectives, constraints=bounds, worst=largest, seed=seed)
 
 
 def elapsed_times(steps: Iterable[Evaluation]) -> list[float]:
     """Return the simulated seconds until each of the ascending steps in which one config is trained.
 
-    The same network continues where it stopped. A larger one begins at its first epoch, as in `jahs.simulate`, and the
-    cost of the smaller ones before it stays spent.
+    The same network continues where it stopped. A larger network begins at its first epoch, as in `jahs.simulate`; the
+    cost of the smaller networks before it is not refunded.
     """
     spent: dict[tuple[float, ...], float] = {}
     times = []
@@ -240,11 +241,11 @@ def objective_name(objective: Objective) -> str:
 def _read_bounds(
     argument: str, bounds: Mapping[str, float] | None, known: Mapping[str, Metric]
 ) -> tuple[tuple[Objective, float], ...]:
-    """Bounds of metrics, in their units, as bounds of objectives."""
+    """Return bounds of metrics, in their units, as bounds of objectives."""
     if not bounds:
         return ()
     wrong = {name: bound for name, bound in bounds.items() if not is_number(bound)}
     if faults := [f"{argument}: {name}={show(bound)} is not a finite number" for name, bound in wrong.items()]:
         raise InvalidArgument("\n".join(faults))
-    read = read_objectives(bounds, known=known)
-    return tuple((one, float(one.minimised(float(value)))) for one, value in zip(read, bounds.values(), strict=True))
+    pairs = zip(read_objectives(bounds, known=known), bounds.values(), strict=True)
+    return tuple((objective, float(objective.minimised(float(bound)))) for objective, bound in pairs)

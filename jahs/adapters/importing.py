@@ -34,7 +34,7 @@ class Chance:
 
     Args:
         seed: seed of the generators.
-        torch: the module, if its generator is one of them.
+        torch: the torch module, if its generator is included.
 
     Example:
         >>> import random
@@ -65,8 +65,8 @@ class Chance:
         self._set(self._outside)
 
     def _get(self) -> tuple[Any, Any, Any]:
-        in_torch = None if self._torch is None else self._torch.get_rng_state()
-        return random.getstate(), np.random.get_state(), in_torch  # noqa: NPY002
+        torch_state = None if self._torch is None else self._torch.get_rng_state()
+        return random.getstate(), np.random.get_state(), torch_state  # noqa: NPY002
 
     def _set(self, state: tuple[Any, Any, Any]) -> None:
         random.setstate(state[0])

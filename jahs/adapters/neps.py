@@ -63,9 +63,9 @@ def make_space(
         InvalidConfig: a value of the prior is not legal.
     """
     tool = import_tool("neps", needs=_NEEDS)
-    shown = values.shown_parameters(space)
-    believed = dict(space.fix(prior or {}).fixed_items)
-    attributes = {name: _domain(tool, parameter, believed.get(name), confidence) for name, parameter in shown.items()}
+    parameters = values.shown_parameters(space)
+    priors = dict(space.fix(prior or {}).fixed_items)
+    attributes = {name: _domain(tool, each, priors.get(name), confidence) for name, each in parameters.items()}
     if fidelity_of is not None:
         budgets = Budgets(fidelity_of if isinstance(fidelity_of, Visible) else as_view(fidelity_of))
         attributes[budgets.name] = tool.IntegerFidelity(1, budgets.most)
@@ -73,24 +73,24 @@ def make_space(
 
 
 def split_budget(params: Mapping[str, object], space: Space) -> tuple[dict[str, object], float | None]:
-    """Return a NePS config as the parameters and the budget, None where it has none.
+    """Return the parameters and the budget of a NePS config; None without a budget.
 
-    A NePS config is the argument of an evaluated function, or the result of `AskAndTell.ask`, in which some optimisers
-    give positions among choices, under names of their own.
+    A NePS config is the argument of an evaluated function, or the result of `AskAndTell.ask`. There, some optimisers
+    use other names, and positions among choices in place of values.
     """
-    read: dict[str, object] = {}
+    parameters: dict[str, object] = {}
     budget = None
     for key, value in params.items():
         match = _SAMPLED.match(key)
         if match and match[1] in space.parameters and match[2]:
-            read[match[1]] = space.parameters[match[1]].choices[cast("int", value)]
+            parameters[match[1]] = space.parameters[match[1]].choices[cast("int", value)]
         elif match:
-            read[match[1]] = value
+            parameters[match[1]] = value
         elif key.removeprefix(_FIDELITY) in ("epoch", "budget"):
             budget = cast("float", value)
         else:
-            read[key] = value
-    return read, budget
+            parameters[key] = value
+    return parameters, budget
 
 
 def to_config(params: Mapping[str, object], space: Space) -> Config:
@@ -125,20 +125,20 @@ def make_objective(
     def evaluate(
         pipeline_directory: Path | None = None, previous_pipeline_directory: Path | None = None, **params: object
     ) -> dict[str, Any]:
-        read, budget = split_budget(params, bench.space)
-        found = evaluator.evaluate(read, budget=budget)
-        objectives = list(found.penalised.values())
+        parameters, budget = split_budget(params, bench.space)
+        evaluation = evaluator.evaluate(parameters, budget=budget)
+        objectives = list(evaluation.penalised.values())
         if pipeline_directory is not None:
-            facts = {"cost": found.cost, "fidelity": dict(found.fidelity)}
+            facts = {"cost": evaluation.cost, "fidelity": dict(evaluation.fidelity)}
             (Path(pipeline_directory) / _SPENT).write_text(json.dumps(facts), encoding="utf-8")
         spent = 0.0
         if previous_pipeline_directory is not None:
-            before = json.loads((Path(previous_pipeline_directory) / _SPENT).read_text(encoding="utf-8"))
-            spent = before["cost"] if _is_taken_up(before["fidelity"], found.fidelity) else 0.0
+            previous = json.loads((Path(previous_pipeline_directory) / _SPENT).read_text(encoding="utf-8"))
+            spent = previous["cost"] if _continues(previous["fidelity"], evaluation.fidelity) else 0.0
         return {
             "objective_to_minimize": objectives if len(objectives) > 1 else objectives[0],
-            "cost": found.cost - spent,
-            "info_dict": found.info,
+            "cost": evaluation.cost - spent,
+            "info_dict": evaluation.info,
         }
 
     return evaluate
@@ -151,17 +151,17 @@ class Chance(GlobalChance):
         super().__init__(seed, torch=import_tool("torch", needs=_NEEDS))
 
 
-def _is_taken_up(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
+def _continues(previous: Mapping[str, float], current: Mapping[str, float]) -> bool:
     """Return whether a training continues, as in `jahs.simulate`: the same network, for more epochs."""
-    return {**before, "epoch": 0} == {**now, "epoch": 0} and before.get("epoch", 0) < now.get("epoch", 0)
+    return {**previous, "epoch": 0} == {**current, "epoch": 0} and previous.get("epoch", 0) < current.get("epoch", 0)
 
 
-def _domain(tool: Any, parameter: Parameter, believed: Value | None, confidence: Confidence) -> Any:
-    prior: dict[str, object] = {}
+def _domain(tool: Any, parameter: Parameter, prior: Value | None, confidence: Confidence) -> Any:
+    options: dict[str, object] = {}
     if parameter.kind == "float":
-        if believed is not None:
-            prior = {"prior": believed, "prior_confidence": confidence}
-        return tool.Float(parameter.lower, parameter.upper, log=parameter.is_log, **prior)
-    if believed is not None:
-        prior = {"prior": parameter.choices.index(believed), "prior_confidence": confidence}
-    return tool.Categorical(parameter.choices, **prior)
+        if prior is not None:
+            options = {"prior": prior, "prior_confidence": confidence}
+        return tool.Float(parameter.lower, parameter.upper, log=parameter.is_log, **options)
+    if prior is not None:
+        options = {"prior": parameter.choices.index(prior), "prior_confidence": confidence}
+    return tool.Categorical(parameter.choices, **options)

@@ -93,13 +93,13 @@ def make_objective(
 
     def run_trial(trial: Any) -> float | tuple[float, ...]:
         config = suggest(trial, bench.space)
-        found = evaluator.evaluate_many([config] * len(steps), budgets=steps)
-        for step, evaluation in zip(steps, found, strict=True):
+        evaluations = evaluator.evaluate_many([config] * len(steps), budgets=steps)
+        for step, evaluation in zip(steps, evaluations, strict=True):
             if len(steps) > 1:
                 trial.report(evaluation.metrics[evaluator.metrics[0]], step)
             if step == steps[-1] or trial.should_prune():
                 break
-        for name, value in {**evaluation.metrics, "cost": elapsed_times(found)[steps.index(step)]}.items():
+        for name, value in {**evaluation.metrics, "cost": elapsed_times(evaluations)[steps.index(step)]}.items():
             trial.set_user_attr(name, value)
         for name, value in evaluation.violations.items():
             trial.set_constraint(name, value)
@@ -158,15 +158,15 @@ def _steps(evaluator: Evaluator, budgets: Iterable[int]) -> list[int]:
         raise InvalidArgument(
             "budgets: Optuna prunes studies of one metric only; leave budgets out, or name one metric"
         )
-    are_whole = all(is_number(at) and at == int(at) and 1 <= at <= full for at in early)
+    are_whole = all(is_number(budget) and budget == int(budget) and 1 <= budget <= full for budget in early)
     if not are_whole or early != sorted(set(early)):
         raise InvalidArgument(f"budgets={show(early)}: not integers in 1..{full}, ascending")
-    return [*(int(at) for at in early if at < full), full]
+    return [*(int(budget) for budget in early if budget < full), full]
 
 
 def _values(evaluator: Evaluator, evaluation: Evaluation) -> float | tuple[float, ...]:
-    found = tuple(evaluation.metrics[name] for name in evaluator.metrics)
-    return found[0] if len(found) == 1 else found
+    metric_values = tuple(evaluation.metrics[name] for name in evaluator.metrics)
+    return metric_values[0] if len(metric_values) == 1 else metric_values
 
 
 def _distribution(tool: Any, parameter: Parameter) -> Any:

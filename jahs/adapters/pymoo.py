@@ -3,8 +3,8 @@
     from jahs.adapters import pymoo as jahs_pymoo
 
     problem = jahs_pymoo.make_problem(bench, ["valid_acc", "latency"])
-    found = minimize(problem, MixedVariableGA(pop_size=20, survival=RankAndCrowdingSurvival()), ("n_gen", 10), seed=0)
-    [jahs_pymoo.to_config(x, bench.space) for x in found.X]
+    result = minimize(problem, MixedVariableGA(pop_size=20, survival=RankAndCrowdingSurvival()), ("n_gen", 10), seed=0)
+    [jahs_pymoo.to_config(x, bench.space) for x in result.X]
 
 A variable is a position among a key's choices (pymoo cuts text short), or the logarithm (base 10) of a float (pymoo
 has no log scale). If choices have an order the position is an `Integer`, otherwise a `Choice`. For algorithms that only
@@ -58,10 +58,10 @@ def to_config(x: Mapping[str, Any] | Sequence[float] | NDArray[np.floating], spa
     for name, parameter in values.shown_parameters(space).items():
         if name not in x:
             faults.append(f"{name} is missing: {_meaning(parameter)}")
-        elif (read := _decode(parameter, x[name])) is None:
+        elif (decoded := _decode(parameter, x[name])) is None:
             faults.append(f"{name}={x[name]!r} is not {_meaning(parameter)}")
         else:
-            params[name] = read
+            params[name] = decoded
     if faults:
         raise InvalidConfig(faults)
     return values.to_config(params, space)
@@ -86,8 +86,8 @@ def to_unit(config: Mapping[str, object], space: Space) -> NDArray[np.float64]:
     Raises:
         InvalidConfig: the config is not in `space`.
     """
-    shown = values.shown_parameters(space)
-    pairs = zip(from_config(config, space).values(), shown.values(), strict=True)
+    parameters = values.shown_parameters(space)
+    pairs = zip(from_config(config, space).values(), parameters.values(), strict=True)
     return np.array([_share(parameter, value) for value, parameter in pairs])
 
 
@@ -118,7 +118,7 @@ def make_problem(
         raise InvalidArgument(f"encoding must be 'mixed' or 'unit', got {show(encoding)}")
     is_unit = encoding == "unit"
     evaluator = make_evaluator(bench, metrics, constraints=constraints, seed=seed)
-    known = cache(partial(_known_front, evaluator))
+    known_front = cache(partial(_known_front, evaluator))
     base: Any = import_tool("pymoo.core.problem", needs="pymoo").Problem
 
     class JAHSProblem(base):  # type: ignore[misc]  # the base has no types here
@@ -142,18 +142,18 @@ def make_problem(
 
         def pareto_front(self) -> NDArray[np.float64] | None:
             """Return the best known front, (n_points, n_objectives), or None."""
-            return evaluator.view.objectives(known(), metrics=evaluator.metrics) if known() else None
+            return evaluator.view.objectives(known_front(), metrics=evaluator.metrics) if known_front() else None
 
         def pareto_set(self) -> NDArray[Any] | None:
             """Return the variables of the best known front, in the order of its points, or None."""
             encode: Any = to_unit if is_unit else from_config
-            return np.array([encode(config, bench.space) for config in known()]) if known() else None
+            return np.array([encode(config, bench.space) for config in known_front()]) if known_front() else None
 
         def _evaluate(self, X: Sequence[Mapping[str, Any]], out: dict[str, Any], *_: object, **__: object) -> None:
-            found = evaluator.evaluate_many([to_config(x, bench.space) for x in X])
-            out["F"] = np.array([list(one.objectives.values()) for one in found])
+            evaluations = evaluator.evaluate_many([to_config(x, bench.space) for x in X])
+            out["F"] = np.array([list(evaluation.objectives.values()) for evaluation in evaluations])
             if evaluator.constraints:
-                out["G"] = np.array([list(one.violations.values()) for one in found])
+                out["G"] = np.array([list(evaluation.violations.values()) for evaluation in evaluations])
 
     return JAHSProblem()
 
@@ -180,17 +180,17 @@ def _share(parameter: Parameter, value: float) -> float:
 
 def _from_unit(x: Sequence[float] | NDArray[np.floating], space: Space) -> dict[str, float]:
     """Return the variables' values by key for numbers in [0, 1]."""
-    shown, given = values.shown_parameters(space), np.asarray(x)
-    if given.shape != (len(shown),) or given.dtype.kind not in "fiu" or not ((given >= 0) & (given <= 1)).all():
-        raise InvalidConfig([f"x={show(x)} is not one number in [0, 1] for each of {', '.join(shown)}"])
-    read = {}
-    for share, (name, parameter) in zip(given.tolist(), shown.items(), strict=True):
+    parameters, unit = values.shown_parameters(space), np.asarray(x)
+    if unit.shape != (len(parameters),) or unit.dtype.kind not in "fiu" or not ((unit >= 0) & (unit <= 1)).all():
+        raise InvalidConfig([f"x={show(x)} is not one number in [0, 1] for each of {', '.join(parameters)}"])
+    variables = {}
+    for share, (name, parameter) in zip(unit.tolist(), parameters.items(), strict=True):
         if parameter.kind == "float":
             lowest, highest = _log_range(parameter)
-            read[name] = lowest + share * (highest - lowest)
+            variables[name] = lowest + share * (highest - lowest)
         else:
-            read[name] = min(int(share * len(parameter.choices)), len(parameter.choices) - 1)
-    return read
+            variables[name] = min(int(share * len(parameter.choices)), len(parameter.choices) - 1)
+    return variables
 
 
 def _variable(tool: Any, parameter: Parameter) -> Any:
@@ -207,7 +207,7 @@ def _log_range(parameter: Parameter) -> tuple[float, float]:
 
 
 def _decode(parameter: Parameter, value: Any) -> object:
-    """Return the key's value for a variable's value; None if it is not legal."""
+    """Return a parameter's value for a variable's value; None if it is not legal."""
     try:
         number = float(value)
     except (TypeError, ValueError):

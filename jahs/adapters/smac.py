@@ -38,7 +38,7 @@ def make_scenario(
 
     Args:
         bench: a benchmark or a view.
-        metrics: the objectives of the target function, as in `make_objective`.
+        metrics: the objectives, the same as for `make_objective`.
         seed: seed of the optimiser, at least 0.
         has_budgets: whether the facade chooses budgets (multi-fidelity, Hyperband).
         **arguments: further arguments of `smac.Scenario`, such as `n_trials` and `output_directory`; `deterministic` is
@@ -51,14 +51,14 @@ def make_scenario(
     tool = import_tool("smac", needs="smac")
     evaluator = make_evaluator(bench, metrics)
     budgets = {"min_budget": 1, "max_budget": evaluator.budgets.most} if has_budgets else {}
-    ours = {"objectives": list(evaluator.names), "deterministic": True, "seed": seed, **budgets}
-    return tool.Scenario(make_space(bench.space, seed=seed), **{**ours, **arguments})
+    defaults = {"objectives": list(evaluator.names), "deterministic": True, "seed": seed, **budgets}
+    return tool.Scenario(make_space(bench.space, seed=seed), **{**defaults, **arguments})
 
 
 def make_objective(
     bench: Queryable, metrics: str | Iterable[str] = "valid_acc", *, has_noise: bool = False, **options: Unpack[Options]
 ) -> Callable[..., tuple[Any, dict[str, Any]]]:
-    """Return a target function from a `Configuration`, SMAC's seed and a budget to a cost and additional facts.
+    """Return a target function of a `Configuration`, SMAC's seed and a budget; it returns a cost and further facts.
 
     Args:
         bench: a benchmark or a view.
@@ -72,8 +72,8 @@ def make_objective(
     evaluator = make_evaluator(bench, metrics, **options, knows_constraints=False)
 
     def target(config: Any, seed: int = 0, budget: float | None = None) -> tuple[Any, dict[str, Any]]:
-        found = evaluator.evaluate(dict(config), budget=budget, seed=seed if has_noise else None)
-        costs = dict(found.penalised)
-        return (costs if len(costs) > 1 else next(iter(costs.values()))), {**found.info, "cost": found.cost}
+        evaluation = evaluator.evaluate(dict(config), budget=budget, seed=seed if has_noise else None)
+        costs = dict(evaluation.penalised)
+        return (costs if len(costs) > 1 else next(iter(costs.values()))), {**evaluation.info, "cost": evaluation.cost}
 
     return target

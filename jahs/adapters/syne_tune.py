@@ -96,10 +96,10 @@ def make_blackbox(bench: Queryable, metrics: str | Iterable[str] = "valid_acc", 
             seed: int | None = None,
         ) -> Any:
             last = budgets.most if fidelity is None else fidelity[budgets.name]
-            asked = [*(budget for budget in range(1, budgets.most) if budget < last), last]
-            found = evaluator.evaluate_many([configuration] * len(asked), budgets=asked, seed=seed)
-            times = elapsed_times(found)
-            rows = [[*one.penalised.values(), time] for one, time in zip(found, times, strict=True)]
+            steps = [*(budget for budget in range(1, budgets.most) if budget < last), last]
+            evaluations = evaluator.evaluate_many([configuration] * len(steps), budgets=steps, seed=seed)
+            times = elapsed_times(evaluations)
+            rows = [[*evaluation.penalised.values(), time] for evaluation, time in zip(evaluations, times, strict=True)]
             return np.array(rows) if fidelity is None else dict(zip(self.objectives_names, rows[-1], strict=True))
 
     return JAHSBlackbox()

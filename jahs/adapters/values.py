@@ -34,7 +34,7 @@ def shown_parameters(space: Space) -> dict[str, Parameter]:
 
 
 def to_config(params: Mapping[str, object], space: Space) -> Config:
-    """Return the config of builtins for a tool's parameters; what `space` fixes may be left out.
+    """Return a tool's parameters as a config of builtins; keys that `space` fixes may be left out.
 
     Text is read as the value it spells ("True", "0.25", "3"), a whole float as an integer, and a float beyond its range
     by a rounding error becomes the end of the range.
@@ -50,26 +50,26 @@ def to_config(params: Mapping[str, object], space: Space) -> Config:
     """
     if not isinstance(params, Mapping):
         raise InvalidConfig([f"params={params!r} is {type(params).__name__}, not a mapping of keys to values"])
-    single = {name: parameter.default for name, parameter in space.parameters.items() if len(parameter.choices) == 1}
-    read = {name: _read(PARAMETERS.get(name), value) for name, value in params.items()}
-    return space.validate({**single, **space.fixed, **read})
+    constants = {name: parameter.default for name, parameter in space.parameters.items() if len(parameter.choices) == 1}
+    chosen = {name: _read(PARAMETERS.get(name), value) for name, value in params.items()}
+    return space.validate({**constants, **space.fixed, **chosen})
 
 
 def from_config(config: Mapping[str, object], space: Space) -> dict[str, Value]:
-    """Return the values that a tool is shown for `config`, as builtins; InvalidConfig if it is not in `space`."""
-    clean = cast("dict[str, Value]", space.validate(config))
-    return {name: _clip(parameter, clean[name]) for name, parameter in shown_parameters(space).items()}
+    """Return a config's values as a tool sees them, as builtins; InvalidConfig if it is not in `space`."""
+    validated = cast("dict[str, Value]", space.validate(config))
+    return {name: _clip(parameter, validated[name]) for name, parameter in shown_parameters(space).items()}
 
 
 def _clip(parameter: Parameter, value: Value) -> Value:
-    """Clip to the range: the float32 nearest to a range's end is legal here, but not in the tools."""
+    """Clip to the range: the float32 nearest to an end of the range is legal here, but not in the tools."""
     if parameter.kind != "float":
         return value
     return min(max(cast("float", value), parameter.lower), parameter.upper)
 
 
 def _read(parameter: Parameter | None, value: object) -> object:
-    """Return the builtin that is meant; return an illegal value unchanged, for validation to name."""
+    """Return the builtin that `value` spells; return an illegal value unchanged, for validation to name."""
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
         value = value.item()
     if parameter is None or not isinstance(value, str | int | float):

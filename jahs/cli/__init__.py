@@ -28,10 +28,10 @@ __all__ = ["main"]
 
 _MISTAKES: Final = (InvalidArgument, InvalidConfig, InvalidFidelity, MissingData, NotRecorded, UnknownName)
 
-_ROOMS: Final = (tour, ask, plots, compare, releases, completion)
+_MODULES: Final = (tour, ask, plots, compare, releases, completion)
 """The modules that define commands, in the order of --help; each has `add_commands`."""
 
-_LONG: Final = ("compare", "download", "import", "serve")
+_RESUMABLE: Final = ("compare", "download", "import", "serve")
 """Commands that keep finished work: a run's log, an archive or part of one, a model, a task's table."""
 
 
@@ -54,25 +54,25 @@ def _run(argv: Sequence[str] | None) -> int:
         return 1
     except KeyboardInterrupt:
         line_end = "\n" if sys.stderr.isatty() else ""  # ends a progress bar, or the terminal's ^C
-        kept = "; the same command keeps finished work and continues" if arguments.name in _LONG else ""
-        sys.stderr.write(f"{line_end}jahs {arguments.name}: stopped{kept}\n")
+        hint = "; the same command keeps finished work and continues" if arguments.name in _RESUMABLE else ""
+        sys.stderr.write(f"{line_end}jahs {arguments.name}: stopped{hint}\n")
         return 130
     return 0
 
 
 def _read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the arguments; words that argparse leaves over are KEY=VALUE if the command takes those."""
+    """Parse the arguments; words that argparse leaves over are KEY=VALUE if the command takes such values."""
     parser, commands = _parser()
     words = sys.argv[1:] if argv is None else argv
     if not words:
         parser.print_help(sys.stderr)
         sys.exit(2)
-    arguments, more = parser.parse_known_args(words)
-    more = [word for word in more if word != "--"]
-    if more and (any(word.startswith("-") for word in more) or "values" not in arguments):
-        commands.parsers[arguments.name].error(f"unrecognized arguments: {' '.join(more)}")
-    if more:
-        arguments.values = [*arguments.values, *more]
+    arguments, extra = parser.parse_known_args(words)
+    extra = [word for word in extra if word != "--"]
+    if extra and (any(word.startswith("-") for word in extra) or "values" not in arguments):
+        commands.parsers[arguments.name].error(f"unrecognized arguments: {' '.join(extra)}")
+    if extra:
+        arguments.values = [*arguments.values, *extra]
     return arguments
 
 
@@ -82,6 +82,6 @@ def _parser() -> tuple[Parser, Commands]:
     )
     parser.add_argument("--version", action="version", version=f"jahs {jahs.__version__}")
     commands = Commands(parser)
-    for room in _ROOMS:
-        room.add_commands(commands)
+    for module in _MODULES:
+        module.add_commands(commands)
     return parser, commands

@@ -27,10 +27,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print usage and message to stderr, and exit with 2."""
-        if wrong := re.search(r"(?:invalid choice|unrecognized arguments): '?([\w-]+)", message):
+        if unknown := re.search(r"(?:invalid choice|unrecognized arguments): '?([\w-]+)", message):
             known = [str(word) for each in self._actions for word in (*each.option_strings, *(each.choices or ()))]
-            near = get_close_matches(wrong[1], known, n=1)  # argparse has no public list of actions
-            message += f"; did you mean {near[0]}?" if near else ""
+            suggestions = get_close_matches(unknown[1], known, n=1)  # argparse has no public list of actions
+            message += f"; did you mean {suggestions[0]}?" if suggestions else ""
         super().error(message)
 
 
@@ -38,19 +38,19 @@ class Commands:
     """The commands of a parser."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
-        self._added = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
+        self._subparsers = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
 
     @property
     def parsers(self) -> Mapping[str, argparse.ArgumentParser]:
         """The parser of each command, including commands that are added later."""
-        return self._added.choices
+        return self._subparsers.choices
 
     def add(self, name: str, command: Command, about: str, try_: str) -> argparse.ArgumentParser:
         """Add a command and return its parser; every command has --json."""
-        added = self._added.add_parser(name, help=about, description=about, epilog=f"Try: {try_}")
-        added.add_argument("--json", action="store_true", help="print JSON")
-        added.set_defaults(command=command)
-        return added
+        parser = self._subparsers.add_parser(name, help=about, description=about, epilog=f"Try: {try_}")
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.set_defaults(command=command)
+        return parser
 
 
 def add_task(parser: argparse.ArgumentParser) -> None:
@@ -90,9 +90,9 @@ def add_configs(parser: argparse.ArgumentParser) -> None:
 
 def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1) -> list[dict[str, object]]:
     """Return the configs that the arguments name; the query checks the content of a file."""
-    changed = fixed_values(arguments.values)
+    overrides = fixed_values(arguments.values)
     if arguments.configs is None:
-        return [{**config, **changed} for config in bench.sample(n, seed=arguments.config_seed)]
+        return [{**config, **overrides} for config in bench.sample(n, seed=arguments.config_seed)]
     if arguments.configs == "-" and sys.stdin is None:  # Python sets it to None after `<&-` in a shell
         raise InvalidArgument("--configs -: stdin is closed; pipe configs into the command, or name a file")
     try:
@@ -101,7 +101,7 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
         raise InvalidArgument(f"--configs {arguments.configs}: {err}") from err
     configs = []
     for number, line in json_lines(text):
-        configs.append({**_read_line(arguments.configs, number, line), **changed})
+        configs.append({**_read_line(arguments.configs, number, line), **overrides})
     if not configs:
         raise InvalidArgument(
             f"--configs {arguments.configs} holds no config; write one per line, as `jahs sample --json`"
@@ -124,15 +124,15 @@ def _read_line(file: str, number: int, line: str) -> Mapping[str, object]:
 
 def fixed_values(texts: list[str]) -> dict[str, Any]:  # Any: values of a config
     """Read KEY=VALUE arguments; a value that is not a number, True or False is a string, with quotes or without."""
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
             raise InvalidArgument(f"{text}: write KEY=VALUE; KEY is one of: {', '.join(CONFIG_KEYS)}")
-        if key in given:
+        if key in values:
             raise InvalidArgument(f"{text}: {key} is given twice; give it once")
-        given[key] = _read_value(value)
-    return space(given).fixed
+        values[key] = _read_value(value)
+    return space(values).fixed
 
 
 def _read_value(text: str) -> Any:  # Any: a value of a config, possibly an invalid one

@@ -27,17 +27,17 @@ from jahs.tasks.metrics import METRICS
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module, first those that need no release."""
-    sampled = commands.add("sample", _sample, "Draw random configs.", "jahs sample -n 3 --fix N=5 --fix W=16 --json")
-    sampled.add_argument("-n", type=int, default=1, help="number of configs (default: 1)")
-    sampled.add_argument("--seed", type=int, default=0, help="seed of the configs (default: 0)")
-    sampled.add_argument("--fix", action="append", default=[], metavar="KEY=VALUE", help="fix a parameter; repeatable")
-    drawn = commands.add("cell", _cell, "Draw a cell and show its names.", "jahs cell 4 1 2 0 2 1")
-    drawn.add_argument(
+    sample = commands.add("sample", _sample, "Draw random configs.", "jahs sample -n 3 --fix N=5 --fix W=16 --json")
+    sample.add_argument("-n", type=int, default=1, help="number of configs (default: 1)")
+    sample.add_argument("--seed", type=int, default=0, help="seed of the configs (default: 0)")
+    sample.add_argument("--fix", action="append", default=[], metavar="KEY=VALUE", help="fix a parameter; repeatable")
+    cell = commands.add("cell", _cell, "Draw a cell and show its names.", "jahs cell 4 1 2 0 2 1")
+    cell.add_argument(
         "cell", nargs="+", help="six codes Op1 .. Op6, or a NAS-Bench-201 index, or its architecture string"
     )
     commands.add("info", _info, "List the space, tasks, metrics, releases and versions.", "jahs info --json")
-    asked = commands.add("query", _query, "Query the metrics of configs.", "jahs query N=5 W=16 --at 5 --at 12")
-    asked.add_argument(
+    query = commands.add("query", _query, "Query the metrics of configs.", "jahs query N=5 W=16 --at 5 --at 12")
+    query.add_argument(
         "--at", action="append", type=_number, metavar="EPOCH", help="epoch (default: the last); repeatable"
     )
     path = commands.add(
@@ -46,7 +46,7 @@ def add_commands(commands: Commands) -> None:
     path.add_argument("--from", dest="frm", type=_number, default=1, metavar="EPOCH", help="first epoch (default: 1)")
     path.add_argument("--to", type=_number, metavar="EPOCH", help="last epoch (default: the task's)")
     path.add_argument("--step", type=_number, default=1, help="epochs between two rows (default: 1)")
-    for parser in (asked, path):
+    for parser in (query, path):
         add_configs(parser)
         parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
         parser.add_argument("--metrics", metavar="NAME,NAME", help="metrics to return (default: all)")
@@ -62,11 +62,11 @@ def _sample(arguments: argparse.Namespace) -> str:
 
 
 def _cell(arguments: argparse.Namespace) -> str:
-    given: list[str] = arguments.cell
-    if len(given) == 1 and "|" in given[0]:
-        cell = Cell.from_nb201_string(given[0])
+    words: list[str] = arguments.cell
+    if len(words) == 1 and "|" in words[0]:
+        cell = Cell.from_nb201_string(words[0])
     else:
-        numbers = [_integer(text) for text in given]
+        numbers = [_integer(text) for text in words]
         cell = Cell.from_nb201_index(numbers[0]) if len(numbers) == 1 else Cell(tuple(numbers))
     facts = {
         "effective_depth": cell.effective_depth,
@@ -92,10 +92,10 @@ def _integer(text: str) -> int:
 
 def _info(arguments: argparse.Namespace) -> str:
     versions = {"jahs": jahs.__version__, "numpy": np.__version__, "python": platform.python_version()}
-    found = {name: str(folder) for name, folder in releases().items()}
+    folders = {name: str(folder) for name, folder in releases().items()}
     numbers = {name: _release_number(folder) for name, folder in releases().items()}
     if arguments.json:
-        facts = {"metrics": list(METRICS), "release_numbers": numbers, "releases": found, "tasks": list(TASKS)}
+        facts = {"metrics": list(METRICS), "release_numbers": numbers, "releases": folders, "tasks": list(TASKS)}
         return to_json({**facts, "versions": versions})
     tasks = [
         f"  {t.name:<21} {t.side} px, {t.n_train} / {t.n_valid} / {t.n_test} images, {t.max_epoch} epochs"
@@ -105,7 +105,7 @@ def _info(arguments: argparse.Namespace) -> str:
     sections = {
         "Tasks (train / valid / test):": tasks,
         "Metrics:": metrics,
-        "Releases:": [f"  {name:<21} {numbers[name]}, {folder}" for name, folder in found.items()] or ["  none"],
+        "Releases:": [f"  {name:<21} {numbers[name]}, {folder}" for name, folder in folders.items()] or ["  none"],
     }
     head = ", ".join(f"{name} {version}" for name, version in versions.items())
     return "\n\n".join([head, str(space()), *("\n".join([title, *lines]) for title, lines in sections.items())])
@@ -140,9 +140,9 @@ def _query(arguments: argparse.Namespace) -> str:
     configs = read_configs(arguments, bench)
     at = arguments.at or [bench.max_epoch]
     columns = bench.query_many(configs, at=at, seed=arguments.seed, metrics=names(arguments.metrics))
-    found = {name: values.tolist() for name, values in columns.items()}  # one row per config in each column
+    by_metric = {name: values.tolist() for name, values in columns.items()}  # one row per config in each column
     answers = [
-        (i, epoch, {name: found[name][i][j] for name in found})
+        (i, epoch, {name: by_metric[name][i][j] for name in by_metric})
         for i in range(len(configs))
         for j, epoch in enumerate(at)
     ]
@@ -154,9 +154,9 @@ def _query(arguments: argparse.Namespace) -> str:
         return "\n".join(map(json.dumps, lines))
     if len(configs) != 1:
         rows = [[i, epoch, *metrics.values()] for i, epoch, metrics in answers]
-        head = ["config", "epoch", *(_name(bench, name) for name in found)]
+        head = ["config", "epoch", *(_name(bench, name) for name in by_metric)]
         return "\n\n".join([_heading(bench, arguments.seed), format_table(head, rows)])
-    rows = [[name, *found[name][0], bench.metrics[name].unit] for name in found]
+    rows = [[name, *by_metric[name][0], bench.metrics[name].unit] for name in by_metric]
     table = format_table(["metric", *(f"epoch {epoch}" for epoch in at), "unit"], rows)
     return "\n\n".join([_heading(bench, arguments.seed), format_config(cast("Config", configs[0])), table])
 
@@ -177,18 +177,18 @@ def _trajectory(arguments: argparse.Namespace) -> str:
         )
     except InvalidFidelity as err:  # the option is --from, which is a keyword in Python
         raise InvalidFidelity(str(err).replace("frm=", "from=")) from err
-    found = {name: values.tolist() for name, values in columns.items()}
+    curves = {name: values.tolist() for name, values in columns.items()}
     if arguments.json:
-        return to_json({"config": configs[0], "seed": arguments.seed, "columns": found})
+        return to_json({"config": configs[0], "seed": arguments.seed, "columns": curves})
     by_config = [name for name, metric in bench.metrics.items() if not metric.by_epoch]
-    constant = [] if arguments.metrics else [name for name in found if name in by_config]
-    head = [_name(bench, name) for name in found if name not in constant]
-    table = format_table(head, list(zip(*(found[name] for name in found if name not in constant), strict=True)))
-    beside = format_table(
-        ["at every epoch", "", ""], [[name, found[name][0], bench.metrics[name].unit] for name in constant]
+    constants = [] if arguments.metrics else [name for name in curves if name in by_config]
+    head = [_name(bench, name) for name in curves if name not in constants]
+    table = format_table(head, list(zip(*(curves[name] for name in curves if name not in constants), strict=True)))
+    constants_table = format_table(
+        ["at every epoch", "", ""], [[name, curves[name][0], bench.metrics[name].unit] for name in constants]
     )
     parts = [_heading(bench, arguments.seed), format_config(cast("Config", configs[0])), table]
-    return "\n\n".join([*parts, beside] if constant else parts)
+    return "\n\n".join([*parts, constants_table] if constants else parts)
 
 
 def _name(bench: Benchmark, name: str) -> str:

@@ -22,45 +22,43 @@ from jahs.tasks.definitions import DEFAULT_TASK
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    added = commands.add(
+    parser = commands.add(
         "compare",
         _compare,
         "Compare your optimiser or logs with the results of a study: run, check, rank and write a page.",
         "jahs compare mine.py:Climber --study baselines --seeds 20 --out out",
     )
-    added.add_argument(
+    parser.add_argument(
         "entries", nargs="+", metavar="FILE.py:NAME", help="your optimisers; also logs, or their folders"
     )
-    added.add_argument(
+    parser.add_argument(
         "--out", type=Path, default=Path("compared"), help="folder of logs and page (default: %(default)s)"
     )
-    added.add_argument("--study", help=f"study: {', '.join(STUDIES)} (default: the log's, or baselines)")
-    added.add_argument("--task", help=f"name of the task (default: the log's or the release's, or {DEFAULT_TASK})")
-    added.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
-    added.add_argument(
+    parser.add_argument("--study", help=f"study: {', '.join(STUDIES)} (default: the log's, or baselines)")
+    parser.add_argument("--task", help=f"name of the task (default: the log's or the release's, or {DEFAULT_TASK})")
+    parser.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
+    parser.add_argument(
         "--against", help=f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)"
     )
-    added.add_argument("--workers", type=int, default=2, help="number of processes (default: 2)")
-    added.add_argument("--limit-s", type=float, default=600.0, help="maximum seconds per run (default: 600)")
-    added.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    checked = commands.add(
+    parser.add_argument("--workers", type=int, default=2, help="number of processes (default: 2)")
+    parser.add_argument("--limit-s", type=float, default=600.0, help="maximum seconds per run (default: 600)")
+    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    parser = commands.add(
         "leaderboard",
         _leaderboard,
         "Check trial logs against the release that they name, and compare the valid ones.",
         "jahs leaderboard out/joint my-optimiser.jsonl",
     )
-    checked.add_argument("logs", type=Path, nargs="+", help="trial logs, or folders with logs")
-    checked.add_argument(
-        "--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)"
-    )
-    checked.add_argument(
+    parser.add_argument("logs", type=Path, nargs="+", help="trial logs, or folders with logs")
+    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    parser.add_argument(
         "--rerun", metavar="FILE.py:NAME", help="run the optimiser made by NAME again, and compare trial by trial"
     )
     _add_serve(commands)
 
 
 def _compare(arguments: argparse.Namespace) -> str:
-    found = compare(
+    comparison = compare(
         *arguments.entries,
         out=arguments.out,
         study=arguments.study,
@@ -72,10 +70,10 @@ def _compare(arguments: argparse.Namespace) -> str:
         against=names(arguments.against),
         progress=_show_progress if sys.stderr.isatty() else None,
     )
-    rows = [standing_row(place, each) for place, each in enumerate(found.standings, 1)]
-    others = [board_text(board) for board in found.boards[1:]]
-    text = "\n\n".join([format_table(HEAD, rows), *others, f"The page: {found.out / 'index.html'}"])
-    return _result(arguments, text, found.facts(), found.refused)
+    rows = [standing_row(place, each) for place, each in enumerate(comparison.standings, 1)]
+    others = [board_text(board) for board in comparison.boards[1:]]
+    text = "\n\n".join([format_table(HEAD, rows), *others, f"The page: {comparison.out / 'index.html'}"])
+    return _result(arguments, text, comparison.facts(), comparison.refused)
 
 
 def _leaderboard(arguments: argparse.Namespace) -> str:
@@ -104,24 +102,26 @@ def _show_progress(n_done: int, n_all: int) -> None:
 
 
 def _add_serve(commands: Commands) -> None:
-    added = commands.add(
+    parser = commands.add(
         "serve",
         _serve,
         "Run an optimiser in any language in simulated time: JSON lines on stdin, replies on stdout.",
         """echo '{"do": "space"}' | jahs serve --log run.jsonl""",
     )
-    added.add_argument("--log", type=Path, metavar="FILE", help="trial log, which is resumed (default: none)")
-    added.add_argument(
+    parser.add_argument("--log", type=Path, metavar="FILE", help="trial log, which is resumed (default: none)")
+    parser.add_argument(
         "--client", default="client", metavar="NAME", help="the optimiser's name in the log (default: client)"
     )
-    added.add_argument("--study", default="baselines", help=f"study: {', '.join(STUDIES)} (default: baselines)")
-    added.add_argument("--task", help=f"name of the task (default: the release's, or {DEFAULT_TASK})")
-    added.add_argument("--seed", type=int, default=0, help="seed of training noise and failures (default: 0)")
-    added.add_argument("--budget", type=float, metavar="SECONDS", help="simulated seconds (default: the study's)")
-    added.add_argument("--workers", type=int, help="simulated workers (default: the study's)")
-    added.add_argument("--blind", type=int, metavar="SEED", help="neutral names and permuted choices, from this seed")
-    added.add_argument("--release", type=Path, metavar="FOLDER", help="folder of the release (default: the task's own)")
-    added.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs jahs[mcp]")
+    parser.add_argument("--study", default="baselines", help=f"study: {', '.join(STUDIES)} (default: baselines)")
+    parser.add_argument("--task", help=f"name of the task (default: the release's, or {DEFAULT_TASK})")
+    parser.add_argument("--seed", type=int, default=0, help="seed of training noise and failures (default: 0)")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="simulated seconds (default: the study's)")
+    parser.add_argument("--workers", type=int, help="simulated workers (default: the study's)")
+    parser.add_argument("--blind", type=int, metavar="SEED", help="neutral names and permuted choices, from this seed")
+    parser.add_argument(
+        "--release", type=Path, metavar="FOLDER", help="folder of the release (default: the task's own)"
+    )
+    parser.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs jahs[mcp]")
 
 
 def _serve(arguments: argparse.Namespace) -> str:
@@ -133,8 +133,8 @@ def _serve(arguments: argparse.Namespace) -> str:
     terms = open_terms(arguments.study, arguments.task, arguments.release, arguments.budget)
     if arguments.workers is not None:
         terms = replace(terms, rules=replace(terms.rules, workers=arguments.workers))
-    given = {name: getattr(arguments, name) for name in ("seed", "client", "log", "blind")}
-    with Conversation(terms, **given) as conversation:
+    options = {name: getattr(arguments, name) for name in ("seed", "client", "log", "blind")}
+    with Conversation(terms, **options) as conversation:
         if arguments.mcp:
             from jahs.serve.transport import make_server
 

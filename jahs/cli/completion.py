@@ -25,13 +25,13 @@ complete -o default -F _jahs jahs"""
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    added = commands.add(
+    parser = commands.add(
         "completion",
         partial(_completion, commands.parsers),
         "Print a script that completes commands and options.",
         'eval "$(jahs completion bash)"',
     )
-    added.add_argument("shell", choices=["bash", "zsh"], help="which shell")
+    parser.add_argument("shell", choices=["bash", "zsh"], help="which shell")
 
 
 def _completion(parsers: Mapping[str, argparse.ArgumentParser], arguments: argparse.Namespace) -> str:
@@ -42,7 +42,7 @@ def _completion(parsers: Mapping[str, argparse.ArgumentParser], arguments: argpa
 
 
 def _cases(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield what may follow each option with choices, and then what may follow any other word of a command."""
+    """Yield a shell case for each option with choices, and one for all other positions of a command."""
     anywhere: list[str] = []
     for action in parser._actions:  # argparse has no public list of actions
         choices = [str(choice) for choice in action.choices or ()]

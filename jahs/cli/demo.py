@@ -66,9 +66,9 @@ class Demo:
     trained: float | None = None  # recorded validation accuracy at the last epoch, a mean over runs; None: not recorded
     interval: tuple[float, float] | None = None  # 90 % predictive interval of one training, noise and model error
     halving: Halving | None = None
-    in_full: Steps = ()  # the configs trained in full, one after another, in the same time
-    gains: tuple[float, ...] = ()  # final points of successive halving above that, for each of 20 draws of configs
-    elapsed_s: float = 0.0  # real seconds for curve and search
+    in_full: Steps = ()  # full trainings of the same configs, one after another, in the same time
+    gains: tuple[float, ...] = ()  # final accuracy of successive halving minus full trainings', for 20 sets of configs
+    elapsed_s: float = 0.0  # wall time of curve and search
 
     def to_dict(self) -> dict[str, object]:
         """Return builtins only, for JSON."""
@@ -143,27 +143,27 @@ def successive_halving(bench: Queryable, configs: Sequence[Config]) -> Halving:
 
     A config continues where it stopped, so only its new epochs cost time.
     """
-    left, rungs = list(range(len(configs))), []
-    clock, best, best_so_far, paid = 0.0, -math.inf, [], [0.0] * len(configs)
+    remaining, rungs = tuple(range(len(configs))), []
+    clock, best, best_so_far, paid_s = 0.0, -math.inf, [], [0.0] * len(configs)
     for power in (2, 1, 0):
         epoch = max(1, round(bench.max_epoch / ETA**power))
-        answers = bench.query_many([configs[i] for i in left], at=epoch, metrics=("valid_acc", "runtime"))
-        reached = dict(zip(left, answers["valid_acc"].tolist(), strict=True))
-        for i, runtime in zip(left, answers["runtime"].tolist(), strict=True):
-            clock += max(runtime - paid[i], 0.0)
-            paid[i], best = runtime, max(best, reached[i])
+        answers = bench.query_many([configs[i] for i in remaining], at=epoch, metrics=("valid_acc", "runtime"))
+        accuracies = dict(zip(remaining, answers["valid_acc"].tolist(), strict=True))
+        for i, runtime in zip(remaining, answers["runtime"].tolist(), strict=True):
+            clock += max(runtime - paid_s[i], 0.0)
+            paid_s[i], best = runtime, max(best, accuracies[i])
             best_so_far.append((clock, best))
-        left.sort(key=lambda i: -reached[i])
-        rungs.append(Rung(epoch=epoch, configs=tuple(left), valid_acc=tuple(reached[i] for i in left), spent_s=clock))
-        left = left[: max(1, len(left) // ETA)]
+        ranked = tuple(sorted(remaining, key=lambda i: -accuracies[i]))
+        rungs.append(Rung(epoch=epoch, configs=ranked, valid_acc=tuple(accuracies[i] for i in ranked), spent_s=clock))
+        remaining = ranked[: max(1, len(ranked) // ETA)]
     return Halving(configs=tuple(configs), rungs=tuple(rungs), best_so_far=tuple(best_so_far))
 
 
 def one_by_one(bench: Queryable, configs: Sequence[Config], budget_s: float) -> Steps:
-    """Train configs in full, one after another, while the simulated time lasts."""
+    """Train configs in full, one after another, until the simulated time is spent."""
     answers = bench.query_many(configs, metrics=("valid_acc", "runtime"))
     ends, best = np.cumsum(answers["runtime"]), np.maximum.accumulate(answers["valid_acc"])
-    return tuple((end, reached) for end, reached in zip(ends.tolist(), best.tolist(), strict=True) if end <= budget_s)
+    return tuple((end, accuracy) for end, accuracy in zip(ends.tolist(), best.tolist(), strict=True) if end <= budget_s)
 
 
 def _search(bench: Queryable, seed: int) -> tuple[Halving, Steps]:
@@ -217,7 +217,7 @@ def time_unit(seconds: float) -> tuple[int, str]:
 
 
 def _stairs(steps: Steps, size: float) -> list[tuple[float, float]]:
-    """Points of a curve that keeps its value until the next step, in units of `size` seconds."""
-    points = [(time_s / size, reached) for time_s, reached in steps]
+    """Return the points of a curve that keeps its value until the next step, in units of `size` seconds."""
+    points = [(time_s / size, accuracy) for time_s, accuracy in steps]
     corners = [(after[0], before[1]) for before, after in pairwise(points)]
     return [point for pair in zip(points, [*corners, points[-1]], strict=True) for point in pair]

@@ -27,29 +27,29 @@ _BLUE, _GREY, _ORANGE = "#0a58ca", "#8c959f", "#bc4c00"
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    drawn = commands.add(
+    parser = commands.add(
         "plot",
         _plot,
         "Draw learning curves, or a trade-off with its reference front (needs matplotlib).",
         "jahs plot front --metrics valid_acc,n_params -n 500 --out front.png",
     )
-    drawn.add_argument("what", choices=["curves", "front"], help="curves over the epochs, or two metrics at the end")
-    drawn.add_argument("--out", type=Path, required=True, metavar="FILE", help="the picture, .png or .svg")
-    drawn.add_argument("-n", type=int, default=None, help="number of random configs (default: 8 curves, 500 points)")
-    drawn.add_argument(
+    parser.add_argument("what", choices=["curves", "front"], help="curves over the epochs, or two metrics at the end")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the picture, .png or .svg")
+    parser.add_argument("-n", type=int, default=None, help="number of random configs (default: 8 curves, 500 points)")
+    parser.add_argument(
         "--metrics", metavar="NAME,NAME", help="metrics to draw (default: valid_acc; for a front also n_params)"
     )
-    drawn.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
-    add_configs(drawn)
-    add_bench(drawn)
-    explored = commands.add(
+    parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
+    add_configs(parser)
+    add_bench(parser)
+    parser = commands.add(
         "explore",
         _explore,
         "Write one HTML file to explore a release in a browser, offline.",
         "jahs explore --out explorer.html",
     )
-    explored.add_argument("--out", type=Path, required=True, metavar="FILE", help="the page, .html")
-    add_task(explored)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the page, .html")
+    add_task(parser)
 
 
 def _explore(arguments: argparse.Namespace) -> str:
@@ -104,10 +104,10 @@ def _load_figure() -> Any:  # Any: matplotlib is not a dependency of the core
 
 
 def _draw_curves(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
-    chosen = read_objectives(names(arguments.metrics) or ["valid_acc"], known=bench.metrics)
-    if len(chosen) != 1:
+    objectives = read_objectives(names(arguments.metrics) or ["valid_acc"], known=bench.metrics)
+    if len(objectives) != 1:
         raise InvalidArgument(f"--metrics {arguments.metrics}: curves show exactly one metric")
-    metric = chosen[0].metric
+    metric = objectives[0].metric
     configs = read_configs(arguments, bench, n=8 if arguments.n is None else arguments.n)
     epochs = list(range(1, bench.max_epoch + 1))
     answers = bench.query_many(configs, at=epochs, seed=arguments.seed, metrics=[metric.name])
@@ -132,24 +132,24 @@ def differences(configs: Sequence[Mapping[str, object]]) -> list[str]:
     varied = [key for key in configs[0] if len({str(config[key]) for config in configs}) > 1]
     for n_keys in range(1, _MOST_KEYS + 1):
         for keys in combinations(varied, n_keys):
-            named = [", ".join(f"{key}={value_text(config[key], 3)}" for key in keys) for config in configs]
-            if len(set(named)) == len(configs):
-                return named
+            labels = [", ".join(f"{key}={value_text(config[key], 3)}" for key in keys) for config in configs]
+            if len(set(labels)) == len(configs):
+                return labels
     return [f"config {i}" for i in range(len(configs))]
 
 
 def _draw_front(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
-    chosen = read_objectives(names(arguments.metrics) or ["valid_acc", "n_params"], known=bench.metrics)
-    if len(chosen) != 2:
+    objectives = read_objectives(names(arguments.metrics) or ["valid_acc", "n_params"], known=bench.metrics)
+    if len(objectives) != 2:
         raise InvalidArgument(f"--metrics {arguments.metrics}: a front needs exactly two metrics")
-    asked = [objective.metric.name for objective in chosen]
+    metrics = [objective.metric.name for objective in objectives]
     configs = read_configs(arguments, bench, n=500 if arguments.n is None else arguments.n)
-    F = objective_matrix(bench.query_many(configs, seed=arguments.seed, metrics=asked), chosen)
+    F = objective_matrix(bench.query_many(configs, seed=arguments.seed, metrics=metrics), objectives)
     is_best = is_non_dominated(F)
     axes.scatter(*F[~is_best][:, ::-1].T, s=8, color=_GREY, label=f"{len(F)} configs")
     axes.scatter(*F[is_best][:, ::-1].T, s=18, marker="s", color=_BLUE, label="not dominated")
-    reference = bench.front(asked)
+    reference = bench.front(metrics)
     axes.step(*reference.F[:, ::-1].T, where="pre", color=_ORANGE, linewidth=1.5, label="reference front")
-    axes.set(xlabel=chosen[1].label, ylabel=chosen[0].label, title=f"{bench.task.title}: trained in full")
+    axes.set(xlabel=objectives[1].label, ylabel=objectives[0].label, title=f"{bench.task.title}: trained in full")
     axes.set_xscale("log")
     axes.legend(frameon=False)

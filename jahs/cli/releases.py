@@ -28,22 +28,22 @@ from jahs.tasks.definitions import TASKS, caveats_of
 from jahs.tasks.metrics import METRICS, Metric
 
 _WIDTH: Final = 120
-_OF_WHAT: Final = """\
+_LEGEND: Final = """\
   A test row is one epoch of a test config, or one config for metrics without epochs. MAE is the mean absolute
   error. The noise ceiling is tau between two runs of the same configs, at the last epoch."""
 
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    quality = commands.add("quality", _quality, "Show the scores of a release's models.", "jahs quality --json")
-    add_bench(quality)
-    verified = commands.add(
+    parser = commands.add("quality", _quality, "Show the scores of a release's models.", "jahs quality --json")
+    add_bench(parser)
+    parser = commands.add(
         "verify",
         _verify,
         "Check every file of a release: its sha256, and that it can be read.",
         "jahs verify cifar10_mini",
     )
-    verified.add_argument("release", metavar="RELEASE", help="a release's folder, or the name of a task")
+    parser.add_argument("release", metavar="RELEASE", help="a release's folder, or the name of a task")
     _add_archives(commands)
 
 
@@ -70,11 +70,11 @@ def _verify(arguments: argparse.Namespace) -> str:
     )
 
 
-def _find_folder(named: str) -> Path:
-    if named not in TASKS:
-        return Path(named)
-    if (folder := releases().get(named)) is None:
-        raise MissingData(f"there is no release for task {named!r}; give the folder of one: jahs verify FOLDER")
+def _find_folder(name: str) -> Path:
+    if name not in TASKS:
+        return Path(name)
+    if (folder := releases().get(name)) is None:
+        raise MissingData(f"there is no release for task {name!r}; give the folder of one: jahs verify FOLDER")
     return folder
 
 
@@ -113,7 +113,7 @@ def _quality(arguments: argparse.Namespace) -> str:
     ]  # fmt: skip
     lines = [paint(f"{bench.task.title}: {head or 'no description of the measurements'}", "bold")]
     lines += [textwrap.fill(f"Caveat: {caveat}", _WIDTH) for caveat in caveats_of([bench.task])]
-    lines += [format_table(columns, rows), _OF_WHAT] if rows else ["The release has no scores of its models."]
+    lines += [format_table(columns, rows), _LEGEND] if rows else ["The release has no scores of its models."]
     lines += ["\n".join(map(_requirement, quality.get("requirements") or ()))]
     return "\n\n".join(line for line in lines if line)
 
@@ -122,14 +122,14 @@ def _scores(metrics: Mapping[str, Metric], name: str, facts: Mapping[str, Any]) 
     """Return one row of the table: scores on the test part; a dash for a missing one."""
     cuts = (facts.get("test") or {}).get("cuts") or {}
     whole, last = ((cuts.get(cut) or {}) for cut in ("all", "last epoch"))
-    found = [
+    cells = [
         name,
         *((whole.get("model") or {}).get(score) for score in ("n", "r2", "tau", "mae")),
         (last.get("model") or {}).get("mae"),
         metrics[name].unit if name in metrics else "",
         *((last.get(who) or {}).get("tau") for who in ("model", "ceiling")),
     ]
-    return ["-" if value is None else value for value in found]
+    return ["-" if value is None else value for value in cells]
 
 
 def _requirement(facts: Mapping[str, Any]) -> str:
@@ -137,52 +137,52 @@ def _requirement(facts: Mapping[str, Any]) -> str:
     is_tau = facts["score"] == "tau"
     value, ceiling, reached = (facts.get(key) for key in ("value", "ceiling", "reached"))
     if reached is None:
-        found = "too few data"
+        score_text = "too few data"
     elif is_tau and value is not None and ceiling is not None:
-        found = f"{value:.3f} / {ceiling:.3f} = {reached:.3f}"
+        score_text = f"{value:.3f} / {ceiling:.3f} = {reached:.3f}"
     else:
-        found = f"{reached:.3f}"
+        score_text = f"{reached:.3f}"
     verdict = {True: "reached", False: "not reached", None: "open"}[facts.get("is_met")]
     verdict += "" if facts.get("is_due", True) else " (required from 2,000 configs on)"
     if facts.get("is_met") is False and not is_tau and ceiling is not None and ceiling < facts["required"]:
         verdict += "; the noise ceiling is lower, too"
     what = f"{facts['metric']} {'tau / noise ceiling' if is_tau else 'R2'} ({facts['cut']})"
-    return f"  {what}: {found}, required {facts['required']:g}: {verdict}"
+    return f"  {what}: {score_text}, required {facts['required']:g}: {verdict}"
 
 
 _COUNTED: Final = ("rows", "runs", "configs")
 
 
 def _add_archives(commands: Commands) -> None:
-    fetched = commands.add(
+    parser = commands.add(
         "download",
         _download,
         "Fetch JAHS-Bench-201's archives; its tables require pyarrow.",
         "jahs download jahs-bench-201 --what surrogates",
     )
-    fetched.add_argument("benchmark", choices=["jahs-bench-201"], help="which benchmark's archives")
-    fetched.add_argument("--what", choices=ARCHIVES, help="only this archive (default: all)")
-    fetched.add_argument("--version", choices=VERSIONS, default=VERSIONS[0], help="release (default: %(default)s)")
-    fetched.add_argument("--dir", type=Path, help="folder for the archives (default: the user's cache)")
-    fetched.add_argument("--url", help="folder of the archives on another server")
-    imported = commands.add(
+    parser.add_argument("benchmark", choices=["jahs-bench-201"], help="which benchmark's archives")
+    parser.add_argument("--what", choices=ARCHIVES, help="only this archive (default: all)")
+    parser.add_argument("--version", choices=VERSIONS, default=VERSIONS[0], help="release (default: %(default)s)")
+    parser.add_argument("--dir", type=Path, help="folder for the archives (default: the user's cache)")
+    parser.add_argument("--url", help="folder of the archives on another server")
+    parser = commands.add(
         "import",
         _import,
         "Turn JAHS-Bench-201's archives into releases and runs; no pickle is executed.",
         "jahs import assembled_surrogates.tar --out releases",
     )
-    imported.add_argument("path", type=Path, help="an archive, or the folder it was unpacked to")
-    imported.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the releases or the runs")
-    imported.add_argument("--task", action="append", choices=PUBLISHED_TASKS, help="only this task; repeatable")
-    imported.add_argument(
+    parser.add_argument("path", type=Path, help="an archive, or the folder it was unpacked to")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the releases or the runs")
+    parser.add_argument("--task", action="append", choices=PUBLISHED_TASKS, help="only this task; repeatable")
+    parser.add_argument(
         "--metric", action="append", metavar="NAME", help=f"only this metric, e.g. {next(iter(METRICS))}; repeatable"
     )
-    imported.add_argument(
+    parser.add_argument(
         "--with-front",
         action="store_true",
         help="search each release for its Pareto fronts and reference points, on all cores (half a minute a task)",
     )
-    imported.add_argument(
+    parser.add_argument(
         "--costs",
         choices=("published", "repaired"),
         default="published",
@@ -224,7 +224,7 @@ def _import(arguments: argparse.Namespace) -> str:
         if arguments.with_front:
             raise InvalidArgument("--with-front: a table only answers recorded configs; import the surrogates")
         folders = import_table(path, out, tasks=arguments.task, report=_report)
-        more = [line for folder in folders.values() for line in _findings(folder)]
+        notes = [line for folder in folders.values() for line in _findings(folder)]
     else:
         folders = import_surrogates(
             path, out, tasks=arguments.task, metrics=arguments.metric, costs=arguments.costs, report=_report
@@ -232,22 +232,22 @@ def _import(arguments: argparse.Namespace) -> str:
         if arguments.with_front:
             for folder in folders.values():
                 add_front(folder, report=_report)
-        more = [f'Next: jahs.Benchmark("{next(iter(folders))}", release="{out}")']
+        notes = [f'Next: jahs.Benchmark("{next(iter(folders))}", release="{out}")']
     if arguments.json:
         return to_json({name: str(folder) for name, folder in folders.items()})
-    return "\n".join([*(f"{name}: {folder}" for name, folder in folders.items()), *more])
+    return "\n".join([*(f"{name}: {folder}" for name, folder in folders.items()), *notes])
 
 
 def _findings(folder: Path) -> list[str]:
-    found = parse_json((folder / REPORT).read_bytes())
-    counts = found["counts"]
+    report = parse_json((folder / REPORT).read_bytes())
+    counts = report["counts"]
     written = ", ".join(f"{counts[f'{what}_written']} of {counts[f'{what}_read']} {what}" for what in _COUNTED)
-    odd = [
+    oddities = [
         f"  {name:<17} {entry['n_found']:>7} in {entry['n_models']} runs. {entry['what']}"
-        for name, entry in found["findings"].items()
+        for name, entry in report["findings"].items()
         if entry["n_found"]
     ]
-    return [f"{found['task']}: {written}", *odd]
+    return [f"{report['task']}: {written}", *oddities]
 
 
 def _report(line: str) -> None:

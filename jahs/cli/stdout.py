@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 @contextmanager
 def open_streams() -> Iterator[None]:
-    """Replace a closed stdout or stderr, which is None after `>&-` or `2>&-` in a shell, by the null device."""
+    """Replace a closed stdout or stderr, None after `>&-` or `2>&-` in a shell, with the null device."""
     with ExitStack() as stack:
         for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
             if stream is None:
@@ -64,7 +64,7 @@ def format_number(value: object) -> str:
 
 
 def format_table(head: Sequence[str], rows: Sequence[Sequence[object]], *, good: Sequence[int] = ()) -> str:
-    """Return a table: two spaces before each column, numbers to the right, text to the left; `good` rows are bright."""
+    """Return a table: two spaces before each column, numbers right-aligned, text left-aligned; `good` rows in green."""
     columns = [_format_column(column) for column in zip(*rows, strict=True)] or [[] for _ in head]
     texts = list(zip(*columns, strict=True))
     is_right = [all(isinstance(row[j], int | float) for row in rows) and bool(rows) for j in range(len(head))]

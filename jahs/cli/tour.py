@@ -28,12 +28,12 @@ Try next:
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    shown = commands.add(
+    parser = commands.add(
         "demo", _demo, "Show a random config with its cell and cost, then run a short search.", "jahs demo --seed 1"
     )
-    shown.add_argument("--seed", type=int, default=25, help="seed of the configs (default: 25)")
-    add_task(shown)
-    shown.add_argument("--out", metavar="FOLDER", help="folder for the picture (default: a new temporary folder)")
+    parser.add_argument("--seed", type=int, default=25, help="seed of the configs (default: 25)")
+    add_task(parser)
+    parser.add_argument("--out", metavar="FOLDER", help="folder for the picture (default: a new temporary folder)")
 
 
 def _demo(arguments: argparse.Namespace) -> str:
@@ -104,11 +104,11 @@ def _format_curve(shown: Demo) -> str:
 
 
 def _format_trained(trained: float, predicted: float, interval: tuple[float, float] | None) -> str:
-    said = f"It was trained: {trained:.1f} % at the last epoch; the prediction is {predicted:.1f} %"
+    text = f"It was trained: {trained:.1f} % at the last epoch; the prediction is {predicted:.1f} %"
     if interval is None:
-        return f"{said}."
+        return f"{text}."
     return (
-        f"{said}, 90 % interval {interval[0]:.1f} to {interval[1]:.1f} %.\n"
+        f"{text}, 90 % interval {interval[0]:.1f} to {interval[1]:.1f} %.\n"
         "The interval covers one more training of the config: its noise and the error of the model."
     )
 
@@ -124,24 +124,24 @@ def _format_search(shown: Demo) -> str:
         ["to epoch", "configs", "best (%)", "worst (%)", "simulated time"], rungs, good=[len(rungs) - 1]
     )
     last = halving.rungs[-1]
-    found = (
+    text = (
         f"It finds {last.valid_acc[0]:.2f} % in {_format_time(last.spent_s)} of simulated training; "
         f"the answers took {shown.elapsed_s:.2g} s here."
     )
     if shown.in_full:
-        found += (
+        text += (
             f"\nTrained in full, one after another, {len(shown.in_full)} of them fit into the same time: "
             f"{shown.in_full[-1][1]:.2f} %."
         )
     if len(shown.gains) > 1:
-        found += (
+        text += (
             f"\nOver {len(shown.gains)} random sets of configs, halving ends {mean(shown.gains):.1f} points above that "
             f"on average (standard deviation {stdev(shown.gains):.1f}), and above in "
             f"{sum(gain > 0 for gain in shown.gains)}."
         )
     title = f"Successive halving among {len(halving.configs)} configs: the best third continues"
     best = format_config(halving.configs[last.configs[0]])
-    return "\n\n".join([paint(title, "bold"), table, found, paint("The best config:", "bold"), best])
+    return "\n\n".join([paint(title, "bold"), table, text, paint("The best config:", "bold"), best])
 
 
 def _format_time(seconds: float) -> str:

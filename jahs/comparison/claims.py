@@ -1,7 +1,7 @@
 """The result that a trial log claims, checked against the release that it names.
 
 Incumbents are scored by their means, whatever noise the optimiser saw. Test accuracies are queried only here. A log
-alone does not reveal a search that was done off-line and replayed; rerunning the optimiser's code does.
+alone does not reveal a search that was done offline and replayed; rerunning the optimiser's code does.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Claim:
 def claim_of(log: Log, bench: Benchmark) -> Claim:
     """Check a log and return its result.
 
-    ProtocolMismatch lists the first contradictions to the release; CorruptFile means that the log itself is invalid.
+    ProtocolMismatch lists the first contradictions between log and release; CorruptFile means an invalid log.
     """
     view = view_of(log.header, bench)
     try:
@@ -90,10 +90,10 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
     header = log.header
     columns = trial_log(header, log.trials)
     full, steps = by_mean(columns, view)
-    chosen, test = incumbents(columns).rows, math.nan
-    if len(chosen) and "test_acc" in view.metrics:
-        final = columns.trials[chosen[-1]].config
-        test = 100.0 - float(view.query_many([final], metrics=("test_acc",))["test_acc"][0])
+    rows, test_error = incumbents(columns).rows, math.nan
+    if len(rows) and "test_acc" in view.metrics:
+        final = columns.trials[rows[-1]].config
+        test_error = 100.0 - float(view.query_many([final], metrics=("test_acc",))["test_acc"][0])
     return Claim(
         terms=terms_of(view, settings, bench),
         name=str(header.get("arm") or header.get("optimizer")),
@@ -101,7 +101,7 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         fixed=_fixed_by_hand(view),
         seed=settings.seed,
         valid_error=float(steps.values[-1]) if len(steps.values) else math.nan,
-        test_error=test,
+        test_error=test_error,
         n_trials=len(log.trials),
         digest=digest_facts({"trials": [trial.to_dict() for trial in log.trials]}),
         incumbents=steps,
@@ -132,26 +132,26 @@ def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
     faults = []
     if header.get("task") != bench.task.name:
         faults.append(f"task={header.get('task')!r}, but the task of this release is {bench.task.name!r}")
-    pinned = release_of(bench)
-    if str(header.get("release")) not in pinned.answers_as:
-        faults.append(f"release={header.get('release')!r}, but the pinned release is {pinned.sha256!r}")
+    release = release_of(bench)
+    if str(header.get("release")) not in release.answers_as:
+        faults.append(f"release={header.get('release')!r}, but the pinned release is {release.sha256!r}")
     faults += [
-        f"{name}={header.get(name)!r}, but this comparison requires {name}={own!r}"
-        for name, own in (("refit", bench.refit), ("model", bench.model))
-        if header.get(name) != own
+        f"{name}={header.get(name)!r}, but this comparison requires {name}={expected!r}"
+        for name, expected in (("refit", bench.refit), ("model", bench.model))
+        if header.get(name) != expected
     ]
     if faults:
         raise ProtocolMismatch("\n".join(faults))
     try:
-        said = header["view"]
-        searched, fidelities = tuple(said["searched"]), tuple(said["fidelities"])
-        fixed = {key: value for key, value in said["fixed"].items() if key not in fidelities}
+        facts = header["view"]
+        searched, fidelities = tuple(facts["searched"]), tuple(facts["fidelities"])
+        fixed = {key: value for key, value in facts["fixed"].items() if key not in fidelities}
         view = View(bench, fidelities=fidelities, fixed=fixed)
     except (KeyError, TypeError, AttributeError, JahsError) as err:
         raise ProtocolMismatch(f"the view in the header is invalid: {err}") from err
-    if searched != view.space.searched or said["fidelities"] != dict(view.full):
+    if searched != view.space.searched or facts["fidelities"] != dict(view.full):
         raise ProtocolMismatch(
-            f"the header says that {', '.join(map(str, searched))} are searched up to {said['fidelities']}, but the "
+            f"the header says that {', '.join(map(str, searched))} are searched up to {facts['fidelities']}, but the "
             f"view that fixes {fixed} searches {', '.join(view.space.searched)} up to {dict(view.full)}"
         )
     return view
@@ -165,28 +165,29 @@ def by_mean(columns: TrialLog, view: View) -> tuple[TrialLog, Steps]:
     full = columns.full()
     configs = [columns.trials[row].config for row in np.flatnonzero(columns.is_full).tolist()]
     answers = view.query_many(configs, metrics=tuple(full.metrics)) if configs and full.metrics else full.metrics
-    means = {name: np.where(np.isnan(said), np.nan, answers[name]) for name, said in full.metrics.items()}
-    chosen, reported = incumbents(full), replace(full, metrics=means)
-    values = reported.minimised("valid_acc")[chosen.rows] if len(chosen.rows) else np.empty(0)
-    return reported, Steps(times=chosen.steps.times, values=values)
+    means = {name: np.where(np.isnan(logged), np.nan, answers[name]) for name, logged in full.metrics.items()}
+    best, rescored = incumbents(full), replace(full, metrics=means)
+    values = rescored.minimised("valid_acc")[best.rows] if len(best.rows) else np.empty(0)
+    return rescored, Steps(times=best.steps.times, values=values)
 
 
 def _fixed_by_hand(view: View) -> dict[str, object]:
-    usual = View(view.bench, fidelities=tuple(view.fidelities), search=view.space.searched, fixed="default").space.fixed
-    return {name: value for name, value in view.space.fixed.items() if value != usual[name]}
+    fidelities, searched = tuple(view.fidelities), view.space.searched
+    defaults = View(view.bench, fidelities=fidelities, search=searched, fixed="default").space.fixed
+    return {name: value for name, value in view.space.fixed.items() if value != defaults[name]}
 
 
 def settings_of(header: Mapping[str, Any]) -> SimulationSettings:  # Any: JSON
     """Return the simulation's settings in a header; CorruptFile if they are invalid."""
-    given: dict[str, Any] = {each.name: header.get(each.name) for each in fields(SimulationSettings)}  # Any: JSON
+    settings: dict[str, Any] = {each.name: header.get(each.name) for each in fields(SimulationSettings)}  # Any: JSON
     try:
-        return SimulationSettings(**given)
+        return SimulationSettings(**settings)
     except InvalidArgument as err:
         raise CorruptFile(f"the settings in the header are invalid: {err}") from err
 
 
 def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
-    """Run the optimiser again and return the number of trials, which are all equal.
+    """Run the optimiser again; return the number of trials if all are equal to the log's.
 
     ProtocolMismatch names the first difference; OptimizerFailed if the factory or the optimiser raised.
     """
@@ -194,44 +195,44 @@ def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
     if settings.thinking == "measured":
         raise ProtocolMismatch("thinking='measured' depends on a machine's clock; such a run cannot be replayed")
     terms = {name: value for name, value in settings.facts().items() if name != "workers"}
-    said = log.header.get("metrics")
-    metrics = tuple(map(str, said)) if isinstance(said, list) else None
-    given, study = _optimizer_settings(log.header), STUDIES.get(str(log.header.get("study")))
-    objectives = tuple(given.pop("objectives", ()) or (("valid_acc",) if study is None else study.objectives))
+    names = log.header.get("metrics")
+    metrics = tuple(map(str, names)) if isinstance(names, list) else None
+    optimizer_settings, study = _optimizer_settings(log.header), STUDIES.get(str(log.header.get("study")))
+    objectives = tuple(optimizer_settings.pop("objectives", ()) or (study.objectives if study else ("valid_acc",)))
     simulation = Simulation(view, settings.workers, **terms, metrics=metrics)  # type: ignore[arg-type]  # as checked
     try:
-        seen = visible(view, metrics)
-        again = simulation.run(make_optimizer(factory, seen, seed=settings.seed, objectives=objectives, settings=given))
+        optimizer = make_optimizer(
+            factory, visible(view, metrics), seed=settings.seed, objectives=objectives, settings=optimizer_settings
+        )
+        trials = simulation.run(optimizer)
     except JahsError as err:
         raise OptimizerFailed(f"the rerun failed: {err}") from err
-    for number, (said, found) in enumerate(zip(log.trials, again, strict=False)):
-        if fault := _difference(said, found):
-            raise ProtocolMismatch(f"the rerun differs in the {number + 1}. trial that ended, {said.trial}: {fault}")
-    if len(again) != len(log.trials):
-        raise ProtocolMismatch(f"the rerun has {len(again)} trials, the log {len(log.trials)}")
-    return len(again)
+    for number, (logged, rerun) in enumerate(zip(log.trials, trials, strict=False)):
+        if fault := _difference(logged, rerun):
+            raise ProtocolMismatch(f"the rerun differs in the {number + 1}. trial that ended, {logged.trial}: {fault}")
+    if len(trials) != len(log.trials):
+        raise ProtocolMismatch(f"the rerun has {len(trials)} trials, the log {len(log.trials)}")
+    return len(trials)
 
 
 def _optimizer_settings(header: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
     """Return the optimiser's settings in a header, without its seed."""
-    said = header.get("optimizer_settings")
-    return {name: value for name, value in said.items() if name != "seed"} if isinstance(said, Mapping) else {}
+    settings = header.get("optimizer_settings")
+    return {name: value for name, value in settings.items() if name != "seed"} if isinstance(settings, Mapping) else {}
 
 
-def _difference(said: Trial, found: Trial) -> str | None:
+def _difference(logged: Trial, rerun: Trial) -> str | None:
     for name in _EXACT:
-        one, other = getattr(said, name), getattr(found, name)
-        if one != other:
+        old, new = getattr(logged, name), getattr(rerun, name)
+        if old != new:
             if name == "config":
                 return "; ".join(
-                    f"the log says {key}={one[key]!r}, the rerun {other[key]!r}"
-                    for key in one
-                    if one[key] != other[key]
+                    f"the log says {key}={old[key]!r}, the rerun {new[key]!r}" for key in old if old[key] != new[key]
                 )
-            return f"the log says {name}={one!r}, the rerun {other!r}"
-    numbers = {"start": (said.start, found.start), "end": (said.end, found.end)}
-    numbers |= {name: (said.metrics.get(name, math.nan), value) for name, value in found.metrics.items()}
-    for name, (number, again) in numbers.items():
-        if not math.isclose(number, again, rel_tol=RELATIVE, abs_tol=RELATIVE):
-            return f"the log says {name}={number!r}, the rerun {again!r}"
+            return f"the log says {name}={old!r}, the rerun {new!r}"
+    numbers = {"start": (logged.start, rerun.start), "end": (logged.end, rerun.end)}
+    numbers |= {name: (logged.metrics.get(name, math.nan), value) for name, value in rerun.metrics.items()}
+    for name, (old, new) in numbers.items():
+        if not math.isclose(old, new, rel_tol=RELATIVE, abs_tol=RELATIVE):
+            return f"the log says {name}={old!r}, the rerun {new!r}"
     return None

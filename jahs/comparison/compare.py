@@ -88,15 +88,15 @@ def compare(
     shipped = None if against is not None else read_shipped(study, task, release_of(terms.bench).answers_as)
     baselines = [] if shipped else _baselines(against, terms)
     names = [*(name for name, _ in (*named, *objects)), *baselines]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidArgument(f"several optimisers have the name {', '.join(twice)}; rename yours")
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidArgument(f"several optimisers have the name {', '.join(duplicates)}; rename yours")
 
     def runs_of(name: str, optimizer: str, code: str | None) -> list[Run]:
-        own = out / "logs" / task / name
+        log_folder = out / "logs" / task / name
         facts = {"study": study, "task": task, "budget_s": terms.budget_s, "name": name, "optimizer": optimizer}
-        where = None if folder is None else str(folder)
+        release_path = None if folder is None else str(folder)
         return [
-            Run(**facts, release=where, code=code, seed=seed, log=str(own / f"seed-{seed:04d}.jsonl"))  # type: ignore[arg-type]  # as declared
+            Run(**facts, release=release_path, code=code, seed=seed, log=str(log_folder / f"seed-{seed:04d}.jsonl"))  # type: ignore[arg-type]  # as declared
             for seed in range(seeds)
         ]
 
@@ -105,10 +105,10 @@ def compare(
     here = [(each, factory) for name, factory in objects for each in runs_of(name, name, _code_of_object(factory))]
 
     def check(log: Path) -> Claim | Refusal:
-        return read_claim(log, opened=lambda of: open_benchmark(of, folder, "numpy"))
+        return read_claim(log, opened=lambda name: open_benchmark(name, folder, "numpy"))
 
-    checked = _check_foreign(paths, check)
-    own_logs = [Path(each.log) for each in (*in_processes, *(of for of, _ in here))]
+    checked = _check_logs(paths, check)
+    own_logs = [Path(run.log) for run in (*in_processes, *(run for run, _ in here))]
     for log in make_logs(in_processes, here, workers=workers, limit_s=limit_s, progress=progress):
         checked[log] = check(log)  # while other processes make more
     in_order = dict.fromkeys([*own_logs, *checked])
@@ -122,43 +122,44 @@ def compare(
             f"jahs.terms({study!r}, task={task!r}) or `jahs serve --study {study} --task {task}`, name another study "
             "or task, or rank logs of any terms with `jahs leaderboard`"
         )
-    rollouts = rollouts_of([of for of in claims.values() if of.terms == boards[0].terms], terms)
+    rollouts = rollouts_of([claim for claim in claims.values() if claim.terms == boards[0].terms], terms)
     ours = tuple(name for name in rollouts if name not in baselines)
     if shipped:
-        yours = {name: f"{name} (yours)" if name in shipped.rollouts else name for name in rollouts}
-        rollouts = {yours[name]: runs for name, runs in rollouts.items()} | _of_seeds(shipped.rollouts, rollouts)
-        ours = tuple(yours[name] for name in ours)
-    every = pairs_of(rollouts, first=ours)
-    found = Comparison(
+        labels = {name: f"{name} (yours)" if name in shipped.rollouts else name for name in rollouts}
+        rollouts = {labels[name]: runs for name, runs in rollouts.items()} | _with_seeds_of(shipped.rollouts, rollouts)
+        ours = tuple(labels[name] for name in ours)
+    pairs = pairs_of(rollouts, first=ours)
+    comparison = Comparison(
         out=out,
         names=ours,
         terms=terms,
         season=shipped.season if shipped else None,
-        standings=tuple(standings_of(rollouts, terms, every)),
-        pairs=tuple(each for each in every if each[0] in ours),
+        standings=tuple(standings_of(rollouts, terms, pairs)),
+        pairs=tuple(each for each in pairs if each[0] in ours),
         boards=tuple(boards),
         refused=tuple(refused),
     )
-    write_page(found)
-    return found
+    write_page(comparison)
+    return comparison
 
 
-def _of_seeds(
-    shipped: Mapping[str, Mapping[int, Rollout]], own: Mapping[str, Mapping[int, Rollout]]
+def _with_seeds_of(
+    shipped: Mapping[str, Mapping[int, Rollout]], rollouts: Mapping[str, Mapping[int, Rollout]]
 ) -> dict[str, Mapping[int, Rollout]]:
-    """Return the shipped runs of the seeds that were compared with them; all of an optimiser that has none of these."""
-    seeds = {seed for runs in own.values() for seed in runs}
+    """Return the shipped runs with the seeds of `rollouts`; all runs of an optimiser that has none of these seeds."""
+    seeds = {seed for runs in rollouts.values() for seed in runs}
     return {name: {seed: run for seed, run in runs.items() if seed in seeds} or runs for name, runs in shipped.items()}
 
 
 def _study_of(paths: Sequence[Path], study: str | None, task: str | None, release: Path | None) -> tuple[str, str]:
-    """Return study and task: the given ones, else the first log's, else the release's."""
-    said: Mapping[str, object] = {}
+    """Return study and task: the arguments, else the first log's, else the release's."""
+    header: Mapping[str, object] = {}
     if paths and (study is None or task is None):
-        with suppress(CorruptFile, UnknownFormat, MissingData):  # which its check will report
-            said = read_header(find_logs(paths)[0])
-    of_log = str(said.get("study"))
-    return study or (of_log if of_log in STUDIES else "baselines"), task or str(said.get("task", default_task(release)))
+        with suppress(CorruptFile, UnknownFormat, MissingData):  # the check of the log reports them
+            header = read_header(find_logs(paths)[0])
+    log_study = str(header.get("study"))
+    task = task or str(header.get("task", default_task(release)))
+    return study or (log_study if log_study in STUDIES else "baselines"), task
 
 
 def _check_numbers(*, seeds: int, workers: int, limit_s: float, out: Path) -> None:
@@ -212,33 +213,33 @@ def _baselines(against: Sequence[str] | None, terms: StudyTerms) -> list[str]:
     return list(dict.fromkeys((REFERENCE, *against)))
 
 
-def _check_foreign(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal]) -> dict[Path, Claim | Refusal]:
+def _check_logs(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal]) -> dict[Path, Claim | Refusal]:
     """Check the given logs; at least one of each path must be valid."""
-    found: dict[Path, Claim | Refusal] = {}
+    checked: dict[Path, Claim | Refusal] = {}
     for path in paths:
-        here = {log: found.get(log) or check(log) for log in find_logs([path])}
-        refused = [each for each in here.values() if isinstance(each, Refusal)]
-        if len(refused) == len(here):
+        results = {log: checked.get(log) or check(log) for log in find_logs([path])}
+        refused = [each for each in results.values() if isinstance(each, Refusal)]
+        if len(refused) == len(results):
             raise ProtocolMismatch(f"{path} has no valid log; {refused[0].path}: {refused[0].fault}")
-        found |= here
-    return found
+        checked |= results
+    return checked
 
 
 def _drop_repeated(claims: dict[Path, Claim]) -> list[Refusal]:
     """Remove logs of an earlier log's optimiser and seed under the same terms; return them."""
-    first: dict[tuple[Terms, str, str, int], Path] = {}
+    first_paths: dict[tuple[Terms, str, str, int], Path] = {}
     refused = []
     for path, claim in list(claims.items()):
-        before = first.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)
-        if before != path:
+        first_path = first_paths.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)
+        if first_path != path:
             del claims[path]
-            fault = f"{before} has another run of {claim.name}, seed {claim.seed}"
+            fault = f"{first_path} has another run of {claim.name}, seed {claim.seed}"
             refused.append(Refusal(path=str(path), fault=fault))
     return refused
 
 
 def _code_of_object(factory: Factory) -> str | None:
-    """Return the sha256 of the source, if there is one."""
+    """Return the sha256 of an optimiser's source; None if the source is not available."""
     try:
         return sha256(inspect.getsource(factory).encode()).hexdigest()
     except (OSError, TypeError):

@@ -7,7 +7,7 @@ keys, fidelities, workers, budget, number of trials, mode, continuation, failure
 valid log sets the terms of the season; every other board states how its terms differ. Seeds are 0, 1, 2 and so on;
 lines with other seeds, which could have been selected, rank last.
 
-A log does not reveal a search that was done off-line and replayed. A rerun (`replay`) makes the optimiser from its
+A log does not reveal a search that was done offline and replayed. A rerun (`replay`) makes the optimiser from its
 code, runs it with the log's terms and seed, and refuses the log if a trial differs.
 """
 
@@ -71,18 +71,18 @@ class Board:
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:
     """Return the given logs, and those in the given folders; InvalidArgument names each path that does not exist."""
-    found: list[Path] = []
+    logs: list[Path] = []
     faults = []
     for path in paths:
         if path.is_dir():
-            found += sorted(path.rglob("*.jsonl"))
+            logs += sorted(path.rglob("*.jsonl"))
         elif path.is_file():
-            found.append(path)
+            logs.append(path)
         else:
             faults.append(f"{path} does not exist")
-    if faults or not found:
+    if faults or not logs:
         raise InvalidArgument("\n".join(faults or ["the folders must contain *.jsonl; there is no *.jsonl"]))
-    return found
+    return logs
 
 
 def leaderboard(
@@ -178,12 +178,12 @@ def _line(claims: Sequence[Claim]) -> Line:
 
 def _fixed(claims: Sequence[Claim]) -> str:
     names = sorted({name for claim in claims for name in claim.fixed})
-    values = {name: {claim.fixed.get(name) for claim in claims} for name in names}
-    return ", ".join(f"{name}={next(iter(of))}" if len(of) == 1 else f"{name} varies" for name, of in values.items())
+    distinct = [(name, {claim.fixed.get(name) for claim in claims}) for name in names]
+    return ", ".join(f"{name}={next(iter(each))}" if len(each) == 1 else f"{name} varies" for name, each in distinct)
 
 
 def board_text(board: Board) -> str:
-    """Return a board as a table for a terminal."""
+    """Return a board as a text table."""
     terms = board.terms
     budget = "no budget" if terms.budget_s is None else f"{terms.budget_s:.6g} s"
     n_trials = "any number of trials" if terms.n_trials is None else f"{terms.n_trials} trials"

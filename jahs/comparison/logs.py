@@ -52,14 +52,14 @@ def trial_log(header: Mapping[str, Any], trials: Iterable[Trial]) -> TrialLog:
         full = {name: float(value) for name, value in header["view"]["fidelities"].items()}
     except (KeyError, TypeError, AttributeError, ValueError) as err:
         raise InvalidTable("the header of the log does not name the fidelities of its view") from err
-    given = sorted(trials, key=lambda t: (t.end, t.trial))
-    end = np.array([t.end for t in given], dtype=np.float64)
-    is_full = np.array([t.status == FINISHED for t in given], dtype=np.bool_)
+    ordered = sorted(trials, key=lambda t: (t.end, t.trial))
+    end = np.array([t.end for t in ordered], dtype=np.float64)
+    is_full = np.array([t.status == FINISHED for t in ordered], dtype=np.bool_)
     for name, highest in full.items():
-        is_full &= _column([t.fidelity for t in given], name) == highest
-    names = sorted({name for t in given for name in t.metrics})
-    metrics = {name: _column([t.metrics for t in given], name) for name in names}
-    return TrialLog(trials=given, end=end, is_full=is_full, metrics=metrics)
+        is_full &= _column([t.fidelity for t in ordered], name) == highest
+    names = sorted({name for t in ordered for name in t.metrics})
+    metrics = {name: _column([t.metrics for t in ordered], name) for name in names}
+    return TrialLog(trials=ordered, end=end, is_full=is_full, metrics=metrics)
 
 
 def _column(mappings: Sequence[Mapping[str, Any]], name: str) -> Floats:

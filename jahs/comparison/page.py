@@ -81,7 +81,7 @@ def write_page(page: Comparison) -> None:
 
     for name in page.names:
         paragraph(_finding(name, page))
-    markdown.append(f"![{_what(page.terms)} over simulated time, one curve for each optimiser](curves.svg)")
+    markdown.append(f"![{_y_label(page.terms)} over simulated time, one curve for each optimiser](curves.svg)")
     html.append(chart)
 
     def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -94,7 +94,7 @@ def write_page(page: Comparison) -> None:
     if page.pairs:
         table(_PAIR_HEAD, [_pair_row(*each) for each in page.pairs])
         paragraph("Differences are paired over the seeds that both have; below zero, the first is better.")
-    section("Logs under other terms", [_other(board) for board in page.boards[1:]])
+    section("Logs under other terms", [_board_item(board) for board in page.boards[1:]])
     section("Logs that are not counted", [f"{each.path}: {each.fault}" for each in page.refused])
     section("Terms", _terms(page.terms))
     for name, text in {
@@ -140,14 +140,14 @@ def _pair_row(one: str, other: str, pair: Pair) -> tuple[str, ...]:
     return one, other, f"{pair.difference:+.2f}", share, *(p_text(p) for p in (pair.p, pair.p_holm))
 
 
-def _interval_text(of: Interval | None) -> str:
-    if of is None:
+def _interval_text(interval: Interval | None) -> str:
+    if interval is None:
         return "–"
-    digits = digits_for((of.high - of.low) / 4)  # approximately the standard error
-    return f"{of.value:+.{digits}f} [{of.low:+.{digits}f}, {of.high:+.{digits}f}]"
+    digits = digits_for((interval.high - interval.low) / 4)  # approximately the standard error
+    return f"{interval.value:+.{digits}f} [{interval.low:+.{digits}f}, {interval.high:+.{digits}f}]"
 
 
-def _what(terms: StudyTerms) -> str:
+def _y_label(terms: StudyTerms) -> str:
     names = terms.rules.objectives
     return "Mean validation error (%)" if len(names) == 1 else f"Missing hypervolume of {', '.join(names)} (%)"
 
@@ -168,17 +168,17 @@ def _legend(page: Comparison) -> str:
 
 
 def _finding(name: str, page: Comparison) -> str:
-    found = [(place, each) for place, each in enumerate(page.standings, 1) if each.name == name]
-    if not found:
+    matches = [(place, each) for place, each in enumerate(page.standings, 1) if each.name == name]
+    if not matches:
         return f"{name} has no valid log under these terms."
-    ((place, own),) = found
+    ((place, standing),) = matches
     what = "mean validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
-    text = f"{name} has a {what} of {estimate_text(own.result, own.result_se)} % at the end of the budget"
-    if own.difference is not None:
+    text = f"{name} has a {what} of {estimate_text(standing.result, standing.result_se)} % at the end of the budget"
+    if standing.difference is not None:
         p = next((pair.p_holm for one, other, pair in page.pairs if (one, other) == (name, REFERENCE)), math.nan)
-        direction = "better than" if own.difference.value < 0 else "worse than"
+        direction = "better than" if standing.difference.value < 0 else "worse than"
         verdict = direction if p < 0.05 else "not significantly different from"
-        text += f", {verdict} {REFERENCE} ({_interval_text(own.difference)} points)"
+        text += f", {verdict} {REFERENCE} ({_interval_text(standing.difference)} points)"
     return f"{text}; rank {place} of {len(page.standings)}."
 
 
@@ -199,11 +199,11 @@ def _chart(page: Comparison) -> str:
     if not lines:
         return ""
     x_label = f"simulated time (% of the budget, {page.terms.budget_s:,.0f} s)"
-    panel = Panel(title="Mean over seeds", x_label=x_label, y_label=_what(page.terms), lines=lines, legend="top")
-    return draw_chart(f"{_what(page.terms)} so far", [panel])
+    panel = Panel(title="Mean over seeds", x_label=x_label, y_label=_y_label(page.terms), lines=lines, legend="top")
+    return draw_chart(f"{_y_label(page.terms)} so far", [panel])
 
 
-def _other(board: Board) -> str:
+def _board_item(board: Board) -> str:
     names = ", ".join(f"{line.name} ({estimate_text(line.valid_error, line.valid_se)})" for line in board.lines)
     return f"{names}: {differences_text(board)}"
 

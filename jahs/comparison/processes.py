@@ -1,4 +1,4 @@
-"""Logs of runs, made in separate processes, each of which can be ended when it exceeds its limit, or in this one."""
+"""Make the logs of runs in this process or in others, which are ended when they exceed their time limit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _START: Final = (
 
 
 def run_all(runs: Sequence[Run], *, workers: int, limit_s: float) -> Iterator[Run]:
-    """Make the logs of all runs, the first ones first; yield each run when its log is complete.
+    """Make the logs of all runs, in order; yield each run when its log is complete.
 
     A run that fails, or takes more than `limit_s` seconds, stops the others with OptimizerFailed.
     """
@@ -42,21 +42,21 @@ def run_all(runs: Sequence[Run], *, workers: int, limit_s: float) -> Iterator[Ru
     processes: list[subprocess.Popen[str]] = []
     idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
 
-    def make(own: Run) -> Run:
+    def make(job: Run) -> Run:
         process = idle.get()
         try:
-            _ask(process, own, limit_s)
+            _ask(process, job, limit_s)
         finally:
             idle.put(process)
-        return own
+        return job
 
     pool = ThreadPoolExecutor(n_processes)
     try:
         for _ in range(n_processes):
             processes.append(_start(limit_s))
             idle.put(processes[-1])
-        for done in as_completed([pool.submit(make, each) for each in runs]):
-            yield done.result()
+        for future in as_completed([pool.submit(make, each) for each in runs]):
+            yield future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
@@ -77,30 +77,30 @@ def make_logs(
     limit_s: float,
     progress: Callable[[int, int], None] | None,
 ) -> Iterator[Path]:
-    """Make the logs that do not exist, and yield each; first one of each optimiser, so that a fault shows early."""
-    waiting = [each for each in in_processes if not check_finished(each)]
-    waiting_here = [(each, factory) for each, factory in here if not check_finished(each)]
-    n_all = len(waiting) + len(waiting_here)
+    """Make and yield the missing logs; first one of each optimiser, so that a faulty optimiser shows early."""
+    pending = [each for each in in_processes if not check_finished(each)]
+    pending_here = [(each, factory) for each, factory in here if not check_finished(each)]
+    n_all = len(pending) + len(pending_here)
     show_progress = progress or (lambda _n_done, _n_all: None)
-    for n_done, (own, factory) in enumerate(waiting_here, 1):
+    for n_done, (job, factory) in enumerate(pending_here, 1):
         try:
             with _alarm(limit_s):
-                run(own, factory)
+                run(job, factory)
         except (JahsError, TimeoutError) as err:
-            raise OptimizerFailed(f"{own.name}, seed {own.seed}: {err}") from err
+            raise OptimizerFailed(f"{job.name}, seed {job.seed}: {err}") from err
         show_progress(n_done, n_all)
-        yield Path(own.log)
-    first = [each for each in waiting if each.code is not None and each.seed == 0]
-    rest = [each for each in waiting if each not in first]
+        yield Path(job.log)
+    first = [each for each in pending if each.code is not None and each.seed == 0]
+    rest = [each for each in pending if each not in first]
     in_order = chain.from_iterable(run_all(runs, workers=workers, limit_s=limit_s) for runs in (first, rest))
-    for n_done, own in enumerate(in_order, len(waiting_here) + 1):
+    for n_done, job in enumerate(in_order, len(pending_here) + 1):
         show_progress(n_done, n_all)
-        yield Path(own.log)
+        yield Path(job.log)
 
 
 @contextmanager
 def _alarm(limit_s: float) -> Iterator[None]:
-    """Raise TimeoutError after some seconds, in the main thread of systems that have alarms."""
+    """Raise TimeoutError after `limit_s` seconds, in the main thread of systems that have alarms."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -129,37 +129,37 @@ def _start(limit_s: float) -> subprocess.Popen[str]:
     )
 
 
-def _ask(process: subprocess.Popen[str], own: Run, limit_s: float) -> None:
+def _ask(process: subprocess.Popen[str], job: Run, limit_s: float) -> None:
     """Let a process make a log; OptimizerFailed or InvalidArgument if it fails."""
     assert process.stdin is not None
     assert process.stdout is not None
     begin = time.monotonic()
     answer = ""
     with contextlib.suppress(OSError):  # the process has ended
-        process.stdin.write(json.dumps(asdict(own)) + "\n")
+        process.stdin.write(json.dumps(asdict(job)) + "\n")
         process.stdin.flush()
         answer = process.stdout.readline()
-    who = f"{own.name}, seed {own.seed}"
+    label = f"{job.name}, seed {job.seed}"
     if not answer and time.monotonic() - begin >= limit_s:
-        raise OptimizerFailed(f"{who}: did not end within {limit_s:g} s; --limit-s changes the limit")
+        raise OptimizerFailed(f"{label}: did not end within {limit_s:g} s; --limit-s changes the limit")
     if not answer:
-        raise OptimizerFailed(f"{who}: its process ended without a result")
-    said = json.loads(answer)
-    if said["fault"] is not None:
-        raise InvalidArgument(said["fault"]) if said["is_mistake"] else OptimizerFailed(f"{who}: {said['fault']}")
+        raise OptimizerFailed(f"{label}: its process ended without a result")
+    reply = json.loads(answer)
+    if reply["fault"] is not None:
+        raise InvalidArgument(reply["fault"]) if reply["is_mistake"] else OptimizerFailed(f"{label}: {reply['fault']}")
 
 
 def answer_runs(limit_s: float) -> None:
-    """Make logs in a process of `run_all`: runs come in on stdin, one JSON line each, and each is answered with a line.
+    """Make logs in a process of `run_all`: read a run per line of JSON on stdin, and answer each with a line.
 
-    An optimiser's own prints go to stderr. A run that exceeds the limit ends the process, which shows where it was.
+    An optimiser's own prints go to stderr. A run that exceeds the limit ends the process with a traceback.
     """
-    asked = os.fdopen(os.dup(0), encoding="utf-8")
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    nowhere = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nowhere, 0)
+    null_device = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null_device, 0)
     os.dup2(2, 1)
-    for line in asked:
+    for line in requests:
         faulthandler.dump_traceback_later(limit_s, exit=True)
         answer: dict[str, object] = {"fault": None}
         try:

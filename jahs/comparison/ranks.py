@@ -57,9 +57,9 @@ class Comparison:
 
 def ranks(values: Floats) -> Floats:
     """Return ranks along the first axis, 1 for the smallest; ties share their mean rank, and NaN ranks last."""
-    known = np.where(np.isnan(values), np.inf, values)
-    n_below = np.stack([(known < row).sum(axis=0) for row in known])
-    n_equal = np.stack([(known == row).sum(axis=0) for row in known])
+    filled = np.where(np.isnan(values), np.inf, values)
+    n_below = np.stack([(filled < row).sum(axis=0) for row in filled])
+    n_equal = np.stack([(filled == row).sum(axis=0) for row in filled])
     return np.asarray(n_below + (n_equal + 1) / 2, dtype=np.float64)
 
 
@@ -114,35 +114,36 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]]) -> list[Compa
         filled = np.where(np.isnan(values), worst, values)
         tests.append((filled, [wilcoxon_p(filled[i], filled[j]) for i, j in combinations(range(n_arms), 2)]))
     corrected = holm(np.array([p for _, p_values in tests for p in p_values]))
-    found = []
+    comparisons = []
     for (values, on_refits), (filled, p_values) in zip(groups, tests, strict=True):
-        own, corrected = corrected[: len(p_values)], corrected[len(p_values) :]
+        p_holms, corrected = corrected[: len(p_values)], corrected[len(p_values) :]
         numbers = combinations(range(len(filled)), 2)
         pairs = tuple(
             _pair(i, j, p=p, p_holm=float(p_holm), values=filled, on_refits=on_refits)
-            for (i, j), p, p_holm in zip(numbers, p_values, own, strict=True)
+            for (i, j), p, p_holm in zip(numbers, p_values, p_holms, strict=True)
         )
-        of_arm = mean_ranks(values)
-        found.append(
+        arm_ranks = mean_ranks(values)
+        comparisons.append(
             Comparison(
-                mean_ranks=of_arm,
+                mean_ranks=arm_ranks,
                 pairs=pairs,
-                cliques=_cliques(of_arm, {(pair.one, pair.other) for pair in pairs if pair.differs}),
+                cliques=_cliques(arm_ranks, {(pair.one, pair.other) for pair in pairs if pair.differs}),
                 alpha=_ALPHA,
-                n_family=sum(len(of) for _, of in tests),
+                n_family=sum(len(p_values) for _, p_values in tests),
                 n_blocks=values.shape[1],
                 p_friedman=_friedman_p(filled),
             )
         )
-    return found
+    return comparisons
 
 
 def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits: Floats | None) -> Pair:
     differences = values[i] - values[j]
     mean = holds = None
     if on_refits is not None and on_refits.size:
-        there = on_refits[i] - on_refits[j]
-        mean, holds = mean_with_refits(differences, there), _share_that_holds(there * np.sign(differences.mean()))
+        refit_differences = on_refits[i] - on_refits[j]
+        mean = mean_with_refits(differences, refit_differences)
+        holds = _share_that_holds(refit_differences * np.sign(differences.mean()))
     return Pair(
         one=i,
         other=j,
@@ -159,8 +160,8 @@ def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits:
 def mean_with_refits(values: Floats, on_refits: Floats) -> Interval:
     """Return the mean over seeds, (n_seeds,), with a 95 % interval that contains the error of the models.
 
-    The interval is from a normal distribution: the variance is that of the mean over seeds plus that between refits,
-    from values on refits, (n_refits, n_seeds). It is NaN without two refits or seeds.
+    The interval is from a normal distribution. Its variance is the variance of the mean over seeds plus the variance
+    between refits, from values on refits, (n_refits, n_seeds). It is NaN without two refits or seeds.
     """
     variance = float(values.var(ddof=1)) / len(values) + crossed_variances(on_refits)[0]
     mean, reach = float(values.mean()), _Z * math.sqrt(variance)
@@ -171,30 +172,30 @@ def _share_that_holds(differences: Floats) -> float:
     """Return the estimated share of refits on which a difference is positive, of (n_refits, n_seeds).
 
     The mean over a few seeds on one refit may have the other sign by chance. So this is the probability that the
-    difference on a new refit is positive, from a normal distribution with the variance between refits, without that
-    of seeds, and with the error of the mean over these refits. Without two seeds, it is the share of positive means.
+    difference on a new refit is positive, from a normal distribution with the variance between refits, without the
+    variance of seeds, and with the error of the mean. Without two seeds, it is the share of positive means.
     """
-    of_refits, between = differences.mean(axis=1), crossed_variances(differences)[0]
-    if math.isnan(between):
-        return float(np.mean(of_refits > 0))
-    mean, variance = float(of_refits.mean()), between + float(of_refits.var(ddof=1)) / len(of_refits)
+    refit_means, between_refits = differences.mean(axis=1), crossed_variances(differences)[0]
+    if math.isnan(between_refits):
+        return float(np.mean(refit_means > 0))
+    mean, variance = float(refit_means.mean()), between_refits + float(refit_means.var(ddof=1)) / len(refit_means)
     return (1 + math.erf(mean / math.sqrt(2 * variance))) / 2 if variance else float(mean > 0)
 
 
 def crossed_variances(values: Floats) -> tuple[float, float, float]:
-    """Return the variances between refits, between seeds, and of the rest, of values (n_refits, n_seeds).
+    """Return the variances between refits, between seeds, and of residuals, of values (n_refits, n_seeds).
 
-    Every refit has the same seeds: refits and seeds are crossed random effects. The variance of the means of either
-    contains a part of the rest, which is subtracted. They are NaN for fewer than two refits or seeds.
+    Every refit has the same seeds: refits and seeds are crossed random effects. The variance of either means contains
+    a part of the residual variance, which is subtracted. They are NaN for fewer than two refits or seeds.
     """
     if min(values.shape) < 2:
         return math.nan, math.nan, math.nan
-    of_refits, of_seeds = values.mean(axis=1), values.mean(axis=0)
-    left = values - of_refits[:, None] - of_seeds + values.mean()
-    rest = float((left**2).sum()) / math.prod(n - 1 for n in values.shape)
+    refit_means, seed_means = values.mean(axis=1), values.mean(axis=0)
+    residuals = values - refit_means[:, None] - seed_means + values.mean()
+    rest = float((residuals**2).sum()) / math.prod(n - 1 for n in values.shape)
     refits, seeds = (
-        max(float(of.var(ddof=1)) - rest / n, 0.0)
-        for of, n in zip((of_refits, of_seeds), values.shape[::-1], strict=True)
+        max(float(means.var(ddof=1)) - rest / n, 0.0)
+        for means, n in zip((refit_means, seed_means), values.shape[::-1], strict=True)
     )
     return refits, seeds, rest
 
@@ -221,8 +222,8 @@ def rank_agreement(one: Floats, other: Floats, *, has_same_seeds: bool, n_resamp
     """Return Kendall's tau-b between the arms' orders by mean final value in two worlds, with a bootstrap interval.
 
     Values are (n_arms, n_seeds). If column i is the same seed in both worlds, both resample the same columns. The
-    interval is that of percentiles, extended to the estimate: resampling adds noise, so it lowers a large tau. It is
-    NaN for fewer than `FEWEST_SEEDS`.
+    percentile interval is extended to the estimate: resampling adds noise, so it lowers a large tau. It is NaN for
+    fewer than `FEWEST_SEEDS`.
     """
     if min(one.shape[1], other.shape[1]) < FEWEST_SEEDS:
         value = float(_tau(one.mean(axis=1)[None], other.mean(axis=1)[None])[0])
@@ -232,11 +233,11 @@ def rank_agreement(one: Floats, other: Floats, *, has_same_seeds: bool, n_resamp
     if has_same_seeds:
         picks[1] = picks[0]
     means = [
-        np.concatenate([world.mean(axis=1)[None], world[:, chosen].mean(axis=2).T])
-        for world, chosen in zip((one, other), picks, strict=True)
+        np.concatenate([world.mean(axis=1)[None], world[:, columns].mean(axis=2).T])
+        for world, columns in zip((one, other), picks, strict=True)
     ]
-    found = _tau(*means)
-    tau = percentile_interval(float(found[0]), found[1:])
+    taus = _tau(*means)
+    tau = percentile_interval(float(taus[0]), taus[1:])
     return Interval(value=tau.value, low=min(tau.low, tau.value), high=max(tau.high, tau.value))
 
 
@@ -248,11 +249,11 @@ def _tau(one: Floats, other: Floats) -> Floats:
     return np.asarray((signs[0] * signs[1]).sum(axis=1) / np.maximum(n_ordered, 1.0))
 
 
-def _cliques(of_arm: Floats, differ: set[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
-    order = tuple(np.argsort(of_arm, kind="stable").tolist())
-    alike = [
+def _cliques(arm_ranks: Floats, differ: set[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    order = tuple(np.argsort(arm_ranks, kind="stable").tolist())
+    groups = [
         order[begin:end]
         for begin, end in combinations(range(len(order) + 1), 2)
         if end - begin > 1 and not any((min(pair), max(pair)) in differ for pair in combinations(order[begin:end], 2))
     ]
-    return tuple(group for group in alike if not any(set(group) < set(other) for other in alike))
+    return tuple(group for group in groups if not any(set(group) < set(other) for other in groups))

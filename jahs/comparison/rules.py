@@ -24,7 +24,7 @@ RELATIVE: Final = 1e-5  # tolerance: processors differ in the last bits of a flo
 
 
 def check_log(log: Log, view: View, settings: SimulationSettings) -> list[str]:
-    """Return every contradiction of a log to the release and to the rules of a simulation."""
+    """Return every contradiction between a log and the release or the rules of a simulation."""
     trials = log.trials
     faults = []
     if log.ending is None:
@@ -68,14 +68,14 @@ def _time_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Itera
 
 def _metric_faults(trials: Sequence[Trial], view: View) -> Iterator[str]:
     """Yield metrics that differ from the release's, and finished trials without them."""
-    told = [trial for trial in trials if trial.metrics or trial.status == FINISHED]
-    answers = _ask(view, told)
-    for i, trial in enumerate(told):
-        for name, said in trial.metrics.items():
+    reported = [trial for trial in trials if trial.metrics or trial.status == FINISHED]
+    answers = _ask(view, reported)
+    for i, trial in enumerate(reported):
+        for name, value in trial.metrics.items():
             if name not in answers:
-                yield f"trial {trial.trial}: {name}={said}, but the release has no such metric"
-            elif not abs(said - answers[name][i]) <= RELATIVE * max(1.0, abs(answers[name][i])):
-                yield f"trial {trial.trial}: {name}={said}, but the release answers {answers[name][i]}"
+                yield f"trial {trial.trial}: {name}={value}, but the release has no such metric"
+            elif not abs(value - answers[name][i]) <= RELATIVE * max(1.0, abs(answers[name][i])):
+                yield f"trial {trial.trial}: {name}={value}, but the release answers {answers[name][i]}"
         if trial.status == FINISHED and "valid_acc" not in trial.metrics and np.isfinite(answers["valid_acc"][i]):
             yield f"trial {trial.trial}: finished without valid_acc"
 
@@ -83,18 +83,18 @@ def _metric_faults(trials: Sequence[Trial], view: View) -> Iterator[str]:
 def _cost_faults(trials: Sequence[Trial], view: View, settings: SimulationSettings) -> Iterator[str]:
     """Yield trials that are shorter than their training, given all earlier training of the same network.
 
-    A log does not state the epochs of reports. So every epoch that any training has passed by then counts as a
-    checkpoint, whether it is still running or not. No honest log is refused, and some trial must have paid for every
-    second of training. If training starts from scratch, nothing that has been paid counts.
+    A log does not state the epochs of reports. So every epoch that any training has reached by then counts as a
+    checkpoint, whether the training still runs or not. No honest log is refused, and some trial must have paid for
+    every second of training. If training starts from scratch, no earlier payment counts.
     """
-    told = sorted((trial for trial in trials if trial.metrics), key=lambda t: (t.start, t.trial))
-    runtimes = _runtimes(told, view)
+    reported = sorted((trial for trial in trials if trial.metrics), key=lambda t: (t.start, t.trial))
+    runtimes = _runtimes(reported, view)
     passed = {network: np.full(view.max_epoch, np.inf) for network in runtimes}  # earliest time of each epoch
-    for trial in told:
+    for trial in reported:
         network, last = network_of(trial), int(trial.fidelity["epoch"]) - 1
         runtime, earliest = runtimes[network], passed[network]
-        is_there = earliest[:last] <= trial.start + RELATIVE * (1 + runtime[:last])
-        paid = 0.0 if settings.continuation == "scratch" else float(runtime[:last][is_there].max(initial=0.0))
+        is_reached = earliest[:last] <= trial.start + RELATIVE * (1 + runtime[:last])
+        paid = 0.0 if settings.continuation == "scratch" else float(runtime[:last][is_reached].max(initial=0.0))
         cost = float(runtime[last]) - paid
         if not trial.end - trial.start >= cost * (1 - RELATIVE) - RELATIVE:
             yield f"trial {trial.trial}: took {trial.end - trial.start:.6g} s, but its training costs {cost:.6g} s"
@@ -106,17 +106,17 @@ def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], N
     by_network: dict[tuple[object, ...], list[Trial]] = {}
     for trial in trials:
         by_network.setdefault(network_of(trial), []).append(trial)
-    asked = []
-    for same in by_network.values():
-        last = max(same, key=lambda trial: trial.fidelity["epoch"])
+    queries = []
+    for group in by_network.values():
+        last = max(group, key=lambda trial: trial.fidelity["epoch"])
         n_epochs = int(last.fidelity["epoch"])
-        epochs = range(1 if len(same) > 1 else n_epochs, n_epochs + 1)
-        asked += [replace(last, fidelity={**last.fidelity, "epoch": epoch}) for epoch in epochs]
-    found = {network: np.full(view.max_epoch, np.nan) for network in by_network}
-    answers = _ask(view, asked, metrics=("runtime",))["runtime"]
-    for trial, answer in zip(asked, answers.tolist(), strict=True):
-        found[network_of(trial)][int(trial.fidelity["epoch"]) - 1] = answer
-    return found
+        epochs = range(1 if len(group) > 1 else n_epochs, n_epochs + 1)
+        queries += [replace(last, fidelity={**last.fidelity, "epoch": epoch}) for epoch in epochs]
+    runtimes = {network: np.full(view.max_epoch, np.nan) for network in by_network}
+    answers = _ask(view, queries, metrics=("runtime",))["runtime"]
+    for trial, answer in zip(queries, answers.tolist(), strict=True):
+        runtimes[network_of(trial)][int(trial.fidelity["epoch"]) - 1] = answer
+    return runtimes
 
 
 def _ask(
@@ -127,19 +127,19 @@ def _ask(
     for trial in trials:
         sizes = {name: value for name, value in trial.fidelity.items() if name != "epoch"}
         epoch = int(trial.fidelity["epoch"])
-        asked = sizes if epoch == view.max_epoch else trial.fidelity  # the last epoch need not be a fidelity
-        if strange := [name for name in asked if name not in view.fidelities]:
-            raise CorruptFile(f"trial {trial.trial}: {', '.join(strange)} must be a fidelity of its view")
+        fidelity = sizes if epoch == view.max_epoch else trial.fidelity  # the last epoch need not be a fidelity
+        if unknown := [name for name in fidelity if name not in view.fidelities]:
+            raise CorruptFile(f"trial {trial.trial}: {', '.join(unknown)} must be a fidelity of its view")
         configs.append({**view.space.validate(trial.config), **sizes})
         epochs.append(epoch)
-    found = {name: np.full(len(trials), np.nan) for name in metrics or view.metrics}
+    columns = {name: np.full(len(trials), np.nan) for name in metrics or view.metrics}
     for seed in dict.fromkeys(trial.seed for trial in trials):
         rows = [i for i, trial in enumerate(trials) if trial.seed == seed]
         each_at = np.array(epochs)[rows]
         answers = view.bench.query_many([configs[i] for i in rows], each_at=each_at, seed=seed, metrics=metrics)
         for name, values in answers.items():
-            found[name][rows] = values
-    return found
+            columns[name][rows] = values
+    return columns
 
 
 def _seed_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _number_faults(trials: Sequence[Trial]) -> Iterator[str]:
     by_number = sorted(trials, key=lambda trial: trial.trial)
     numbers = [trial.trial for trial in by_number]
     if len(set(numbers)) == len(numbers) and numbers != list(range(len(numbers))):
-        missing = next(number for number, found in enumerate(numbers) if number != found)
+        missing = next(expected for expected, number in enumerate(numbers) if expected != number)
         yield f"trial {missing} is missing: trials are numbered from 0 without a gap, and all that start are logged"
     for before, after in pairwise(by_number):
         if after.start < before.start:
@@ -186,8 +186,8 @@ def _start_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iter
     seconds = 0.0 if isinstance(settings.thinking, str) else settings.thinking
     by_start = sorted(trials, key=lambda trial: trial.start)
     last, busy_until = 0.0, 0.0
-    for start, same in groupby(by_start, key=lambda trial: trial.start):
-        group = list(same)
+    for start, simultaneous in groupby(by_start, key=lambda trial: trial.start):
+        group = list(simultaneous)
         if start < last + seconds * (1 - RELATIVE):
             yield f"trial {group[0].trial}: starts at {start} s, but thinking takes {seconds} s after {last} s"
         if settings.mode == "synchronous" and start < busy_until:
@@ -203,13 +203,13 @@ def _ending_faults(trials: Sequence[Trial], log: Log, settings: SimulationSettin
     can_think = settings.thinking != "free" or log.header.get("optimizer") is None  # `Simulation.think` charges it
     if ending.get("clock") == settings.budget and can_think:
         clock = settings.budget or clock  # the optimiser was thinking when the budget ended
-    why = "optimizer"
+    reason = "optimizer"
     if settings.budget is not None and clock >= settings.budget:
-        why = "budget"
+        reason = "budget"
     elif settings.n_trials is not None and len(trials) >= settings.n_trials:
-        why = "n_trials"
-    for name, wanted in (("n_trials", len(trials)), ("clock", clock), ("ended", why)):
-        if isinstance(ending.get(name), bool) or ending.get(name) != wanted:
-            yield f"the last line says {name}={ending.get(name)!r}, but the trials say {wanted!r}"
-    if more := sorted(set(ending) - {"n_trials", "clock", "ended"}):
-        yield f"the last line has {', '.join(more)}, which no simulation writes"
+        reason = "n_trials"
+    for name, expected in (("n_trials", len(trials)), ("clock", clock), ("ended", reason)):
+        if isinstance(ending.get(name), bool) or ending.get(name) != expected:
+            yield f"the last line says {name}={ending.get(name)!r}, but the trials say {expected!r}"
+    if extra := sorted(set(ending) - {"n_trials", "clock", "ended"}):
+        yield f"the last line has {', '.join(extra)}, which no simulation writes"

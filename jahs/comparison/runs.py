@@ -1,4 +1,4 @@
-"""One run of a comparison: an optimiser, from JAHS or from a user's file, under the terms of a study, and its log."""
+"""One run of a comparison: an optimiser of JAHS or of a user's file, under the terms of a study, and its log."""
 
 from __future__ import annotations
 
@@ -50,31 +50,31 @@ def read_factory(named: str) -> Factory:
         sys.path.remove(str(file.parent))
     factory = getattr(module, name, None)
     if not callable(factory):
-        found = [key for key, it in vars(module).items() if getattr(it, "__module__", "") == spec.name and callable(it)]
-        raise InvalidArgument(f"{named}: {path} has no {name} to call; it has {', '.join(found) or 'nothing'}")
+        names = [k for k, v in vars(module).items() if getattr(v, "__module__", "") == spec.name and callable(v)]
+        raise InvalidArgument(f"{named}: {path} has no {name} to call; it has {', '.join(names) or 'nothing'}")
     return factory  # type: ignore[no-any-return]  # callable
 
 
 def make_optimizer(
     factory: Factory, view: Visible, *, seed: int, objectives: Sequence[str], settings: Mapping[str, object]
 ) -> Optimizer | Callback:
-    """Return the optimiser of a factory, which is called with the arguments that its signature has.
+    """Return the optimiser of a factory, called with the arguments that its signature has.
 
     A function without a parameter `seed` or `view` is an optimiser itself: it gets the trials so far and returns the
-    next config.
-    `settings` are values for `<name of the factory>Settings` in the same module. OptimizerFailed if the factory raises.
+    next config. `settings` are the arguments of `<name of the factory>Settings` in the same module. OptimizerFailed if
+    the factory raises.
     """
     name = getattr(factory, "__name__", repr(factory))
-    offered: dict[str, Any] = {"seed": seed, "objectives": tuple(objectives)}  # Any: arguments of a factory
+    arguments: dict[str, Any] = {"seed": seed, "objectives": tuple(objectives)}  # Any: arguments of a factory
     try:
-        takes = inspect.signature(factory).parameters
-        takes_all = any(each.kind is each.VAR_KEYWORD for each in takes.values())
-        if not (inspect.isclass(factory) or takes_all or "seed" in takes or next(iter(takes), None) == "view"):
+        params = inspect.signature(factory).parameters
+        takes_any = any(each.kind is each.VAR_KEYWORD for each in params.values())
+        if not (inspect.isclass(factory) or takes_any or "seed" in params or next(iter(params), None) == "view"):
             return factory
-        declared = getattr(sys.modules.get(getattr(factory, "__module__", "")), f"{name}Settings", None)
-        if settings and callable(declared):
-            offered["settings"] = declared(**settings)
-        return factory(view, **{k: v for k, v in offered.items() if takes_all or k in takes})  # type: ignore[no-any-return]  # an optimiser
+        settings_class = getattr(sys.modules.get(getattr(factory, "__module__", "")), f"{name}Settings", None)
+        if settings and callable(settings_class):
+            arguments["settings"] = settings_class(**settings)
+        return factory(view, **{k: v for k, v in arguments.items() if takes_any or k in params})  # type: ignore[no-any-return]  # an optimiser
     except Exception as err:
         raise OptimizerFailed(f"{name} raised {type(err).__name__}: {err}") from err
 
@@ -100,15 +100,15 @@ class Run:
 
 
 def run(of: Run, factory: Factory | None = None) -> None:
-    """Write the log, completely or not at all; without a `factory`, the optimiser is found by its name."""
+    """Write the log, completely or not at all; without a `factory`, `of.optimizer` names the optimiser."""
     terms = _terms_of(of)
-    seen, objectives = visible(terms.view), terms.rules.objectives
+    view, objectives = visible(terms.view), terms.rules.objectives
     optimizer: Optimizer | Callback
     if factory is None and ":" not in of.optimizer:
-        optimizer = make(of.optimizer, seen, seed=of.seed, objectives=objectives)
+        optimizer = make(of.optimizer, view, seed=of.seed, objectives=objectives)
     else:
-        chosen = factory or read_factory(of.optimizer)
-        optimizer = make_optimizer(chosen, seen, seed=of.seed, objectives=objectives, settings={})
+        factory = factory or read_factory(of.optimizer)
+        optimizer = make_optimizer(factory, view, seed=of.seed, objectives=objectives, settings={})
     target = Path(of.log)
     target.parent.mkdir(parents=True, exist_ok=True)
     with write_beside(target) as beside:
@@ -121,9 +121,9 @@ def check_finished(of: Run) -> bool:
     if not Path(of.log).exists():
         return False
     header = read_header(of.log)
-    wanted = {"release": _terms_of(of).release, "task": of.task, "budget": of.budget_s, "seed": of.seed, **of.facts}
+    expected = {"release": _terms_of(of).release, "task": of.task, "budget": of.budget_s, "seed": of.seed, **of.facts}
     faults = [
-        f"{name}={header.get(name)!r}, not {value!r}" for name, value in wanted.items() if header.get(name) != value
+        f"{name}={header.get(name)!r}, not {value!r}" for name, value in expected.items() if header.get(name) != value
     ]
     if faults:
         raise ProtocolMismatch(
@@ -139,7 +139,7 @@ def code_of(optimizer: str) -> str | None:
 
 
 def remove_parts(of: Run) -> None:
-    """Remove what killed processes have left beside the log."""
+    """Remove partial files that killed processes left beside the log."""
     target = Path(of.log)
     for part in target.parent.glob(f".{target.name}.*.part"):
         pid = part.name.split(".")[-2]

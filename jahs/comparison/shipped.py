@@ -36,18 +36,19 @@ class Shipped:
 
 
 def read_shipped(study: str, task: str, releases: Collection[str], *, folder: Path = SEASONS) -> Shipped | None:
-    """Return the shipped results of a study on a task; None unless they are of one of these releases (sha256)."""
+    """Return the shipped results of a study on a task; None unless they were made on one of these releases (sha256)."""
     path = folder / f"{study}-{task}.json"
     if not path.is_file():
         return None
-    said = read_sealed(path)
-    if said.get("release") not in releases:
+    content = read_sealed(path)
+    if content.get("release") not in releases:
         return None
     try:
         rollouts = {
-            name: {int(seed): _rollout(run) for seed, run in runs.items()} for name, runs in said["optimizers"].items()
+            name: {int(seed): _rollout(run) for seed, run in runs.items()}
+            for name, runs in content["optimizers"].items()
         }
-        return Shipped(study=study, task=task, season=said["season"], release=said["release"], rollouts=rollouts)
+        return Shipped(study=study, task=task, season=content["season"], release=content["release"], rollouts=rollouts)
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise CorruptFile(f"{path} has no results of optimisers: {err!r}; install the package again") from err
 
@@ -61,9 +62,9 @@ def write_shipped(shipped: Shipped, folder: Path) -> Path:
                 "values": np.round(run.steps.values, 4).tolist(),
                 "test_error": None if np.isnan(run.test_error) else round(run.test_error, 4),
             }
-            for seed, run in of.items()
+            for seed, run in by_seed.items()
         }
-        for name, of in shipped.rollouts.items()
+        for name, by_seed in shipped.rollouts.items()
     }
     facts: dict[str, Any] = {"season": shipped.season, "release": shipped.release, "optimizers": runs}  # Any: JSON
     path = folder / f"{shipped.study}-{shipped.task}.json"
@@ -75,5 +76,5 @@ def write_shipped(shipped: Shipped, folder: Path) -> Path:
 
 def _rollout(run: Mapping[str, Any]) -> Rollout:  # Any: JSON
     steps = Steps(times=np.array(run["times"], dtype=np.float64), values=np.array(run["values"], dtype=np.float64))
-    test = run["test_error"]
-    return Rollout(steps=steps, test_error=np.nan if test is None else float(test))
+    test_error = run["test_error"]
+    return Rollout(steps=steps, test_error=np.nan if test_error is None else float(test_error))

@@ -76,12 +76,12 @@ class Standing:
 
 def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> dict[str, Mapping[int, Rollout]]:
     """Return the runs of checked logs under the same terms, by optimiser and seed."""
-    found: dict[str, dict[int, Rollout]] = {}
+    rollouts: dict[str, dict[int, Rollout]] = {}
     for claim in sorted(claims, key=lambda each: each.seed):
         steps = steps_of(claim.full, claim.incumbents, terms)
         rollout = Rollout(steps=steps.scaled(terms.budget_s), test_error=claim.test_error)
-        found.setdefault(_label(claim, claims), {})[claim.seed] = rollout
-    return dict(found)
+        rollouts.setdefault(_label(claim, claims), {})[claim.seed] = rollout
+    return dict(rollouts)
 
 
 def standings_of(
@@ -95,8 +95,8 @@ def standings_of(
     against = {one: pair for one, other, pair in pairs if other == REFERENCE}
     standings = []
     for (name, runs), rank in zip(rollouts.items(), ranks, strict=True):
-        own = np.array([run.final for run in runs.values()])
-        result, test = summarize(own), summarize(np.array([run.test_error for run in runs.values()]))
+        results = np.array([run.final for run in runs.values()])
+        result, test_errors = summarize(results), summarize(np.array([run.test_error for run in runs.values()]))
         mean = on_grid([run.steps for run in runs.values()], _GRID).mean(axis=0)
         pair = against.get(name)
         standings.append(
@@ -107,8 +107,8 @@ def standings_of(
                 result_se=float(result.se),
                 median=float(result.median),
                 area=100 * float(np.mean([regret_area(run.steps, **scale) for run in runs.values()])),
-                test_error=float(test.mean),
-                test_se=float(test.se),
+                test_error=float(test_errors.mean),
+                test_se=float(test_errors.se),
                 rank=rank,
                 difference=None if name == REFERENCE else _difference(runs, rollouts.get(REFERENCE, {})),
                 superiority=pair.superiority if pair else np.nan,
@@ -128,15 +128,15 @@ def pairs_of(
         first: optimisers that come first in their pairs; random search comes last.
     """
     order = sorted(rollouts, key=lambda name: (name not in first, name == REFERENCE))
-    groups, of_group = [], []
+    groups, names = [], []
     for one, other in combinations(order, 2):
         runs = rollouts[one], rollouts[other]
         seeds = sorted(set(runs[0]) & set(runs[1]))
         if len(seeds) > 1:
-            groups.append((np.array([[of[seed].final for seed in seeds] for of in runs]), None))
-            of_group.append((one, other))
-    found = compare_groups(groups) if groups else []
-    return [(*of, each.pairs[0]) for of, each in zip(of_group, found, strict=True)]
+            groups.append((np.array([[by_seed[seed].final for seed in seeds] for by_seed in runs]), None))
+            names.append((one, other))
+    comparisons = compare_groups(groups) if groups else []
+    return [(*pair_names, comparison.pairs[0]) for pair_names, comparison in zip(names, comparisons, strict=True)]
 
 
 def guess_of(terms: StudyTerms) -> float:
@@ -146,8 +146,8 @@ def guess_of(terms: StudyTerms) -> float:
 
 def _label(claim: Claim, claims: Collection[Claim]) -> str:
     """Return the name, with the settings if another one has the same name."""
-    same = {each.settings for each in claims if each.name == claim.name}
-    return claim.name if len(same) == 1 else f"{claim.name} ({claim.settings or 'no settings'})"
+    settings = {each.settings for each in claims if each.name == claim.name}
+    return claim.name if len(settings) == 1 else f"{claim.name} ({claim.settings or 'no settings'})"
 
 
 def steps_of(full: TrialLog, incumbents: Steps, terms: StudyTerms) -> Steps:
@@ -169,13 +169,13 @@ def _best(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms) -> f
     """Return the best known result: no missing volume, or the least mean validation error of the view and all runs."""
     if len(terms.rules.objectives) > 1:
         return 0.0
-    values = [run.steps.values for runs in rollouts.values() for run in runs.values() if len(run.steps.values)]
-    known = [float(of.min()) for of in values]
-    return min([*known, 100.0 - terms.bench.best(view=terms.view).value])
+    curves = [run.steps.values for runs in rollouts.values() for run in runs.values() if len(run.steps.values)]
+    lowest = [float(values.min()) for values in curves]
+    return min([*lowest, 100.0 - terms.bench.best(view=terms.view).value])
 
 
-def _difference(own: Mapping[int, Rollout], reference: Mapping[int, Rollout]) -> Interval | None:
-    differences: Floats = np.array([own[seed].final - reference[seed].final for seed in own if seed in reference])
+def _difference(runs: Mapping[int, Rollout], reference: Mapping[int, Rollout]) -> Interval | None:
+    differences: Floats = np.array([runs[seed].final - reference[seed].final for seed in runs if seed in reference])
     if len(differences) < 2 or np.isnan(differences).any():
         return None
     return bootstrap_mean(differences)

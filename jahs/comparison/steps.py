@@ -1,4 +1,4 @@
-"""Step functions of time: a result counts from the end of its trial, and there is NaN before the first result.
+"""Step functions of time: a result counts from the end of its trial, and the value is NaN before the first result.
 
 JAHS-Bench-201's scripts fill backward first, which credits every improvement one evaluation too early.
 """
@@ -48,12 +48,12 @@ def incumbents(log: TrialLog) -> Incumbents:
 
     Of equal results, the first stays. Of results known at the same time, only the best is a step.
     """
-    known = log.minimised("valid_acc") if log.is_full.any() else np.full(len(log), np.nan)
-    rows = np.flatnonzero(log.is_full & ~np.isnan(known))
-    values, times = known[rows], log.end[rows]
-    at = np.flatnonzero(np.diff(np.minimum.accumulate(values), prepend=np.inf) < 0)  # improvements
-    at = at[np.diff(times[at], append=np.inf) > 0]
-    return Incumbents(steps=Steps(times=times[at], values=values[at]), rows=rows[at])
+    errors = log.minimised("valid_acc") if log.is_full.any() else np.full(len(log), np.nan)
+    rows = np.flatnonzero(log.is_full & ~np.isnan(errors))
+    values, times = errors[rows], log.end[rows]
+    improved = np.flatnonzero(np.diff(np.minimum.accumulate(values), prepend=np.inf) < 0)
+    improved = improved[np.diff(times[improved], append=np.inf) > 0]
+    return Incumbents(steps=Steps(times=times[improved], values=values[improved]), rows=rows[improved])
 
 
 def hypervolume_over_time(times: Floats, F: Floats, *, reference: Floats) -> Steps:
@@ -100,5 +100,5 @@ def on_grid(functions: Sequence[Steps], grid: Floats) -> Floats:
 def union_grid(*groups: Sequence[Steps], until: float) -> Floats:
     """Return the times of all steps before `until`, and `until`."""
     times = [function.times for group in groups for function in group]
-    found = np.unique(np.concatenate([*times, [until]]))
-    return found[found <= until]
+    grid = np.unique(np.concatenate([*times, [until]]))
+    return grid[grid <= until]

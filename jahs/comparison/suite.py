@@ -1,4 +1,4 @@
-"""Named suites: views that are frozen with their release, budget, references and baseline, so that papers compare.
+"""Named suites: views frozen with their release, budget, references and baseline, so that papers can be compared.
 
 jahs/seasons/suites/<name>.json    a sealed file, written by `python -m experiments.suite`
 """
@@ -144,35 +144,35 @@ def suite(name: str, *, release: Path | str | None = None) -> Suite:
     if name not in known:
         raise UnknownName.of("suite", name, known)
     folder = None if release is None else Path(release)
-    said = read_sealed(SUITES / f"{name}.json")
+    content = read_sealed(SUITES / f"{name}.json")
     try:
-        releases = {task: (str(version), str(sha)) for task, (version, sha) in sorted(said["releases"].items())}
-        problems = tuple(_problem(each, releases[each["task"]], folder) for each in said["problems"])
+        releases = {task: (str(version), str(sha)) for task, (version, sha) in sorted(content["releases"].items())}
+        problems = tuple(_problem(each, releases[each["task"]], folder) for each in content["problems"])
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise CorruptFile(f"{SUITES / name}.json is not a suite: {err!r}; install the package again") from err
-    if faults := list(_foreign(releases, folder)):
+    if faults := list(_release_faults(releases, folder)):
         raise ProtocolMismatch("\n".join([f"{name} is frozen on other releases; name them as release=", *faults]))
     return Suite(name=name, releases=releases, problems=problems)
 
 
-def _foreign(releases: Mapping[str, tuple[str, str]], folder: Path | None) -> Iterator[str]:
+def _release_faults(releases: Mapping[str, tuple[str, str]], folder: Path | None) -> Iterator[str]:
     for task, (version, sha) in releases.items():
-        found = release_of(open_benchmark(task, folder, "numpy"))
-        if sha not in found.answers_as:
-            here = f"{found.facts.get('version')} ({found.sha256[:16]})"
-            yield f"{task}: {version} ({sha[:16]}), but {found.path} is {here}"
+        actual = release_of(open_benchmark(task, folder, "numpy"))
+        if sha not in actual.answers_as:
+            here = f"{actual.facts.get('version')} ({actual.sha256[:16]})"
+            yield f"{task}: {version} ({sha[:16]}), but {actual.path} is {here}"
 
 
-def _problem(said: Mapping[str, Any], release: tuple[str, str], folder: Path | None) -> Problem:  # Any: JSON
-    view = {**said["view"], "fidelities": tuple(said["view"]["fidelities"])}
+def _problem(facts: Mapping[str, Any], release: tuple[str, str], folder: Path | None) -> Problem:  # Any: JSON
+    view = {**facts["view"], "fidelities": tuple(facts["view"]["fidelities"])}
     return Problem(
-        id=said["id"],
-        task=said["task"],
+        id=facts["id"],
+        task=facts["task"],
         version=release[0],
         release=release[1],
         rules=Rules(
-            view=ViewChoice(**view), objectives=tuple(said["objectives"]), n_evaluations=int(said["n_evaluations"])
+            view=ViewChoice(**view), objectives=tuple(facts["objectives"]), n_evaluations=int(facts["n_evaluations"])
         ),
         folder=folder,
-        **{key: said[key] for key in ("budget_s", "best", "random_search", "random_search_se", "n_seeds")},
+        **{key: facts[key] for key in ("budget_s", "best", "random_search", "random_search_se", "n_seeds")},
     )

@@ -75,9 +75,9 @@ def percentile_interval(value: float, resampled: Floats) -> Interval:
 
 
 def digits_for(error: float, *, usual: int = 2) -> int:
-    """Return the decimals that a number with this error deserves: two digits of the error up to 35, else one.
+    """Return the number of decimals for a value with this error: two digits of the error up to 35, otherwise one.
 
-    They are `usual` where the error is not known, or is zero up to rounding.
+    Return `usual` if the error is unknown, or zero up to rounding.
     """
     if not math.isfinite(error) or error < 1e-9:
         return usual
@@ -102,7 +102,7 @@ def number_text(value: float | None, digits: int = 2, *, sign: str = "") -> str:
 
 
 def value_text(value: object, digits: int = 4) -> str:
-    """Return the value of a setting, a float with so many significant digits."""
+    """Return the value of a setting; a float has `digits` significant digits."""
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 

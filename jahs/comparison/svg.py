@@ -1,4 +1,4 @@
-"""Line charts as SVG text, for pages and for people without matplotlib; light or dark as the reader's system is."""
+"""Line charts as SVG text, for pages and for people without matplotlib; light or dark like the reader's system."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ path,circle{fill:none;stroke-linejoin:round}.faint{stroke:#8c959f;stroke-width:1
 
 
 LineStyle: TypeAlias = Literal["faint", "seventh", "sixth", "fifth", "fourth", "third", "second", "first"]
-"""Colour and dashes; each is drawn behind those that follow."""
+"""Colour and dashes; each style is drawn behind the styles that follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ STUDIES: Final[Mapping[str, Rules]] = MappingProxyType(
         "multiobjective": Rules(view=ViewChoice(search="sizes"), objectives=("valid_acc", "latency"), n_evaluations=25),
     }
 )
-"""The studies whose terms an optimiser can be compared under."""
+"""The studies under whose terms optimisers are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,7 +87,7 @@ def terms(study: str, *, task: str | None = None, release: Path | str | None = N
 
     Raises:
         UnknownName: there is no such study, or task; lists those that exist.
-        MissingData: there is no release, or it lacks what the study needs.
+        MissingData: there is no release, or it lacks a metric or the noise model that the study needs.
 
     Example:
         >>> baselines = terms("baselines")
@@ -100,7 +100,7 @@ def terms(study: str, *, task: str | None = None, release: Path | str | None = N
 
 
 def open_terms(study: str, task: str | None, release: Path | None, budget_s: float | None = None) -> StudyTerms:
-    """Return the same; a known budget is not computed again."""
+    """Return the terms of a study as `terms` does; a known budget is not computed again."""
     task = task or default_task(release)
     if study not in STUDIES:
         raise UnknownName.of("study", study, STUDIES)
@@ -109,18 +109,18 @@ def open_terms(study: str, task: str | None, release: Path | None, budget_s: flo
 
 @functools.lru_cache(maxsize=32)
 def open_rules(name: str, rules: Rules, task: str, release: Path | None, budget_s: float | None = None) -> StudyTerms:
-    """Return terms of any rules; they are opened once per process."""
+    """Return the terms of any rules; each is opened once per process."""
     bench = open_benchmark(task, release, "numpy")
-    found = release_of(bench)
+    opened_release = release_of(bench)
     if missing := [metric for metric in rules.objectives if metric not in bench.metrics]:
         raise MissingData(f"{task}: {name} optimises {', '.join(missing)}, which {bench.release} does not answer")
-    if rules.noise == "seeded" and not found.has("noise.json"):
+    if rules.noise == "seeded" and not opened_release.has("noise.json"):
         raise MissingData(f"{task}: {name} draws training noise, but {bench.release} has no noise.json")
     return StudyTerms(
         study=name,
         rules=rules,
         bench=bench,
         view=open_view(bench, rules.view, seed=0),
-        release=found.sha256,
+        release=opened_release.sha256,
         budget_s=rules.n_evaluations * mean_runtime(bench) if budget_s is None else budget_s,
     )

@@ -37,7 +37,7 @@ class ViewChoice:
         search: "all", "nas" (the cell), "hpo" (the hyperparameters) or "sizes" (everything, with N, W and Resolution).
         fidelities: their names; without "epoch", every training runs to the last epoch.
         fixed_part: the values of keys that are not searched: their "default", the values of the release's
-            "reference" config, a "random" sample for each seed, or those of a cell in `CELLS`: the cell itself, or the
+            "reference" config, a "random" sample for each seed, or a cell in `CELLS`: the cell itself, or the
             hyperparameters with the best mean validation accuracy that a search finds for it. N, W and Resolution are
             at their highest values, as in JAHS-Bench-201, unless they are searched or fidelities.
     """
@@ -48,15 +48,15 @@ class ViewChoice:
 
 
 def open_view(bench: Queryable, choice: ViewChoice, *, seed: int) -> View:
-    """Return the view of an arm. A random fixed part only depends on the seed, so all optimisers get the same."""
+    """Return the view of an arm. A random fixed part depends only on the seed, so all optimisers get the same one."""
     sizes = {name: value for name, value in LARGEST.items() if name not in choice.fidelities}
     if choice.search in {"all", "sizes"}:
         return View(bench, fidelities=choice.fidelities, fixed=sizes if choice.search == "all" else {})
     if choice.fixed_part == "reference":
         return View(bench, fidelities=choice.fidelities, fixed=sizes, search=choice.search)
-    other = GROUPS["hyperparameters" if choice.search == "nas" else "architecture"]
+    keys = GROUPS["hyperparameters" if choice.search == "nas" else "architecture"]
     part = _part(bench, choice, seed)
-    fixed = {**sizes, **{key: part[key] for key in other}}  # type: ignore[literal-required]  # keys of Config
+    fixed = {**sizes, **{key: part[key] for key in keys}}  # type: ignore[literal-required]  # keys of Config
     return View(bench, fidelities=choice.fidelities, fixed=fixed, search=choice.search)
 
 
@@ -66,5 +66,5 @@ def _part(bench: Queryable, choice: ViewChoice, seed: int) -> Config:
         return space().sample(seed=_FIXED_PART + seed)
     if (cell := CELLS.get(choice.fixed_part)) is None:
         return space().default()
-    of_cell = View(bench, fixed={**LARGEST, **cell.to_config()}, search="hpo")
-    return search_best(of_cell, [], "valid_acc").config if choice.search == "nas" else of_cell.space.default()
+    view = View(bench, fixed={**LARGEST, **cell.to_config()}, search="hpo")
+    return search_best(view, [], "valid_acc").config if choice.search == "nas" else view.space.default()

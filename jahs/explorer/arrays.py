@@ -47,7 +47,7 @@ _WORD: Final = 8  # bytes; a typed array begins at a multiple of its item's size
 
 
 def pack_arrays(arrays: Arrays, *, compressed: bool) -> tuple[dict[str, Any], str]:  # Any: JSON
-    """Return where each array is, as {name: [type, first byte, length]}, and all of them in base64."""
+    """Return the position of each array, as {name: [type, first byte, length]}, and all arrays in base64."""
     places: dict[str, Any] = {}
     parts: list[bytes] = []
     n_bytes = 0
@@ -91,7 +91,7 @@ def model_parts(release: Release) -> tuple[dict[str, Any], Arrays, str]:  # Any:
 
 
 def fact_arrays(names: Iterable[str], task: Task) -> Arrays:
-    """Return the look-up arrays of exact costs and of cells' facts, each as a place among at most 65,536 values."""
+    """Return the lookup arrays of exact costs and of cells' facts, each as positions among at most 65,536 values."""
     arrays: dict[str, NDArray[np.generic]] = {}
     for name in names:
         values, places = np.unique(_fact(name), return_inverse=True)
@@ -101,7 +101,7 @@ def fact_arrays(names: Iterable[str], task: Task) -> Arrays:
 
 
 def _fact(name: str) -> NDArray[np.float64]:
-    """Return a fact of every cell; facts of the signal for each depth of networks."""
+    """Return a fact of every cell; a fact of the signal is returned for each depth of networks."""
     plain, canonical = name.removesuffix(OF_CLASS), name.endswith(OF_CLASS)
     if plain not in SIGNAL_FEATURES:
         return cell_features(canonical=canonical)[plain].astype(np.float64)
@@ -180,24 +180,24 @@ def recorded_columns(table: RecordedTable, task: Task) -> tuple[dict[str, Any], 
     n_full = int(np.isfinite(metrics["valid_acc"]).sum())
     if not n_full:
         return None
-    kept = _kept(metrics, n_runs=len(starts))
-    place = {config_id: i for i, config_id in enumerate(ids[kept].tolist())}
+    shown = _shown_configs(metrics, n_runs=len(starts))
+    position = {config_id: i for i, config_id in enumerate(ids[shown].tolist())}
     config_ids = runs["config_id"][starts].tolist()
-    chosen = [i for i, config_id in enumerate(config_ids) if config_id in place]
+    trainings = [i for i, config_id in enumerate(config_ids) if config_id in position]
     training = np.repeat(np.arange(len(starts)), lengths)
     epochs = _shown_epochs(runs)
-    arrays = _configs({key: table.configs[key][kept] for key in CONFIG_KEYS})
-    arrays |= {name: column[kept].astype(np.float32) for name, column in metrics.items() if np.isfinite(column).any()}
-    arrays["config"] = np.array([place[config_ids[i]] for i in chosen], np.uint32)
+    arrays = _configs({key: table.configs[key][shown] for key in CONFIG_KEYS})
+    arrays |= {name: column[shown].astype(np.float32) for name, column in metrics.items() if np.isfinite(column).any()}
+    arrays["config"] = np.array([position[config_ids[i]] for i in trainings], np.uint32)
     is_shown = np.isin(runs["epoch"], epochs)
     for name in ACCURACIES:  # each training at the shown epochs; NaN where it was not measured
         curves = np.full((len(starts), len(epochs)), np.nan, np.float32)
         curves[training[is_shown], np.searchsorted(epochs, runs["epoch"][is_shown])] = runs[name][is_shown]
-        arrays[f"curve_{name}"] = curves[chosen].ravel()
+        arrays[f"curve_{name}"] = curves[trainings].ravel()
     facts = {
         "n_configs": len(ids),
         "n_trainings": len(starts),
-        "n_shown": len(kept),
+        "n_shown": len(shown),
         "n_unfinished": len(ids) - n_full,
         "epochs": epochs,
         "metrics": [name for name in metrics if name in arrays],
@@ -206,7 +206,7 @@ def recorded_columns(table: RecordedTable, task: Task) -> tuple[dict[str, Any], 
 
 
 def _configs(columns: Table) -> dict[str, NDArray[np.generic]]:
-    """Return a column for each key: places among its choices, or numbers."""
+    """Return a column for each key: positions among its choices, or numbers."""
     arrays: dict[str, NDArray[np.generic]] = {}
     for key, column in zip(CONFIG_KEYS, codes(columns).T, strict=True):
         choices = np.array(PARAMETERS[key].codes)
@@ -219,13 +219,13 @@ def _metrics_of_configs(
 ) -> dict[str, NDArray[np.float64]]:
     ids = table.configs["config_id"]
     order = np.argsort(ids)
-    of_config = order[np.searchsorted(ids[order], runs["config_id"][at_end])]
+    row_of_config = order[np.searchsorted(ids[order], runs["config_id"][at_end])]
     metrics: dict[str, NDArray[np.float64]] = {}
     for name in (*ACCURACIES, "runtime"):
         values = runs[name][at_end].astype(np.float64)
         is_known = np.isfinite(values)
-        total = np.bincount(of_config[is_known], values[is_known], len(ids))
-        count = np.bincount(of_config[is_known], minlength=len(ids))
+        total = np.bincount(row_of_config[is_known], values[is_known], len(ids))
+        count = np.bincount(row_of_config[is_known], minlength=len(ids))
         metrics[name] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     metrics["latency"] = np.full(len(ids), np.nan)
     profiled = order[np.searchsorted(ids[order], table.profile["config_id"])]
@@ -235,21 +235,20 @@ def _metrics_of_configs(
     return metrics
 
 
-def _kept(metrics: dict[str, NDArray[np.float64]], *, n_runs: int) -> NDArray[np.intp]:
-    """Return the configs to show: all, or the front of accuracy and size and every k-th other."""
+def _shown_configs(metrics: dict[str, NDArray[np.float64]], *, n_runs: int) -> NDArray[np.intp]:
+    """Return the configs to show: all, or the front of accuracy and size, and every k-th of the other configs."""
     n_configs = len(metrics["valid_acc"])
-    every = -(-n_runs // MOST_RUNS)
-    is_kept = np.arange(n_configs) % max(every, 1) == 0
+    step = -(-n_runs // MOST_RUNS)
+    is_shown = np.arange(n_configs) % max(step, 1) == 0
     known = np.flatnonzero(np.isfinite(metrics["valid_acc"]))
-    if every > 1 and known.size:
+    if step > 1 and known.size:
         points = np.column_stack([-metrics["valid_acc"][known], metrics["n_params"][known]])
-        is_kept[known[is_non_dominated(points)]] = True
-    return np.flatnonzero(is_kept)
+        is_shown[known[is_non_dominated(points)]] = True
+    return np.flatnonzero(is_shown)
 
 
 def _shown_epochs(runs: Table) -> list[int]:
     epochs = np.unique(runs["epoch"])
     if epochs.size > _MOST_EPOCHS:
         epochs = epochs[np.unique(np.linspace(0, epochs.size - 1, _MOST_EPOCHS).round().astype(int))]
-    found: list[int] = epochs.tolist()
-    return found
+    return list(epochs.tolist())

@@ -1,4 +1,4 @@
-"""The page: sources of `jahs/explorer/web` joined with the facts and arrays of one release."""
+"""The page: the sources in `jahs/explorer/web`, joined with the facts and arrays of one release."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def read_subject(task: str, release: Path | str | None = None) -> Subject:
         opened = open_oracle(Asked(task=task, kind="table", engine="numpy", release=folder, save_dir=None))
         reason = "It is a folder of recorded runs, which has no models."
         return Subject(task=opened.oracle.task, table=opened.table, release=None, without_models=reason)
-    found = read_release(find_release(task, folder))
-    if found.task.name != task:
-        raise ProtocolMismatch(f"{found.path} is a release of {found.task.name}, not of {task}")
-    found.check_contents()
-    table = found.table if found.has("table.npz") else None
-    return Subject(task=found.task, table=table, release=found, without_models=_without_models(found))
+    content = read_release(find_release(task, folder))
+    if content.task.name != task:
+        raise ProtocolMismatch(f"{content.path} is a release of {content.task.name}, not of {task}")
+    content.check_contents()
+    table = content.table if content.has("table.npz") else None
+    return Subject(task=content.task, table=table, release=content, without_models=_without_models(content))
 
 
 def _without_models(release: Release) -> str | None:
@@ -114,7 +114,7 @@ def make_page(subject: Subject) -> str:
         **blobs,
     }
     template = (WEB / "page.html").read_text(encoding="utf-8")
-    page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
+    page = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
     if (n_bytes := len(page.encode())) > MOST_BYTES:
         raise InvalidArgument(
             f"the page of {subject.task.name} has {n_bytes:,} bytes; at most {MOST_BYTES:,} are allowed"

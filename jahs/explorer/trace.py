@@ -1,7 +1,7 @@
 """The formulas of features as JavaScript: each is called once with terms that record the operations on them (tracing).
 
 So no formula is written twice. A term has a name; an operation on terms adds a line such as `const t3 = t1 * x.N;` and
-returns the term that it defines. Doubles are added and multiplied alike in both languages, so both give the same bits.
+returns the term that it defines. Double arithmetic is the same in both languages, so both give the same bits.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ class _Term(NDArrayOperatorsMixin):
     def __init__(self, text: str, trace: Trace) -> None:
         self.text, self._trace = text, trace
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *sides: object, **named: object) -> object:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: object, **options: object) -> object:
         """Record an operation, which the mixin passes as a ufunc of numpy and its two operands."""
-        if ufunc not in _SIGNS or method != "__call__" or named:
+        if ufunc not in _SIGNS or method != "__call__" or options:
             return NotImplemented
-        left, right = (side.text if isinstance(side, _Term) else repr(float(side)) for side in sides)  # type: ignore[arg-type]  # a number
-        found = self._trace.define(f"{left} {_SIGNS[ufunc]} {right}")
-        return self._trace.define(f"{found.text} ? 1 : 0") if ufunc is np.equal else found
+        left, right = (side.text if isinstance(side, _Term) else repr(float(side)) for side in operands)  # type: ignore[arg-type]  # a number
+        term = self._trace.define(f"{left} {_SIGNS[ufunc]} {right}")
+        return self._trace.define(f"{term.text} ? 1 : 0") if ufunc is np.equal else term
 
 
 class Trace:
     """The inputs of formulas, and the lines that compute them.
 
     Attributes:
-        facts: names of values looked up by the cell, with `OF_CLASS` if by the cell that represents its class.
+        facts: names of values that are looked up by cell; with `OF_CLASS`, by the cell that represents its class.
         lines: JavaScript, one definition a line.
     """
 
@@ -54,8 +54,8 @@ class Trace:
 
     def column(self, column: Column) -> str:
         """Return the expression of a feature."""
-        found = self._value(column.name, is_canonical=column.is_canonical)
-        return found.text if isinstance(found, _Term) else repr(float(found))
+        term = self._value(column.name, is_canonical=column.is_canonical)
+        return term.text if isinstance(term, _Term) else repr(float(term))
 
     def _value(self, name: str, *, is_canonical: bool) -> Any:  # Any: a term or a number
         if name in FORMULAS:
@@ -81,9 +81,9 @@ def feature_script(sets: Sequence[FeatureSet]) -> tuple[str, Mapping[str, bool]]
     """
     facts = dict.fromkeys(_cost_facts(_EXACT[0]))
     functions = []
-    for found in sets:
-        trace = Trace(found.times)
-        (columns, _) = joint_columns([found])
+    for feature_set in sets:
+        trace = Trace(feature_set.times)
+        (columns, _) = joint_columns([feature_set])
         rows = [f"    row[{i}] = {trace.column(column)};" for i, column in enumerate(columns)]
         lines = [f"    const {name} = {text};" for text, name in trace.lines.items()]
         functions.append("\n".join(["  (x, row) => {", *lines, *rows, "  },"]))

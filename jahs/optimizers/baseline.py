@@ -68,12 +68,12 @@ class Baseline(ABC, Generic[S]):
         self.rng: Final = np.random.default_rng(np.random.SeedSequence([seed, 0]))
         self._objectives = read_objectives(objectives, known=view.metrics)
         self._random = _random_configs(view, seed)
-        self._open: dict[int, object] = {}
-        self._n_asked = 0
+        self._open: dict[int, object] = {}  # memos of open proposals
+        self._n_proposed = 0
         self.prepare()
 
     def prepare(self) -> None:
-        """Set up the state of the search. Called once, when view, settings and random numbers are in place."""
+        """Set up the state of the search. Called once, after view, settings and random numbers are set."""
 
     @abstractmethod
     def propose(self) -> tuple[Config, AskedFidelity, object] | None:
@@ -89,19 +89,19 @@ class Baseline(ABC, Generic[S]):
 
     def ask(self, n: int) -> list[Proposal]:
         """Return up to `n` proposals."""
-        found: list[Proposal] = []
-        while len(found) < n and (proposed := self.propose()) is not None:
+        proposals: list[Proposal] = []
+        while len(proposals) < n and (proposed := self.propose()) is not None:
             config, at, memo = proposed
-            self._open[self._n_asked] = memo
-            found.append(Proposal(config=config, at=at, tag=self._n_asked))
-            self._n_asked += 1
-        return found
+            self._open[self._n_proposed] = memo
+            proposals.append(Proposal(config=config, at=at, tag=self._n_proposed))
+            self._n_proposed += 1
+        return proposals
 
     def tell(self, trial: Trial) -> None:
         """Learn the result of a trial that this optimiser proposed.
 
         Raises:
-            InvalidArgument: it did not propose this trial, or has its result already.
+            InvalidArgument: it did not propose this trial, or already has its result.
         """
         if trial.tag not in self._open:
             raise InvalidArgument(
@@ -111,8 +111,8 @@ class Baseline(ABC, Generic[S]):
 
     def _losses(self, trial: Trial) -> Losses:
         values = trial.metrics if trial.status == "finished" else {}
-        found = [(objective, values.get(objective.metric.name)) for objective in self._objectives]
-        return np.array([np.inf if value is None else float(one.minimised(value)) for one, value in found])
+        pairs = [(each, values.get(each.metric.name)) for each in self._objectives]
+        return np.array([np.inf if value is None else float(each.minimised(value)) for each, value in pairs])
 
 
 def _random_configs(view: Visible, seed: int) -> Iterator[Config]:

@@ -52,7 +52,7 @@ class Evolution(Baseline[EvolutionSettings]):
 
     def propose(self) -> tuple[Config, None, None]:
         """Return a random config at first, then a mutated tournament winner."""
-        if self._n_asked < self._settings.population_size or not self._population:
+        if self._n_proposed < self._settings.population_size or not self._population:
             return self.random_config(), None, None
         size = min(self._settings.tournament_size, len(self._population))
         drawn = self.rng.choice(len(self._population), size, replace=False)
@@ -95,7 +95,7 @@ class Nsga2(Baseline[Nsga2Settings]):
 
     def propose(self) -> tuple[Config, None, None]:
         """Return a random config at first, then a child."""
-        if self._n_asked < self._settings.population_size or not self._parents:
+        if self._n_proposed < self._settings.population_size or not self._parents:
             return self.random_config(), None, None
         child = self._parent()
         if self.rng.random() < self._settings.crossover_rate:
@@ -145,7 +145,7 @@ class DifferentialEvolution(Baseline[DifferentialEvolutionSettings]):
 
     def propose(self) -> tuple[Config, None, tuple[int | None, _Point]]:
         """Return a random config until the population is complete, then the child of the next member."""
-        if min(self._n_asked, len(self._points)) < self._settings.population_size:
+        if min(self._n_proposed, len(self._points)) < self._settings.population_size:
             config = self.random_config()
             return config, None, (None, self._encoded(config))
         target = self._turn % len(self._points)

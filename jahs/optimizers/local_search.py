@@ -58,22 +58,22 @@ class LocalSearch(Baseline[LocalSearchSettings]):
         """Move to a config that is better than the best one of this climb."""
         assert result.memo == self._climb  # a climb ends when nothing is open
         self._n_open -= 1
-        self._n_told += 1
+        self._n_results += 1
         if result.losses[0] < self._loss:
             self._best, self._loss = result.config, float(result.losses[0])
             self._queue = []
-        if self._best is None or self._queue or self._n_told < self._settings.n_initial:
+        if self._best is None or self._queue or self._n_results < self._settings.n_initial:
             return
         if values_of(self._best) not in self._climbed:
             self._climbed.add(values_of(self._best))
-            near = self.view.space.neighbors(self._best, factor=self._settings.factor)
-            near = [config for config in near if values_of(config) not in self._seen]
-            self._queue = [near[i] for i in self.rng.permutation(len(near))]
+            neighbors = self.view.space.neighbors(self._best, factor=self._settings.factor)
+            neighbors = [config for config in neighbors if values_of(config) not in self._seen]
+            self._queue = [neighbors[i] for i in self.rng.permutation(len(neighbors))]
 
     def _begin(self) -> None:
         self._climb += 1
         self._n_random = self._settings.n_initial
-        self._n_open = self._n_told = 0
+        self._n_open = self._n_results = 0
         self._best = None
         self._loss = math.inf
         self._queue = []

@@ -13,12 +13,12 @@ from jahs.spaces.space import Space
 
 
 def log_share(parameter: Parameter, value: float) -> float:
-    """Return the share in [0, 1] of a float's range, on a log scale, below a value."""
+    """Return the position in [0, 1] of a value in a float's range on a log scale."""
     return math.log(value / parameter.lower) / math.log(parameter.upper / parameter.lower)
 
 
 def log_uniform(parameter: Parameter, share: float) -> float:
-    """Return the value of a float at a share in [0, 1] of its range on a log scale."""
+    """Return the value of a float at a position in [0, 1] in its range on a log scale."""
     value = parameter.lower * float((parameter.upper / parameter.lower) ** share)
     return min(max(value, parameter.lower), parameter.upper)
 

@@ -41,7 +41,7 @@ def expert_prior(view: Queryable, quality: str, *, objective: str = "valid_acc")
     """
     if quality not in QUALITIES:
         raise UnknownName.of("quality", quality, QUALITIES)
-    (wanted,) = read_objectives([objective], known=view.metrics)
+    (target,) = read_objectives([objective], known=view.metrics)
     configs = view.sample(_N_RANDOM, seed=0)
     means = view.query_many(configs, metrics=(objective,))[objective]
-    return configs[int(np.argsort(wanted.minimised(means), kind="stable")[QUALITIES[quality]])]
+    return configs[int(np.argsort(target.minimised(means), kind="stable")[QUALITIES[quality]])]

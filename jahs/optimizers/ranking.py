@@ -22,20 +22,19 @@ def order(losses: Sequence[Losses], most: int | None = None) -> list[int]:
     if not losses:
         return []
     F = np.array(losses)
-    found: list[int] = []
     if F.shape[1:] == (1,):
-        found += np.argsort(F[:, 0], kind="stable")[:most].tolist()
-        return found
-    wanted = len(F) if most is None else most
+        return list(np.argsort(F[:, 0], kind="stable")[:most].tolist())
+    ranked: list[int] = []
+    n_wanted = len(F) if most is None else most
     for front in fronts(F):
-        if len(found) >= wanted:
+        if len(ranked) >= n_wanted:
             break
-        found += [front[i] for i in np.argsort(-crowding(F[front]), kind="stable").tolist()]  # the least crowded first
-    return found[:wanted]
+        ranked += [front[i] for i in np.argsort(-crowding(F[front]), kind="stable").tolist()]  # the least crowded first
+    return ranked[:n_wanted]
 
 
 class Ranking:
-    """The order of results that come one at a time."""
+    """The order of results, updated with each result."""
 
     def __init__(self) -> None:
         self._losses: list[Losses] = []
@@ -56,7 +55,7 @@ class Ranking:
         self._order = None
 
     def first(self, n: int, is_open: Sequence[bool]) -> int | None:
-        """Return the best open position among the first `n` of `order`; None if all are taken."""
+        """Return the best open position among the first `n` of the order; None if none is open."""
         if self._ranked:
             return next((i for _, i in self._ranked[:n] if is_open[i]), None)
         if self._fronts.fronts:
@@ -67,7 +66,7 @@ class Ranking:
 
 
 class _Fronts:
-    """The fronts of points with two objectives that come one at a time.
+    """The fronts of points with two objectives, updated with each point.
 
     A front is sorted: its first objective rises while its second falls, so bisection finds the points that dominate a
     point or are dominated by it. Adding a point moves the points that it dominates to the next front, and so on.
@@ -123,14 +122,14 @@ def _dominated(front: Sequence[_Point], by: _Point) -> Iterator[_Point]:
 
 
 def fronts(F: Losses) -> list[list[int]]:
-    """Return the positions of the points of each front, from the non-dominated ones down."""
-    left = np.arange(len(F))
-    found = []
-    while len(left):
-        is_best = is_non_dominated(F[left])
-        found.append([int(i) for i in left[is_best]])
-        left = left[~is_best]
-    return found
+    """Return the positions of the points of each front, the non-dominated points first."""
+    remaining = np.arange(len(F))
+    layers = []
+    while len(remaining):
+        is_best = is_non_dominated(F[remaining])
+        layers.append([int(i) for i in remaining[is_best]])
+        remaining = remaining[~is_best]
+    return layers
 
 
 def crowding(F: Losses) -> Losses:

@@ -127,15 +127,15 @@ def make(
     if not entry.has_many_objectives and len(objectives) > 1:
         many = ", ".join(key for key, other in registry.items() if other.has_many_objectives)
         raise InvalidArgument(f"{name} takes one objective, not {', '.join(objectives)}; these take several: {many}")
-    dataclass_ = _load(entry.settings)
-    known = {each.name for each in fields(dataclass_)} - set(entry.preset)
+    settings_class = _load(entry.settings)
+    known = {each.name for each in fields(settings_class)} - set(entry.preset)
     for key in settings:
         if key not in known:
             raise UnknownName.of(f"setting of {name}", key, sorted(known))
     seed = read_seed(seed)
-    chosen = dataclass_(**entry.preset, **settings)
+    checked_settings = settings_class(**entry.preset, **settings)
     factory = _load(entry.factory)
-    return cast("Optimizer", factory(visible(view), seed=seed, objectives=tuple(objectives), settings=chosen))
+    return cast("Optimizer", factory(visible(view), seed=seed, objectives=tuple(objectives), settings=checked_settings))
 
 
 def _load(path: str) -> Any:  # Any: a class or a function

@@ -35,14 +35,14 @@ def rungs(view: Visible, *, eta: float, n_rungs: int | None = None) -> list[dict
 
     Several fidelities rise together (`view.path`). Shares that map to the same fidelity are one rung.
     """
-    found, lowest = [view.path(1.0)], view.path(_TINY)
+    fidelities, lowest = [view.path(1.0)], view.path(_TINY)
     share = 1.0
-    while found[-1] != lowest and (n_rungs is None or len(found) < n_rungs):
+    while fidelities[-1] != lowest and (n_rungs is None or len(fidelities) < n_rungs):
         share = max(share / eta, _TINY)
-        there = view.path(share)
-        if there != found[-1]:
-            found.append(there)
-    return found[::-1]
+        fidelity = view.path(share)
+        if fidelity != fidelities[-1]:
+            fidelities.append(fidelity)
+    return fidelities[::-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from jahs.spaces.parameters import is_integer, is_number, show
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The finite numbers from `low` to `high`, but not `excluded`, which is one of the two ends."""
+    """The finite numbers from `low` to `high`, except `excluded`, which is one of the two ends."""
 
     low: float
     high: float = math.inf
@@ -63,6 +63,6 @@ def _faults(name: str, declared: Any, settings: object) -> Iterator[str]:  # Any
     elif get_origin(declared) is Annotated:
         kind, within = get_args(declared)
         kinds = get_args(kind) or (kind,)
-        is_right = is_integer if int in kinds else is_number
-        if not (value is None and NoneType in kinds) and not (is_right(value) and value in within):
+        is_valid = is_integer if int in kinds else is_number
+        if not (value is None and NoneType in kinds) and not (is_valid(value) and value in within):
             yield f"{name}={show(value)} must be {'an integer' if int in kinds else 'a number'} {within}"

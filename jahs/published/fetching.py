@@ -46,7 +46,7 @@ def download_archives(
         what: the archives, keys of `ARCHIVES`.
         version: version of JAHS-Bench-201.
         url: folder of the archives on another server.
-        report: is called with an archive's name and its number of bytes so far and in all.
+        report: called with an archive's name, its number of bytes so far, and its size in bytes.
 
     Raises as `jahs.files.download.fetch`, and UnsafeFile or CorruptFile for members that such an archive does not have.
     """

@@ -58,7 +58,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """The columns of a DataFrame by their names on each level, and the label of each row."""
+    """The columns of a DataFrame by their names, one name per level, and the label of each row."""
 
     columns: Mapping[tuple[str, ...], Column]
     labels: NDArray[np.int64] | range
@@ -87,40 +87,40 @@ def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Fr
 
     `where` names the file in messages. Long arrays are mapped from files in the folder `scratch`, not held in memory.
     """
-    held = 2 << 30 if scratch is None else _HELD
-    limits = Limits(n_bytes=1 << 36, n_payload=held, n_steps=_MOST_STEPS, scratch=scratch)
+    n_payload = 2 << 30 if scratch is None else _HELD
+    limits = Limits(n_bytes=1 << 36, n_payload=n_payload, n_steps=_MOST_STEPS, scratch=scratch)
     names: dict[str, Use] = dict.fromkeys((*PANDAS_NAMES, "functools.partial"), "record")
-    described = read_pickle(file, where=where, names=names, limits=limits)
+    content = read_pickle(file, where=where, names=names, limits=limits)
     with making_sense(where):
-        return _frame(described, where)
+        return _frame(content, where)
 
 
-def _frame(described: object, where: str) -> Frame:
-    match described:
+def _frame(content: object, where: str) -> Frame:
+    match content:
         case Record(
             name="pandas.core.frame.DataFrame",
             state={
                 "_mgr": Record(
                     name="pandas.core.internals.managers.BlockManager",
-                    arguments=(tuple(blocks), [Record() as columns, Record() as index]),
+                    arguments=(tuple(blocks), [Record() as column_index, Record() as row_index]),
                 )
             },
         ):
             pass
         case _:
             raise UnknownFormat(f"{where} is not a DataFrame of pandas 1.x")
-    names, labels = _column_names(columns, where), _row_labels(index, where)
+    names, labels = _column_names(column_index, where), _row_labels(row_index, where)
     if not names:  # only columns confirm the number of rows
         raise CorruptFile(f"{where}: a table without columns")
-    found: dict[tuple[str, ...], Column] = {}
+    columns: dict[tuple[str, ...], Column] = {}
     for block in blocks:
-        for place, column in _columns_of(block, len(labels), len(names), where):
-            if names[place] in found:
-                raise CorruptFile(f"{where}: two columns {' / '.join(names[place])}")
-            found[names[place]] = column
-    if len(found) != len(names):
-        raise CorruptFile(f"{where}: {len(names)} names for {len(found)} columns")
-    return Frame(found, labels if isinstance(labels, range) else labels.astype(np.int64, copy=False))
+        for position, column in _columns_of(block, len(labels), len(names), where):
+            if names[position] in columns:
+                raise CorruptFile(f"{where}: two columns {' / '.join(names[position])}")
+            columns[names[position]] = column
+    if len(columns) != len(names):
+        raise CorruptFile(f"{where}: {len(names)} names for {len(columns)} columns")
+    return Frame(columns, labels if isinstance(labels, range) else labels.astype(np.int64, copy=False))
 
 
 def _columns_of(block: object, n_rows: int, n_columns: int, where: str) -> list[tuple[int, Column]]:
@@ -138,13 +138,13 @@ def _columns_of(block: object, n_rows: int, n_columns: int, where: str) -> list[
         raise CorruptFile(f"{where}: a block of columns does not fit the table")
     rows: Sequence[Values] = list(content)
     if isinstance(places, slice):
-        at = list(range(*places.indices(n_columns)))
+        positions = list(range(*places.indices(n_columns)))
     else:
-        at = [place for place in places.ravel().tolist() if type(place) is int and 0 <= place < n_columns]
-    if len(at) != len(rows):
+        positions = [place for place in places.ravel().tolist() if type(place) is int and 0 <= place < n_columns]
+    if len(positions) != len(rows):
         raise CorruptFile(f"{where}: a block of columns does not fit the table")
     words = values.values if isinstance(values, CodedArray) else None
-    return [(place, _column(row, words, where)) for place, row in zip(at, rows, strict=True)]
+    return [(place, _column(row, words, where)) for place, row in zip(positions, rows, strict=True)]
 
 
 def _column(row: Values, words: tuple[object, ...] | None, where: str) -> Column:
@@ -168,8 +168,8 @@ def _column_names(index: Record, where: str) -> list[tuple[str, ...]]:
             if not len(levels) == len(codes) <= _MOST_LEVELS or not all(map(_is_short, codes)):
                 raise CorruptFile(f"{where}: levels without up to {_MOST_NAMES} codes each")
             words = [index_names(level, where) for level in levels]
-            for own, code in zip(words, codes, strict=True):
-                if code.dtype.kind not in "iu" or not all(number in range(len(own)) for number in code.tolist()):
+            for level, code in zip(words, codes, strict=True):
+                if code.dtype.kind not in "iu" or not all(number in range(len(level)) for number in code.tolist()):
                     raise CorruptFile(f"{where}: a code without a name")
             rows = zip(*(code.tolist() for code in codes), strict=True)
             return [tuple(words[i][number] for i, number in enumerate(row)) for row in rows]
@@ -177,7 +177,7 @@ def _column_names(index: Record, where: str) -> list[tuple[str, ...]]:
 
 
 def _is_short(values: object) -> bool:
-    """Return whether it is an array of names, or of their numbers, and not too long."""
+    """Return whether this is a vector of at most `_MOST_NAMES` items."""
     return isinstance(values, np.ndarray) and values.ndim == 1 and values.size <= _MOST_NAMES
 
 

@@ -33,7 +33,7 @@ _TARGET: Final = "sklearn.compose._target.TransformedTargetRegressor"
 
 
 def _getattr(arguments: tuple[object, ...]) -> Record:
-    """Return the record of one of the transform's two functions; getattr of anything else is an attack."""
+    """Return the record of one of the transform's two functions; any other getattr is refused as an attack."""
     match arguments:
         case (Name(name="jahs_bench.surrogate.utils.CustomTransformFunctions"), "sigmoid" | "inverse_sigmoid" as name):
             return Record(name)
@@ -87,7 +87,7 @@ class Headers:
 
 
 def read_headers(file: BinaryIO, where: str) -> Headers:
-    """Read `params.pkl.gz`: the parameters of a model, and which metrics and features it knows."""
+    """Read `params.pkl.gz`: the hyperparameters, metrics and features of a model."""
     params = read_pickle(file, where=where, names=MODEL_NAMES, limits=_SMALL)
     with making_sense(where):
         return _headers(params, where)
@@ -99,7 +99,7 @@ def _headers(params: object, where: str) -> Headers:
             pass
         case _:
             raise UnknownFormat(f"{where} does not hold the parameters of a model of JAHS-Bench-201")
-    found = Headers(
+    headers = Headers(
         metrics=tuple(index_names(labels, where)),
         features=tuple(index_names(features, where)),
         hyperparams={
@@ -109,15 +109,15 @@ def _headers(params: object, where: str) -> Headers:
             and (isinstance(value, int | str) or (type(value) is float and math.isfinite(value)))
         },
     )
-    if sorted(found.features) != sorted(COLUMNS):
-        raise UnknownFormat(f"{where}: features {', '.join(found.features)}; {', '.join(COLUMNS)} are read")
+    if sorted(headers.features) != sorted(COLUMNS):
+        raise UnknownFormat(f"{where}: features {', '.join(headers.features)}; {', '.join(COLUMNS)} are read")
     try:
-        named = {metric(name).name for name in found.metrics}
+        names = {metric(name).name for name in headers.metrics}
     except UnknownName as err:
         raise UnknownFormat(f"{where}: {err}") from err
-    if len(named) != len(found.metrics):
-        raise CorruptFile(f"{where}: one metric several times: {', '.join(found.metrics)}")
-    return found
+    if len(names) != len(headers.metrics):
+        raise CorruptFile(f"{where}: one metric several times: {', '.join(headers.metrics)}")
+    return headers
 
 
 def read_model(file: BinaryIO, where: str) -> list[PublishedModel]:
@@ -147,14 +147,14 @@ def _models(pipeline: object, where: str) -> list[PublishedModel]:
 
 
 def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
-    """Names of the columns that the ColumnTransformer makes."""
+    """Return the names of the columns that the ColumnTransformer makes."""
     if encoder.name != "sklearn.compose._column_transformer.ColumnTransformer":
         raise UnknownFormat(f"{where}: a pipeline that begins with {encoder.name}")
     match encoder.state:
         case {
             "transformers_": [
                 (str(), Record(name="sklearn.preprocessing._encoders.OneHotEncoder") as one_hot, list(encoded)),
-                ("remainder", "passthrough", list(left)),
+                ("remainder", "passthrough", list(passed)),
             ],
             "feature_names_in_": np.ndarray() as names,
             "sparse_output_": bool() | np.bool_() as sparse,
@@ -163,7 +163,7 @@ def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
         case _:
             raise UnknownFormat(f"{where}: the encoder is not a dense one-hot encoder beside features left as they are")
     columns = _one_hot_columns(one_hot, encoded, where)
-    for place in left:
+    for place in passed:
         if type(place) is not int or not 0 <= place < len(features):
             raise CorruptFile(f"{where}: the encoder passes on a feature outside of its {len(features)}")
         columns.append(features[place])
@@ -237,11 +237,11 @@ def _booster(regressor: object, where: str) -> dict[str, Any]:
 
 
 def _short_texts(texts: list[object], where: str) -> tuple[str, ...]:
-    """Return the texts if all are short. Nothing else is shown or compared: shared parts could make that endless."""
-    found = tuple(text for text in texts if isinstance(text, str) and len(text) <= _LONGEST_NAME)
-    if len(texts) > _MOST_NAMES or len(found) != len(texts):
+    """Return the texts if all are short. Other objects are never printed or compared: shared parts may never end."""
+    short = tuple(text for text in texts if isinstance(text, str) and len(text) <= _LONGEST_NAME)
+    if len(texts) > _MOST_NAMES or len(short) != len(texts):
         raise CorruptFile(f"{where}: names that are not up to {_MOST_NAMES} short texts")
-    return found
+    return short
 
 
 _TREE_COLUMNS: Final = {
@@ -261,7 +261,7 @@ def parse_booster(handle: bytes, where: str) -> dict[str, Any]:  # Any: JSON, wh
     if max(_gaps(handle), default=0) > _LONGEST_OBJECT:
         raise CorruptFile(f"{where}: a part of the XGBoost model has more than {_LONGEST_OBJECT} bytes")
     try:
-        content = json.loads(handle, object_hook=_shrunk)
+        content = json.loads(handle, object_hook=_shrink)
         return {"learner": content.get("Model", content)["learner"]}
     except CorruptFile as err:
         raise CorruptFile(f"{where}: {err}") from err
@@ -270,7 +270,7 @@ def parse_booster(handle: bytes, where: str) -> dict[str, Any]:  # Any: JSON, wh
 
 
 def _gaps(handle: bytes) -> Iterator[int]:
-    """Yield the lengths between ends of objects: the maximum that is parsed before it is shrunk."""
+    """Yield the numbers of bytes between ends of objects: an object is parsed as a whole before it is shrunk."""
     start = 0
     while (end := handle.find(b"}", start)) >= 0:
         yield end - start
@@ -278,14 +278,14 @@ def _gaps(handle: bytes) -> Iterator[int]:
     yield len(handle) - start
 
 
-def _shrunk(found: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
+def _shrink(item: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
     """Return a finished object of the JSON; a tree is reduced to the arrays that predictions need."""
-    if "left_children" not in found:
-        if any(isinstance(value, list) and len(value) > _LONGEST_LIST for value in found.values()):
+    if "left_children" not in item:
+        if any(isinstance(value, list) and len(value) > _LONGEST_LIST for value in item.values()):
             raise CorruptFile("the XGBoost model has a long list outside of a tree")
-        return found
-    tree: dict[str, Any] = {name: np.array(found[name], dtype) for name, dtype in _TREE_COLUMNS.items()}
-    if {column.shape for column in tree.values()} != {(len(found["left_children"]),)}:
+        return item
+    tree: dict[str, Any] = {name: np.array(item[name], dtype) for name, dtype in _TREE_COLUMNS.items()}
+    if {column.shape for column in tree.values()} != {(len(item["left_children"]),)}:
         raise CorruptFile("the columns of a tree of the XGBoost model differ in length")
-    kept: dict[str, Any] = {name: found[name] for name in ("tree_param", "categories") if name in found}
-    return {**tree, **kept, "split_type": any(found.get("split_type", ()))}
+    settings: dict[str, Any] = {name: item[name] for name in ("tree_param", "categories") if name in item}
+    return {**tree, **settings, "split_type": any(item.get("split_type", ()))}

@@ -62,7 +62,7 @@ class Oddities:
         value: NDArray[Any] | float = np.nan,  # Any: whatever can be a float
         expected: NDArray[Any] | float = np.nan,  # Any: as above
     ) -> None:
-        """Note a finding of these models, given by their places."""
+        """Note a finding about the models at these positions."""
         assert finding in FINDINGS
         if not len(models):
             return
@@ -80,24 +80,24 @@ class Oddities:
         """Return every finding (`ODDITY_COLUMNS`), in the order of `FINDINGS`."""
         if not self._parts:
             return empty_table(ODDITY_COLUMNS)
-        found = concatenate(self._parts, ODDITY_COLUMNS)
+        findings = concatenate(self._parts, ODDITY_COLUMNS)
         place = {name: i for i, name in enumerate(FINDINGS)}
-        places = np.array([place[name] for name in found["finding"].tolist()])
-        order = np.lexsort((found["model_id"], places))
-        return {name: values[order] for name, values in found.items()}
+        places = np.array([place[name] for name in findings["finding"].tolist()])
+        order = np.lexsort((findings["model_id"], places))
+        return {name: values[order] for name, values in findings.items()}
 
     def summary(self) -> dict[str, Any]:  # Any: JSON
-        """Return the counts of each kind: in all, by model and by fidelity group; and its first findings."""
-        found = self.table()
-        return {name: _counts(found, found["finding"] == name, text) for name, text in FINDINGS.items()}
+        """Return each kind's counts (in total, of models, by fidelity group) and the first models with it."""
+        findings = self.table()
+        return {name: _counts(findings, findings["finding"] == name, text) for name, text in FINDINGS.items()}
 
 
-def _counts(found: Table, is_one: NDArray[np.bool_], text: str) -> dict[str, Any]:  # Any: JSON
-    groups, counts = np.unique(found["group"][is_one], return_counts=True)
-    models = np.unique(found["model_id"][is_one])
+def _counts(findings: Table, is_kind: NDArray[np.bool_], text: str) -> dict[str, Any]:  # Any: JSON
+    groups, counts = np.unique(findings["group"][is_kind], return_counts=True)
+    models = np.unique(findings["model_id"][is_kind])
     return {
         "what": text,
-        "n_found": int(is_one.sum()),
+        "n_found": int(is_kind.sum()),
         "n_models": len(models),
         "by_group": dict(zip(groups.tolist(), counts.tolist(), strict=True)),
         "first_model_ids": models[:_LISTED].tolist(),

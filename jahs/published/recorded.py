@@ -58,12 +58,12 @@ def published_protocol(task: Task) -> dict[str, Any]:  # Any: JSON
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Models:
-    """The models in raw: the rows of each in order of the epoch, and its config in the first of them."""
+    """The models in raw: each has its rows in the order of epochs, and the config of its first row."""
 
     model_id: Ints
     order: Whole  # rows of raw by model, then epoch
     start: Ints  # (n_models + 1,) where each model's rows begin in `order`
-    columns: dict[str, NDArray[Any]]  # Any: each key has a type of its own
+    columns: dict[str, NDArray[Any]]  # Any: types differ by key
     is_valid: NDArray[np.bool_]
     config_id: NDArray[np.uint64]  # 0 for an invalid config
     seed: Ints  # its number among the models of its config
@@ -75,7 +75,7 @@ class Recorder:
     Attributes:
         configs: the config table.
         profile: latencies and training steps, one row per config.
-        oddities: the findings; complete once `runs` was gone through and `compare_split` was called.
+        oddities: the findings; complete once `runs` is exhausted and `compare_split` was called.
     """
 
     def __init__(self, raw: Frame, task: Task) -> None:
@@ -88,7 +88,7 @@ class Recorder:
         repeated = np.flatnonzero(models.is_valid & (models.seed > 0))
         self.oddities.note("repeated_config", repeated, models.model_id[_first_of_config(models)[repeated]])
         self._n_written = 0  # rows
-        self._kept: list[Ints] = []
+        self._written: list[Ints] = []
         self._profiles: list[Table] = []
 
     def runs(self, report: Callable[[int, int], None] = lambda *_: None) -> Iterator[Table]:
@@ -107,11 +107,11 @@ class Recorder:
 
     @property
     def configs(self) -> Table:
-        """The config table of every model that was kept."""
-        models, kept = self._models, self._all_kept()
-        kept = kept[np.unique(models.config_id[kept], return_index=True)[1]]
-        table = {key: models.columns[key][kept] for key in CONFIG_KEYS}
-        table |= {"config_id": models.config_id[kept], "config_index": np.full(len(kept), -1)}
+        """The config table of the models whose runs were written."""
+        models, written = self._models, self._all_written()
+        written = written[np.unique(models.config_id[written], return_index=True)[1]]
+        table = {key: models.columns[key][written] for key in CONFIG_KEYS}
+        table |= {"config_id": models.config_id[written], "config_index": np.full(len(written), -1)}
         return sort_by(typed(table, CONFIG_COLUMNS), ("config_id",))
 
     @property
@@ -133,18 +133,18 @@ class Recorder:
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of rows, runs and configs that were read and written."""
-        models, kept = self._models, self._all_kept()
+        models, written = self._models, self._all_written()
         return {
             "rows_read": len(self._raw),
             "rows_written": self._n_written,
             "runs_read": len(models.model_id),
-            "runs_written": len(kept),
+            "runs_written": len(written),
             "configs_read": len(np.unique(models.config_id[models.is_valid])),
-            "configs_written": len(np.unique(models.config_id[kept])),
+            "configs_written": len(np.unique(models.config_id[written])),
         }
 
     def compare_split(self, parts: Mapping[str, Frame]) -> dict[str, Any]:  # Any: JSON
-        """Look for configs on several sides of the published split; return how many rows and configs each side has."""
+        """Note configs on several sides of the published split; return the numbers of rows and configs of each side."""
         place, rows_at = self._model_of_rows(), _Places(self._raw.labels)
         sides = {name: self._models_of(part, rows_at, place) for name, part in parts.items()}
         ids = {name: np.unique(self._models.config_id[models]) for name, models in sides.items()}
@@ -176,9 +176,9 @@ class Recorder:
                 is_same &= equal_values(self._raw.columns[name].take(rows), part.columns[name].take(piece))
             is_there[place[rows[is_same]]] = True
             changed.append((place[rows[~is_same]], labels[~is_same]))
-            for held in (self._raw.labels, part.labels):
-                if isinstance(held, np.ndarray):
-                    let_go(held)
+            for row_labels in (self._raw.labels, part.labels):
+                if isinstance(row_labels, np.ndarray):
+                    let_go(row_labels)
         for models, labels in changed:
             self.oddities.note("changed_row", models.astype(np.int64), labels)
         return np.flatnonzero(is_there)
@@ -187,36 +187,36 @@ class Recorder:
         """Return the runs of models `first` to `last - 1`; note their oddities."""
         models = self._models
         rows = models.order[models.start[first] : models.start[last]]
-        which = np.repeat(np.arange(first, last), np.diff(models.start[first : last + 1]))
+        model = np.repeat(np.arange(first, last), np.diff(models.start[first : last + 1]))
         labels = {name: self._label(published, rows) for name, published in _MEASURED.items()}
         epoch = _whole(self._raw.column("features", "epoch").take(rows)).astype(np.int64)
-        is_good = models.is_valid[which]
-        is_good &= ~self._note_models("changing_config", ~self._is_same_config(rows, which), which)
-        is_good &= ~self._note_models("repeated_epoch", self._is_bad_epoch(epoch, which), which)
+        is_good = models.is_valid[model]
+        is_good &= ~self._note_models("changing_config", ~self._is_same_config(rows, model), model)
+        is_good &= ~self._note_models("repeated_epoch", self._is_bad_epoch(epoch, model), model)
         is_finite = np.ones(len(rows), np.bool_)
         for kind, *name in self._raw.columns:
             if kind == "labels":
                 is_finite &= np.isfinite(self._label(" / ".join(name), rows))
-        is_last = np.append(which[1:] != which[:-1], True)
+        is_last = np.append(model[1:] != model[:-1], True)
         is_short = is_last & (epoch < self._task.max_epoch) & is_good
-        self.oddities.note("incomplete_run", which[is_short], epoch[is_short])
-        is_good &= ~np.isin(which, which[is_short])
-        bad = is_good & ~is_finite
-        self.oddities.note("nan_row", which[bad], epoch[bad])
-        self.oddities.note("nan_last_row", which[bad & is_last], epoch[bad & is_last])
-        self._note_costs(rows, which, models.is_valid[which])
-        good = is_good & is_finite
-        measured = {name: values[good] for name, values in labels.items()}
-        self._note_shapes(which[good], epoch[good], measured)
-        self._keep(rows[good], which[good])
+        self.oddities.note("incomplete_run", model[is_short], epoch[is_short])
+        is_good &= ~np.isin(model, model[is_short])
+        is_nan = is_good & ~is_finite
+        self.oddities.note("nan_row", model[is_nan], epoch[is_nan])
+        self.oddities.note("nan_last_row", model[is_nan & is_last], epoch[is_nan & is_last])
+        self._note_costs(rows, model, models.is_valid[model])
+        is_written = is_good & is_finite
+        measured = {name: values[is_written] for name, values in labels.items()}
+        self._note_shapes(model[is_written], epoch[is_written], measured)
+        self._keep(rows[is_written], model[is_written])
         table = {
-            "config_id": models.config_id[which[good]],
-            "seed": models.seed[which[good]],
-            "epoch": epoch[good],
+            "config_id": models.config_id[model[is_written]],
+            "seed": models.seed[model[is_written]],
+            "epoch": epoch[is_written],
             **measured,
-            "status": np.full(int(good.sum()), "finished"),
-            **{name: np.full(int(good.sum()), text) for name, text in _MACHINE.items()},
-            "protocol": np.full(int(good.sum()), self._protocol),
+            "status": np.full(int(is_written.sum()), "finished"),
+            **{name: np.full(int(is_written.sum()), text) for name, text in _MACHINE.items()},
+            "protocol": np.full(int(is_written.sum()), self._protocol),
         }
         return sorted_runs(typed(table, RUN_COLUMNS))
 
@@ -226,26 +226,26 @@ class Recorder:
             raise InvalidTable(f"labels / {name} holds {values.dtype}, not numbers")
         return values.astype(np.float64)
 
-    def _note_models(self, finding: str, is_odd: NDArray[np.bool_], which: Ints) -> NDArray[np.bool_]:
-        """Note the models of odd rows once each; return the rows of these models."""
-        odd = np.unique(which[is_odd])
-        self.oddities.note(finding, odd)
-        return np.isin(which, odd)
+    def _note_models(self, finding: str, is_odd: NDArray[np.bool_], model: Ints) -> NDArray[np.bool_]:
+        """Note each model with an odd row once; return which rows belong to these models."""
+        odd_models = np.unique(model[is_odd])
+        self.oddities.note(finding, odd_models)
+        return np.isin(model, odd_models)
 
-    def _is_same_config(self, rows: Ints, which: Ints) -> NDArray[np.bool_]:
+    def _is_same_config(self, rows: Ints, model: Ints) -> NDArray[np.bool_]:
         is_same = np.ones(len(rows), np.bool_)
         for key, values in self._models.columns.items():
-            is_same &= equal_values(self._raw.column("features", key).take(rows), values[which])
+            is_same &= equal_values(self._raw.column("features", key).take(rows), values[model])
         return is_same
 
-    def _is_bad_epoch(self, epoch: Ints, which: Ints) -> NDArray[np.bool_]:
+    def _is_bad_epoch(self, epoch: Ints, model: Ints) -> NDArray[np.bool_]:
         is_bad = (epoch < 1) | (epoch > self._task.max_epoch)
-        is_bad[1:] |= (epoch[1:] == epoch[:-1]) & (which[1:] == which[:-1])
+        is_bad[1:] |= (epoch[1:] == epoch[:-1]) & (model[1:] == model[:-1])
         return is_bad
 
-    def _note_costs(self, rows: Ints, which: Ints, is_valid: NDArray[np.bool_]) -> None:
+    def _note_costs(self, rows: Ints, model: Ints, is_valid: NDArray[np.bool_]) -> None:
         """Compare the labels of costs with the exact costs of the networks, a row per model."""
-        models = np.unique(which[is_valid])
+        models = np.unique(model[is_valid])
         if not len(models):
             return
         X = encode({key: values[models] for key, values in self._models.columns.items()}, 1)
@@ -253,53 +253,53 @@ class Recorder:
             label = self._label(name, rows)
             exact = np.zeros(len(self._models.model_id))
             exact[models] = formula(X, self._task) / 1e6
-            is_off = is_valid & ~(np.abs(label - exact[which]) <= _COST_TOLERANCE * exact[which])
-            odd, at = np.unique(which[is_off], return_index=True)
-            self.oddities.note(finding, odd, label[is_off][at], exact[odd])
+            is_off = is_valid & ~(np.abs(label - exact[model]) <= _COST_TOLERANCE * exact[model])
+            odd_models, first_rows = np.unique(model[is_off], return_index=True)
+            self.oddities.note(finding, odd_models, label[is_off][first_rows], exact[odd_models])
 
-    def _note_shapes(self, which: Ints, epoch: Ints, measured: Mapping[str, Floats]) -> None:
+    def _note_shapes(self, model: Ints, epoch: Ints, measured: Mapping[str, Floats]) -> None:
         """Note falling runtimes and constant accuracies by model, over its rows in order of the epoch."""
-        if not len(which):
+        if not len(model):
             return
-        falls = np.flatnonzero((np.diff(measured["runtime"]) < 0) & (np.diff(which) == 0)) + 1
-        odd, at = np.unique(which[falls], return_index=True)
-        self.oddities.note("falling_runtime", odd, epoch[falls[at]])
-        starts = np.flatnonzero(np.append(True, np.diff(which) > 0))
-        for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(which)], strict=True):
+        falls = np.flatnonzero((np.diff(measured["runtime"]) < 0) & (np.diff(model) == 0)) + 1
+        odd_models, first_rows = np.unique(model[falls], return_index=True)
+        self.oddities.note("falling_runtime", odd_models, epoch[falls[first_rows]])
+        starts = np.flatnonzero(np.append(True, np.diff(model) > 0))
+        for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(model)], strict=True):
             accuracy = measured["valid_acc"][begin:end]
             far = np.flatnonzero(np.abs(accuracy - accuracy[-1]) > _FLAT)
             if not len(far):
                 if np.ptp(accuracy) == 0.0:
-                    self.oddities.note("constant_run", which[begin : begin + 1])
+                    self.oddities.note("constant_run", model[begin : begin + 1])
                 continue
             n_flat = len(accuracy) - 1 - int(far[-1])
             if n_flat >= _FLAT_SHARE * self._task.max_epoch:
-                self.oddities.note("flat_tail", which[begin : begin + 1], epoch[begin + int(far[-1]) + 1])
+                self.oddities.note("flat_tail", model[begin : begin + 1], epoch[begin + int(far[-1]) + 1])
 
-    def _keep(self, rows: Ints, which: Ints) -> None:
-        """Remember the models that were kept, and their values for the profile."""
-        kept, first = np.unique(which, return_index=True)
-        self._kept.append(kept)
-        if not len(kept):
+    def _keep(self, rows: Ints, model: Ints) -> None:
+        """Remember the models with written runs, and their values for the profile."""
+        written, first = np.unique(model, return_index=True)
+        self._written.append(written)
+        if not len(written):
             return
         step = np.sum([self._label(name, rows) for name in _STEP], axis=0)
-        ends = np.append(first[1:], len(which)) - 1
+        ends = np.append(first[1:], len(model)) - 1
         part = {
-            "config_id": self._models.config_id[kept],
+            "config_id": self._models.config_id[written],
             "latency": self._label("latency", rows)[ends],
-            "step_time_s": np.add.reduceat(step, first) / np.diff(np.append(first, len(which))),
+            "step_time_s": np.add.reduceat(step, first) / np.diff(np.append(first, len(model))),
         }
         self._profiles.append(part)
 
-    def _all_kept(self) -> Ints:
-        return np.concatenate([np.empty(0, np.int64), *self._kept])
+    def _all_written(self) -> Ints:
+        return np.concatenate([np.empty(0, np.int64), *self._written])
 
     def _note_same_runs(self) -> None:
-        """Repeated configs whose accuracies repeat, too."""
+        """Note repeated configs whose accuracies repeat, too."""
         models = self._models
         first = _first_of_config(models)
         valid = self._raw.column("labels", "valid-acc")
-        same = [
+        same_models = [
             k
             for k in np.flatnonzero(models.is_valid & (models.seed > 0)).tolist()
             if np.array_equal(
@@ -308,11 +308,11 @@ class Recorder:
                 equal_nan=True,
             )
         ]
-        self.oddities.note("same_run", np.array(same, np.int64), models.model_id[first[same]])
+        self.oddities.note("same_run", np.array(same_models, np.int64), models.model_id[first[same_models]])
 
 
 class _Places:
-    """The row of each label."""
+    """Finds the row of each label."""
 
     def __init__(self, labels: Ints | range) -> None:
         self._labels = labels
@@ -376,10 +376,9 @@ def _valid_rows(columns: Columns) -> NDArray[np.bool_]:
 
 
 def _first_of_config(models: _Models) -> Ints:
-    """For each model the first model of its config."""
+    """Return for each model the first model with the same config."""
     _, first, place = np.unique(models.config_id, return_index=True, return_inverse=True)
-    found: Ints = first[place]
-    return found
+    return np.asarray(first[place])
 
 
 def _group_names(columns: Columns) -> NDArray[np.str_]:
@@ -388,7 +387,7 @@ def _group_names(columns: Columns) -> NDArray[np.str_]:
 
 
 def _compact(column: Column) -> Whole:
-    """Whole numbers, in the smallest type that holds them all."""
+    """Return a column's integers in the smallest type that holds them all."""
     values = _whole(column.take(slice(None)))
     return values.astype(_smallest(int(values.min()), int(values.max())))
 

@@ -29,7 +29,7 @@ class PublishedFile:
 
     @property
     def task(self) -> str | None:
-        """The task that its path names, the innermost one."""
+        """The task that the path names; if it names several, the innermost one."""
         return next((part for part in reversed(self.folder) if part in PUBLISHED_TASKS), None)
 
     def sha256(self) -> str:
@@ -40,20 +40,18 @@ class PublishedFile:
 
 @contextmanager
 def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]]:
-    """Yield the files of these names that an archive or a folder holds, at any depth, sorted."""
+    """Yield the files with these names in an archive or a folder, at any depth, sorted."""
     if path.is_dir():
-        found = [p for p in path.rglob("*") if p.name in names and p.is_file()]
         yield [
             PublishedFile(
-                folder=(
-                    *path.resolve().parts[-2:],
-                    *p.relative_to(path).parts[:-1],
-                ),  # its own two may name the task
+                # The last two names of the path itself may name the task.
+                folder=(*path.resolve().parts[-2:], *p.relative_to(path).parts[:-1]),
                 name=p.name,
                 where=str(p),
                 open=partial(_open_path, p),
             )
-            for p in sorted(found)
+            for p in sorted(path.rglob("*"))
+            if p.name in names and p.is_file()
         ]
         return
     if not path.exists():
@@ -76,31 +74,33 @@ def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]
 def files_by_task(
     path: Path, names: Sequence[str], tasks: Sequence[str] | None
 ) -> Iterator[dict[str, list[PublishedFile]]]:
-    """Yield the files of these names by their task.
+    """Yield the files with these names by task.
 
     Args:
         path: an archive or a folder.
         names: names of the files; the first one is required for each task.
         tasks: names; None for all. A single one is the task of files whose path does not name a task.
     """
-    wanted = None if tasks is None else [task(name).name for name in tasks]
-    if others := [name for name in wanted or () if name not in PUBLISHED_TASKS]:
-        raise UnknownName.of("task", others[0], PUBLISHED_TASKS)
-    found: dict[str, list[PublishedFile]] = {}
+    task_names = None if tasks is None else [task(name).name for name in tasks]
+    if unknown := [name for name in task_names or () if name not in PUBLISHED_TASKS]:
+        raise UnknownName.of("task", unknown[0], PUBLISHED_TASKS)
+    by_task: dict[str, list[PublishedFile]] = {}
     with open_files(path, names) as files:
         for file in files:
-            name = file.task or (wanted[0] if wanted is not None and len(wanted) == 1 else None)
+            name = file.task or (task_names[0] if task_names is not None and len(task_names) == 1 else None)
             if name is None:
                 raise InvalidArgument(
                     f"{file.where}: its path does not name a task; give one of {', '.join(PUBLISHED_TASKS)}"
                 )
-            if wanted is None or name in wanted:
-                found.setdefault(name, []).append(file)
-        missing = [name for name in wanted or found if names[0] not in {file.name for file in found.get(name, ())}]
-        if missing or not found:
-            of = f" for {', '.join(missing)}" if missing else ""
-            raise MissingData(f"{path} holds no {names[0]}{of}; see: jahs download jahs-bench-201")
-        yield found
+            if task_names is None or name in task_names:
+                by_task.setdefault(name, []).append(file)
+        missing = [
+            name for name in task_names or by_task if names[0] not in {file.name for file in by_task.get(name, ())}
+        ]
+        if missing or not by_task:
+            suffix = f" for {', '.join(missing)}" if missing else ""
+            raise MissingData(f"{path} holds no {names[0]}{suffix}; see: jahs download jahs-bench-201")
+        yield by_task
 
 
 def _open_path(path: Path) -> BinaryIO:

@@ -64,7 +64,7 @@ def import_surrogates(
     costs: Costs = "published",
     report: Callable[[str], None] = _log.info,
 ) -> dict[str, Path]:
-    """Turn published surrogates into releases, one for each task; nothing of the files is executed.
+    """Turn published surrogates into releases, one for each task; no code in the files is executed.
 
     Args:
         path: `assembled_surrogates.tar`, the folder it was unpacked to, or the folder of one task or one metric.
@@ -72,18 +72,18 @@ def import_surrogates(
         tasks: names; None for all. A single one is the task of files whose path names no task.
         metrics: our names or the published ones; None for all.
         costs: mode of the releases' costs; see `jahs.release.Costs`.
-        report: is called with a line about each finished model and task.
+        report: called with a line about each finished model and task.
 
-    UnsafeFile names a file that holds more than data, CorruptFile and UnknownFormat one that JAHS-Bench-201 did not
-    publish. InvalidArgument if something else is in the place of a release.
+    UnsafeFile names a file that holds more than data; CorruptFile and UnknownFormat, a file that JAHS-Bench-201 did not
+    publish. InvalidArgument if the folder of a release has other content.
     """
-    chosen = None if metrics is None else {metric(name).name for name in metrics}
+    metric_names = None if metrics is None else {metric(name).name for name in metrics}
     if costs not in ("published", "repaired"):
         raise InvalidArgument(f"costs={costs!r} is not one of 'published', 'repaired'")
-    with files_by_task(path, (MODEL, _PARAMS), tasks) as found:
+    with files_by_task(path, (MODEL, _PARAMS), tasks) as by_task:
         return {
-            name: _import_task(name, files, out, chosen=chosen, costs=costs, report=report)
-            for name, files in found.items()
+            name: _import_task(name, files, out, metric_names=metric_names, costs=costs, report=report)
+            for name, files in by_task.items()
         }
 
 
@@ -92,38 +92,38 @@ def _import_task(
     files: list[PublishedFile],
     out: Path,
     *,
-    chosen: set[str] | None,
+    metric_names: set[str] | None,
     costs: Costs,
     report: Callable[[str], None],
 ) -> Path:
     release = out / name
     params = {file.folder: file for file in files if file.name == _PARAMS}
-    asked_of: list[tuple[PublishedFile, Headers]] = []
+    selected: list[tuple[PublishedFile, Headers]] = []
     for file in files:
         if file.name == MODEL:
             if file.folder not in params:
                 raise MissingData(f"{file.where} needs its {_PARAMS} beside it")
             with params[file.folder].open() as opened:
                 headers = read_headers(opened, params[file.folder].where)
-            if chosen is None or chosen & {metric(m).name for m in headers.metrics}:
-                asked_of.append((file, headers))
-    if not asked_of:
-        raise MissingData(f"{name}: no model of {', '.join(sorted(chosen or ()))}")
-    answered = [m for _, headers in asked_of for m in headers.metrics]
-    if len(set(answered)) != len(answered):
+            if metric_names is None or metric_names & {metric(m).name for m in headers.metrics}:
+                selected.append((file, headers))
+    if not selected:
+        raise MissingData(f"{name}: no model of {', '.join(sorted(metric_names or ()))}")
+    outputs = [m for _, headers in selected for m in headers.metrics]
+    if len(set(outputs)) != len(outputs):
         raise InvalidArgument(f"{name}: several models of one metric; import from one folder of models at a time")
-    sources = {_key(headers): file.sha256() for file, headers in asked_of}
-    asked = {"models": sources, "metrics": None if chosen is None else sorted(chosen), "costs": costs}
-    if _is_there(release, asked):
+    sources = {_key(headers): file.sha256() for file, headers in selected}
+    request = {"models": sources, "metrics": None if metric_names is None else sorted(metric_names), "costs": costs}
+    if _is_imported(release, request):
         report(f"{name}: {release} is there already, from the same files")
         return release
     models: dict[str, PublishedModel] = {}
-    for number, (file, headers) in enumerate(asked_of, 1):
+    for number, (file, headers) in enumerate(selected, 1):
         models |= _read_models(file, headers)
-        report(f"{number}/{len(asked_of)} {name} {_key(headers)}")
-    kept = {m: models[m] for m in METRICS if m in models and (chosen is None or m in chosen)}
+        report(f"{number}/{len(selected)} {name} {_key(headers)}")
+    imported = {m: models[m] for m in METRICS if m in models and (metric_names is None or m in metric_names)}
     out.mkdir(parents=True, exist_ok=True)
-    _write(release, name, kept, asked, {_key(headers): headers for _, headers in asked_of})
+    _write(release, name, imported, request, {_key(headers): headers for _, headers in selected})
     report(f"{name}: {release}")
     return release
 
@@ -132,22 +132,22 @@ def _key(headers: Headers) -> str:
     return ",".join(headers.metrics)
 
 
-def _is_there(release: Path, asked: dict[str, Any]) -> bool:
+def _is_imported(release: Path, request: dict[str, Any]) -> bool:
     """Return whether this release exists undamaged; a damaged one is made again, anything else is never replaced."""
     if not release.exists() or (release.is_dir() and not any(release.iterdir())):
         return False
-    refused = InvalidArgument(
+    refusal = InvalidArgument(
         f"{release} exists and is not this import (the same files, --metric and --costs); "
         "choose another folder, or delete it"
     )
     try:
-        found = read_release(release)
+        existing = read_release(release)
     except JahsError as err:
-        raise refused from err
-    if found.facts.get("imported") != asked:
-        raise refused
+        raise refusal from err
+    if existing.facts.get("imported") != request:
+        raise refusal
     try:
-        found.verify()
+        existing.verify()
     except JahsError:
         return False
     return True
@@ -156,14 +156,14 @@ def _is_there(release: Path, asked: dict[str, Any]) -> bool:
 def _read_models(file: PublishedFile, headers: Headers) -> dict[str, PublishedModel]:
     """Return the models of one file by metric."""
     with file.open() as opened:
-        found = read_model(opened, file.where)
-    if len(found) != len(headers.metrics):
-        raise CorruptFile(f"{file.where}: {len(found)} models for {_key(headers)}")
-    return {metric(name).name: model for name, model in zip(headers.metrics, found, strict=True)}
+        models = read_model(opened, file.where)
+    if len(models) != len(headers.metrics):
+        raise CorruptFile(f"{file.where}: {len(models)} models for {_key(headers)}")
+    return {metric(name).name: model for name, model in zip(headers.metrics, models, strict=True)}
 
 
 def _forest_of(model: PublishedModel, name: str) -> Forest:
-    """Return the forest of a metric's model; an error names its file, also if its trees do not fit its columns."""
+    """Return the forest of a metric's model; an error, such as trees that do not fit the columns, names its file."""
     where = f"{model.where}: {name}"
     try:
         forest = forest_from_xgboost([model.booster])
@@ -181,25 +181,25 @@ def _write(
     release: Path,
     name: str,
     models: dict[str, PublishedModel],
-    asked: dict[str, Any],
+    request: dict[str, Any],
     headers: dict[str, Headers],
 ) -> None:
     by_columns: dict[tuple[str, ...], list[str]] = {}
-    for found, model in models.items():
-        by_columns.setdefault(model.columns, []).append(found)
+    for metric_name, model in models.items():
+        by_columns.setdefault(model.columns, []).append(metric_name)
     packs, forests, entries = [], [], {}
     for place, (columns, members) in enumerate(by_columns.items()):
         packs.append(Pack(file=f"forests-{place}", features=_features(columns, name)))
-        own = [_forest_of(models[member], member) for member in members]
-        forests.append(join_forests(own, [range(len(columns))] * len(own), n_features=len(columns)))
+        group = [_forest_of(models[member], member) for member in members]
+        forests.append(join_forests(group, [range(len(columns))] * len(group), n_features=len(columns)))
         for forest, member in enumerate(members):
             entries[member] = MetricModel(
                 pack=place, forest=forest, transform=models[member].transform, overrides=_OVERRIDES.get(member, {})
             )
     facts = {
         "citation": _CITATION,
-        "hyperparameters": {key: found.hyperparams for key, found in headers.items()},
-        "imported": asked,
+        "hyperparameters": {key: header.hyperparams for key, header in headers.items()},
+        "imported": request,
         "licence": "CC BY 4.0",
         "protocol": "jahs-bench-201",
         "seed": None,
@@ -209,7 +209,7 @@ def _write(
         "versions": {"numpy": np.__version__, "python": platform.python_version()},
     }
     metrics = {member: entries[member] for member in models}
-    costs: Costs = asked["costs"]
+    costs: Costs = request["costs"]
     write_release(
         release,
         manifest_facts=facts,

@@ -36,24 +36,24 @@ _SIDES: Final = ("train_set", "valid_set", "test_set")
 def import_table(
     path: Path, out: Path, *, tasks: Sequence[str] | None = None, report: Callable[[str], None] = _log.info
 ) -> dict[str, Path]:
-    """Turn published tables into folders of runs, one for each task; nothing is executed, and nothing is repaired.
+    """Turn published tables into folders of runs, one for each task; no code is executed, and nothing is repaired.
 
     Args:
         path: `metric_data.tar`, the folder it was unpacked to, or the folder of one task.
         out: a folder, made if needed; the runs of each task go to `out/runs/<task>`.
         tasks: names; None for all. A single one is the task of files whose path names no task.
-        report: is called with a line about the progress.
+        report: called with a line about the progress.
 
-    UnsafeFile names a file that holds more than data; CorruptFile, UnknownFormat and InvalidTable one that
+    UnsafeFile names a file that holds more than data; CorruptFile, UnknownFormat and InvalidTable, a file that
     JAHS-Bench-201 did not publish. InvalidArgument if a folder holds other runs.
     """
     require_pyarrow()
-    with files_by_task(path, (RAW, *(f"{side}.pkl.gz" for side in _SIDES)), tasks) as found:
+    with files_by_task(path, (RAW, *(f"{side}.pkl.gz" for side in _SIDES)), tasks) as by_task:
         return {
             name: _import_task(
                 name, {file.name.removesuffix(".pkl.gz"): file for file in files}, out / "runs" / name, report
             )
-            for name, files in found.items()
+            for name, files in by_task.items()
         }
 
 
@@ -101,14 +101,14 @@ def _write(
     write_table(folder / "profile.parquet", recorder.profile, PROFILE_COLUMNS)
     split = recorder.compare_split({side: _read(files[side], folder) for side in _SIDES if side in files})
     write_table(folder / "oddities.parquet", recorder.oddities.table(), ODDITY_COLUMNS)
-    found: dict[str, Any] = {  # Any: JSON
+    report_facts: dict[str, Any] = {  # Any: JSON
         "counts": recorder.counts(),
         "findings": recorder.oddities.summary(),
         "published_split": split,
         "sources": sources,
         "task": name,
     }
-    _write_json(folder / REPORT, found)
+    _write_json(folder / REPORT, report_facts)
 
 
 def _read(file: PublishedFile, scratch: Path) -> Frame:

@@ -24,16 +24,16 @@ class Journal:
     It is named after the log; without a log, it starts empty. CorruptFile names a line that is not a request.
 
     Attributes:
-        requests: its requests when it was opened; a last line that was cut off is removed.
+        requests: requests in the file when it was opened; a last line that was cut off is removed.
     """
 
     def __init__(self, log: Path) -> None:
         path = log.with_name(f"{log.name}.requests")
         self._file: Final = open_alone(path)
-        *whole, _ = path.read_bytes().split(b"\n") if log.exists() else [b""]
-        self._file.truncate(sum(len(line) + 1 for line in whole))
+        *lines, _ = path.read_bytes().split(b"\n") if log.exists() else [b""]
+        self._file.truncate(sum(len(line) + 1 for line in lines))
         try:
-            self.requests: Final[list[dict[str, Any]]] = [parse_json(line) for line in whole]  # Any: JSON
+            self.requests: Final[list[dict[str, Any]]] = [parse_json(line) for line in lines]  # Any: JSON
         except json.JSONDecodeError as err:
             self.close()
             raise CorruptFile(f"{path} does not hold requests ({err}); remove it together with its log") from err
@@ -98,7 +98,7 @@ class Conversation:
         if blind is not None:
             facts |= {"blind": blind, "optimizer_settings": {"blind": True}}
         self._simulation: Final = terms.simulation(seed, log=log, facts=facts)
-        self._given: Final[dict[int, object]] = {}  # configs as the client writes them, by trial
+        self._configs: Final[dict[int, object]] = {}  # configs as the client writes them, by trial
         self._running: Final[set[int]] = set()
         self._trials: Final[list[Reply]] = []
         self._journal = None if log is None else Journal(log)
@@ -111,16 +111,16 @@ class Conversation:
             raise
 
     def answer(self, request: object) -> Reply:
-        """Carry out a request and return the reply: with "error" if it was refused, which changes nothing.
+        """Carry out a request and return the reply; a refused request gets "error" and changes nothing.
 
         JahsError if the log cannot be written or contradicts the run: the run is over and can be resumed.
         """
         echoed = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
         try:
-            wanted = _read(request)
-            if self._journal and wanted["do"] in _CHANGES:
-                self._journal.write(wanted)
-            reply = self._obey(wanted)
+            command = _read(request)
+            if self._journal and command["do"] in _CHANGES:
+                self._journal.write(command)
+            reply = self._obey(command)
         except _Refused as err:
             reply = {"error": str(err)}
         return {**echoed, **reply, **self._state()}
@@ -130,7 +130,7 @@ class Conversation:
         return {"error": why, **self._state()}
 
     def close(self) -> None:
-        """Close the log and the journal; the run can be resumed where it was not over."""
+        """Close the log and the journal; a run that was not over can be resumed."""
         self._simulation.close()
         if self._journal:
             self._journal.close()
@@ -161,10 +161,10 @@ class Conversation:
         rules, spelling = self._terms.rules, self._spelling
         known = self._terms.view.metrics
         metrics = {
-            shown: {"direction": known[name].direction, "objective": name in rules.objectives}
-            for name, shown in spelling.metrics.items()
+            alias: {"direction": known[name].direction, "objective": name in rules.objectives}
+            for name, alias in spelling.metrics.items()
         }
-        fidelities = {shown: list(spelling.levels[name]) for name, shown in spelling.fidelities.items()}
+        fidelities = {alias: list(spelling.levels[name]) for name, alias in spelling.fidelities.items()}
         return {
             "task": self._task,
             "parameters": spelling.parameters(),
@@ -190,20 +190,20 @@ class Conversation:
             number = self._simulation.submit(proposal)
         except OptimizerFailed as err:
             raise _Refused(self._spelling.explain(err)) from err
-        self._given[number] = dict(config)
+        self._configs[number] = dict(config)
         self._running.add(number)
         return {"trial": number}
 
     def _do_wait(self) -> Reply:
         if not self._running:
             raise _Refused("no trial runs: submit a config, or end the run")
-        found = self._simulation.wait()
-        if not found:  # the budget is spent
-            found = [trial for trial in self._simulation.trials() if trial.trial in self._running]
-        shown = [self._show(trial) for trial in found]
+        trials = self._simulation.wait()
+        if not trials:  # the budget is spent
+            trials = [trial for trial in self._simulation.trials() if trial.trial in self._running]
+        replies = [self._show(trial) for trial in trials]
         if not self._running and not self._simulation.n_free:
             self._simulation.wait()
-        return {"trials": shown}
+        return {"trials": replies}
 
     def _do_stop(self, trial: object = None) -> Reply:
         if not is_integer(trial) or trial not in self._running:
@@ -219,33 +219,33 @@ class Conversation:
 
     def _do_end(self) -> Reply:
         """Wait for the running trials to end, and submit no more."""
-        shown: list[Reply] = []
+        replies: list[Reply] = []
         while self._running:
-            shown += self._do_wait()["trials"]
+            replies += self._do_wait()["trials"]
         if not self._simulation.ended:
             self._simulation.wait()
-        return {"trials": [trial for trial in shown if trial["status"] != "running"]}
+        return {"trials": [trial for trial in replies if trial["status"] != "running"]}
 
     def _show(self, trial: Trial) -> Reply:
         """Return a trial as the client reads it, and keep it if it has ended."""
-        spelling = self._spelling
-        shown = {
+        spelling, metrics = self._spelling, trial.metrics
+        reply = {
             "trial": trial.trial,
             "status": trial.status,
-            "config": self._given[trial.trial],
+            "config": self._configs[trial.trial],
             "at": spelling.show_fidelity(trial.fidelity),
-            "metrics": {own: trial.metrics[name] for name, own in spelling.metrics.items() if name in trial.metrics},
+            "metrics": {alias: metrics[name] for name, alias in spelling.metrics.items() if name in metrics},
             "start": trial.start,
             "end": trial.end,
         }
         if trial.status != "running":
             self._running.discard(trial.trial)
-            self._trials.append(shown)
-        return shown
+            self._trials.append(reply)
+        return reply
 
 
 def _read(request: object) -> Reply:
-    """Return a request without its id; _Refused if it is not one."""
+    """Return a request without its id; _Refused if it is invalid."""
     verbs = ", ".join(_VERBS)
     verb = request.get("do") if isinstance(request, Mapping) else None
     if not isinstance(request, Mapping) or not isinstance(verb, str) or verb not in _VERBS:

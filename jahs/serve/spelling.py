@@ -1,4 +1,4 @@
-"""How a client reads and writes the space: under its own names, or blinded, so that prior knowledge is useless."""
+"""The names that a client uses for the space: the real ones, or blind ones that make prior knowledge useless."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Spelling:
-    """Keys, values, fidelities and metrics under their own names.
+    """Keys, values, fidelities and metrics under their real names.
 
     Attributes:
         metrics, fidelities: the client's names for them, by our name.
@@ -33,32 +33,32 @@ class Spelling:
         self.levels: Mapping[str, Sequence[float]] = dict(view.fidelities)
 
     def parameters(self) -> dict[str, dict[str, object]]:
-        """Return kind and legal values of each key that has a choice."""
-        found: dict[str, dict[str, object]] = {}
+        """Return the kind and the legal values of each key with more than one value."""
+        described: dict[str, dict[str, object]] = {}
         for name, each in shown_parameters(self._view.space).items():
             if each.kind == "float":
-                found[name] = {"kind": "float", "lower": each.lower, "upper": each.upper, "log": each.is_log}
+                described[name] = {"kind": "float", "lower": each.lower, "upper": each.upper, "log": each.is_log}
             else:
-                found[name] = {"kind": each.kind, "choices": list(each.choices)}
-        return found
+                described[name] = {"kind": each.kind, "choices": list(each.choices)}
+        return described
 
     def read_config(self, config: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the config that a client means; InvalidConfig has one line for every fault."""
+        """Return a client's config under real names; InvalidConfig has one line for every fault."""
         return to_config(config, self._view.space)
 
     def read_at(self, at: object) -> Any:  # Any: the simulation checks it
-        """Return the fidelity that a client means; InvalidFidelity if it is not legal."""
+        """Return a client's fidelity under real names; InvalidFidelity if it is not legal."""
         return at
 
     def explain(self, err: JahsError) -> str:
-        """Return the text that a client may read of an error of the simulation."""
+        """Return the text of a simulation's error as the client may read it."""
         return str(err)
 
     def show_fidelity(self, fidelity: Mapping[str, float]) -> dict[str, float]:
         """Return a fidelity as the client writes it; the last epoch is left out where the epoch is not a choice."""
         return {
-            shown: self.levels[name][self._view.fidelities[name].index(fidelity[name])]
-            for name, shown in self.fidelities.items()
+            alias: self.levels[name][self._view.fidelities[name].index(fidelity[name])]
+            for name, alias in self.fidelities.items()
         }
 
 
@@ -75,50 +75,50 @@ class BlindSpelling(Spelling):
 
     def __init__(self, view: Visible, *, seed: int) -> None:
         super().__init__(view)
-        shown = shown_parameters(view.space)
-        keys = enumerate(_shuffled(shown, seed, "keys"), start=1)
-        self._keys = {f"x{i}": _Key.blinded(shown[name], seed) for i, name in keys}
+        parameters = shown_parameters(view.space)
+        keys = enumerate(_shuffled(parameters, seed, "keys"), start=1)
+        self._keys = {f"x{i}": _Key.blinded(parameters[name], seed) for i, name in keys}
         self.metrics = {name: f"y{i}" for i, name in enumerate(_shuffled(view.metrics, seed, "metrics"), start=1)}
         self.fidelities = {name: f"f{i}" for i, name in enumerate(view.fidelities, start=1)}
         self.levels = {name: range(1, len(values) + 1) for name, values in view.fidelities.items()}
 
     def parameters(self) -> dict[str, dict[str, object]]:
-        """Return the same, blinded."""
+        """Return the kind and the legal values of each key, blinded."""
         return {name: key.described() for name, key in self._keys.items()}
 
     def read_config(self, config: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the config that a client means; raises as above."""
+        """Return a client's config under real names; raises as above."""
         unknown = [name for name in config if name not in self._keys]
         faults = [f"{show_key(name)} is not a key; the keys are x1 to x{len(self._keys)}" for name in unknown]
-        read: dict[str, object] = {}
+        values: dict[str, object] = {}
         for name, key in self._keys.items():
-            read[key.parameter.name] = found = key.read(config.get(name))
-            if found is None:
-                given = f"={show(config[name])} is not" if name in config else " is missing; it is"
-                faults.append(f"{name}{given} {key.allowed}")
+            values[key.parameter.name] = value = key.read(config.get(name))
+            if value is None:
+                problem = f"={show(config[name])} is not" if name in config else " is missing; it is"
+                faults.append(f"{name}{problem} {key.allowed}")
         if faults:
             raise InvalidConfig(faults)
-        return to_config(read, self._view.space)
+        return to_config(values, self._view.space)
 
     def read_at(self, at: object) -> Any:  # Any: as above
-        """Return the fidelity that a client means; raises as above."""
+        """Return a client's fidelity under real names; raises as above."""
         if at is None:
             return None
-        names = {shown: name for name, shown in self.fidelities.items()}
-        read, faults = {}, []
-        for shown, value in (at if isinstance(at, Mapping) else {"f1": at}).items():
-            name = names.get(shown, "")
+        names = {alias: name for name, alias in self.fidelities.items()}
+        fidelity, faults = {}, []
+        for alias, value in (at if isinstance(at, Mapping) else {"f1": at}).items():
+            name = names.get(alias, "")
             if is_integer(value) and value in self.levels.get(name, ()):
-                read[name] = self._view.fidelities[name][int(value) - 1]
+                fidelity[name] = self._view.fidelities[name][int(value) - 1]
             else:
-                most = ", ".join(f"{shown} in 1..{len(self.levels[name])}" for shown, name in names.items())
-                faults.append(f"at: {show_key(shown)}={show(value)} is not legal; give {most}")
+                allowed = ", ".join(f"{alias} in 1..{len(self.levels[name])}" for alias, name in names.items())
+                faults.append(f"at: {show_key(alias)}={show(value)} is not legal; give {allowed}")
         if faults:
             raise InvalidFidelity("\n".join(faults))
-        return read
+        return fidelity
 
     def explain(self, err: JahsError) -> str:  # noqa: ARG002  # it has real names
-        """Return the text that a client may read; only its reports can be at fault here."""
+        """Return the text that the client may read; here only its reports can be at fault."""
         return "reports must be increasing integers from 1 to before the f1 that is asked for"
 
 
@@ -147,7 +147,7 @@ class _Key:
         return f"one of {', '.join(map(str, self.choices))}" if self.choices else "a number in [0, 1]"
 
     def read(self, value: object) -> Value | None:
-        """Return the value that the client means, or None."""
+        """Return the real value for a client's value, or None if it is not legal."""
         if self.choices:
             return self.choices.get(value) if type(value) in {str, int} else None  # type: ignore[call-overload]  # as here
         if not is_number(value) or not 0 <= (position := float(cast("float", value))) <= 1:

@@ -1,4 +1,4 @@
-"""What an optimiser may see of a benchmark, and the answers to its proposals.
+"""The part of a benchmark that an optimiser may see, and the answers to its proposals.
 
 Proposals are checked one by one and queried in one batch.
 """
@@ -43,14 +43,14 @@ class Job:
 
 
 class Answers:
-    """Asks one view on behalf of an optimiser."""
+    """Queries one view on behalf of an optimiser."""
 
     def __init__(self, view: View, *, metrics: Sequence[str] | None, evaluation_seed: int | None) -> None:
         known = view.metrics
-        wanted = tuple(known)
+        names = tuple(known)
         if metrics is not None:
-            wanted = tuple(dict.fromkeys((*read_metrics(metrics, known=known), "runtime")))
-        self.metrics: Final = wanted
+            names = tuple(dict.fromkeys((*read_metrics(metrics, known=known), "runtime")))
+        self.metrics: Final = names
         self._view = view
         self._space = view.space
         self._fixed = view.space.fixed
@@ -58,23 +58,23 @@ class Answers:
         self._seed = evaluation_seed
 
     def answer(self, proposals: Sequence[Proposal | Mapping[str, object]]) -> list[Job | JahsError]:
-        """Return a job for each proposal, or the error in it."""
+        """Return a job for each proposal, or its error if it is invalid."""
         jobs: list[Job | JahsError] = []
         for proposal in proposals:
             try:
                 jobs.append(self._read(proposal))
             except JahsError as err:  # noqa: PERF203  # costs nothing where nothing is raised
                 jobs.append(err)
-        good = [job for job in jobs if isinstance(job, Job)]
-        for seed in dict.fromkeys(job.seed for job in good):
-            same = [job for job in good if job.seed == seed]
+        jobs_to_query = [job for job in jobs if isinstance(job, Job)]
+        for seed in dict.fromkeys(job.seed for job in jobs_to_query):
+            batch = [job for job in jobs_to_query if job.seed == seed]
             try:
-                self._query(same, seed)
+                self._query(batch, seed)
             except NotRecorded:
-                jobs = [self._alone(job) if isinstance(job, Job) and job.seed == seed else job for job in jobs]
+                jobs = [self._query_alone(job) if isinstance(job, Job) and job.seed == seed else job for job in jobs]
         return jobs
 
-    def _alone(self, job: Job) -> Job | JahsError:
+    def _query_alone(self, job: Job) -> Job | JahsError:
         """Return a job with its answers, or the error if they are not recorded."""
         try:
             self._query([job], job.seed)
@@ -90,7 +90,7 @@ class Answers:
         config = proposal.config
         if self._fixed and isinstance(config, Mapping):
             config = {**self._fixed, **config}
-        clean = self._space.validate(config)
+        validated = self._space.validate(config)
         fidelity = {"epoch": self._view.max_epoch, **self._view.fidelity(proposal.at)}
         epoch = int(fidelity["epoch"])
         seed = self._seed if proposal.seed is None else read_seed(proposal.seed)
@@ -98,7 +98,7 @@ class Answers:
         if reports and not self._has_epochs:
             raise InvalidFidelity(f"reports={reports}: the epoch is not a fidelity of this view")
         epochs = (*reports, epoch)
-        return Job(clean, fidelity, seed, proposal.tag, epochs, [])
+        return Job(validated, fidelity, seed, proposal.tag, epochs, [])
 
     def _query(self, jobs: Sequence[Job], seed: int | None) -> None:
         """Fill in the answers of jobs of one seed, all in one query."""
@@ -109,12 +109,12 @@ class Answers:
             configs += [network] * len(job.epochs)
         epochs = np.array([epoch for job in jobs for epoch in job.epochs], dtype=np.int64)
         # Query the benchmark itself: the view's checks and fixed values have already been applied.
-        found = self._view.bench.query_many(configs, each_at=epochs, seed=seed, metrics=self.metrics)
-        values = {name: np.asarray(found[name], dtype=np.float64) for name in self.metrics}
+        answers = self._view.bench.query_many(configs, each_at=epochs, seed=seed, metrics=self.metrics)
+        values = {name: np.asarray(answers[name], dtype=np.float64) for name in self.metrics}
         runtime = values["runtime"]
         if not (np.isfinite(runtime) & (runtime > 0)).all():
-            at = int(np.argmin(np.isfinite(runtime) & (runtime > 0)))
-            raise InvalidTable(f"runtime={runtime[at]} of {configs[at]}: a trial takes a positive number of seconds")
+            i = int(np.argmin(np.isfinite(runtime) & (runtime > 0)))
+            raise InvalidTable(f"runtime={runtime[i]} of {configs[i]}: a trial takes a positive number of seconds")
         lists = zip(*(column.tolist() for column in values.values()), strict=True)
         rows = (dict(zip(self.metrics, row, strict=True)) for row in lists)
         is_finite = all(np.isfinite(column).all() for column in values.values())
@@ -128,12 +128,12 @@ def _read_reports(reports: object, epoch: int) -> tuple[int, ...]:
     """Return the epochs of the reports as ints; nothing is rounded."""
     if not is_list(reports) or not all(map(is_integer, reports)):
         raise InvalidFidelity(f"reports={show(reports)} is not a sequence of epochs, which are integers")
-    found = [int(cast("int", report)) for report in reports]
-    if found and (found != sorted(set(found)) or found[0] < 1 or found[-1] >= epoch):
+    epochs = [int(cast("int", report)) for report in reports]
+    if epochs and (epochs != sorted(set(epochs)) or epochs[0] < 1 or epochs[-1] >= epoch):
         raise InvalidFidelity(
             f"reports={show(reports)} are not increasing epochs from 1 to before the last one, {epoch}"
         )
-    return tuple(found)
+    return tuple(epochs)
 
 
 class Visible:

@@ -34,11 +34,11 @@ class Checkpoints:
             self._reached.setdefault(network_of(job), []).append((epoch, job.answers[at]["runtime"]))
 
     def best(self, job: Job) -> tuple[int, float]:
-        """Return the last epoch before the job's last one that has been reached and its runtime, or (0, 0.0)."""
+        """Return the latest epoch reached before the job's last epoch, and its runtime; (0, 0.0) without one."""
         if not self._reached:
             return (0, 0.0)
-        before = job.epochs[-1]
-        return max((found for found in self._reached.get(network_of(job), ()) if found[0] < before), default=(0, 0.0))
+        reached = self._reached.get(network_of(job), ())
+        return max((checkpoint for checkpoint in reached if checkpoint[0] < job.epochs[-1]), default=(0, 0.0))
 
 
 def network_of(trained: Job | Trial) -> tuple[object, ...]:
@@ -112,15 +112,15 @@ class Cluster:
             trial.fails = trial.start + share * (self._time_of(trial, -1) - trial.start)
         self._running[number] = trial
         first = next(k for k, epoch in enumerate(job.epochs) if epoch > reached)
-        self._expect(trial, first)
+        self._schedule(trial, first)
         return number
 
     def stop(self, number: int) -> None:
         """Stop a running trial at this moment; InvalidArgument if it does not exist or has ended."""
         trial = self._running.get(number)
         if trial is None:
-            why = "has ended" if isinstance(number, int) and 0 <= number < self.n_started else "was never started"
-            raise InvalidArgument(f"trial {number!r} cannot be stopped: it {why}")
+            reason = "has ended" if isinstance(number, int) and 0 <= number < self.n_started else "was never started"
+            raise InvalidArgument(f"trial {number!r} cannot be stopped: it {reason}")
         heappush(self._events, (max(self.now, trial.start), number, _STOP))
 
     def advance(self) -> list[Trial]:
@@ -131,7 +131,7 @@ class Cluster:
         """
         trials: list[Trial] = []
         while self._events and (not trials or self._events[0][0] == self.now):
-            time, number, what = self._events[0]
+            time, number, kind = self._events[0]
             if time > self._budget:
                 break
             heappop(self._events)
@@ -139,18 +139,18 @@ class Cluster:
             if running is None:
                 continue  # it was stopped
             self.now = time
-            trials.append(self._happen(running, what))
+            trials.append(self._handle(running, kind))
             if trials[-1].status == "running":
                 break
         self._is_round_open = not (self._is_synchronous and self._running)
         return trials
 
     def cut(self) -> list[Trial]:
-        """End everything and return the trials that the budget leaves unfinished."""
+        """End all trials that run, and return them as unfinished."""
         if self._running or self._thinks_until >= self._budget:
             self.now = self._budget
         self.is_cut = True
-        return [self._ended(self._running[number], "unfinished") for number in sorted(self._running)]
+        return [self._end(self._running[number], "unfinished") for number in sorted(self._running)]
 
     def why_over(self) -> str:
         """Return the reason for the end of the run: "budget", "n_trials", or "optimizer", which proposed no more."""
@@ -158,17 +158,17 @@ class Cluster:
             return "budget"
         return "n_trials" if self.n_started >= self._n_trials else "optimizer"
 
-    def _happen(self, running: _Running, what: int) -> Trial:
-        if what == _STOP:
-            return self._ended(running, "stopped")
-        if what == _FAIL:
-            return self._ended(running, "failed")
-        running.reported = what
+    def _handle(self, running: _Running, kind: int) -> Trial:
+        if kind == _STOP:
+            return self._end(running, "stopped")
+        if kind == _FAIL:
+            return self._end(running, "failed")
+        running.reported = kind
         if self._checkpoints is not None:
-            self._checkpoints.keep(running.job, what)
-        if what == len(running.job.epochs) - 1:
-            return self._ended(running, "finished")
-        self._expect(running, what + 1)
+            self._checkpoints.keep(running.job, kind)
+        if kind == len(running.job.epochs) - 1:
+            return self._end(running, "finished")
+        self._schedule(running, kind + 1)
         return self._trial(running, "running")
 
     def _time_of(self, running: _Running, at: int) -> float:
@@ -179,14 +179,14 @@ class Cluster:
         work = running.job.answers[at]["runtime"] - running.base
         return max(running.start + work / self._speeds[running.worker], running.start, self.now)
 
-    def _expect(self, running: _Running, at: int) -> None:
+    def _schedule(self, running: _Running, at: int) -> None:
         time = self._time_of(running, at)
         if running.fails < time:
             heappush(self._events, (running.fails, running.number, _FAIL))
         else:
             heappush(self._events, (time, running.number, at))
 
-    def _ended(self, running: _Running, status: Status) -> Trial:
+    def _end(self, running: _Running, status: Status) -> Trial:
         del self._running[running.number]
         heappush(self._free, running.worker)
         return self._trial(running, status)

@@ -1,4 +1,4 @@
-"""The conversation with an optimiser: asking, telling, timing it, and naming it where it goes wrong."""
+"""The conversation with an optimiser: ask, tell, measure its time, and name it in errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Optimizer(Protocol):
     """
 
     def ask(self, n: int) -> Sequence[Proposal | Mapping[str, object]]:
-        """Return up to `n` proposals. None at all: wait for another trial to end, or stop if no trial runs."""
+        """Return up to `n` proposals. An empty list: wait for another trial to end, or stop if no trial runs."""
 
     def tell(self, trial: Trial) -> None:
         """Receive a trial that has ended, without metrics of the test images."""
@@ -47,10 +47,10 @@ class _CallbackOptimizer:
         self._trials: list[Trial] = []
 
     def ask(self, n: int) -> list[Proposal | Mapping[str, object]]:
-        found: list[Proposal | Mapping[str, object]] = []
-        while len(found) < n and (proposal := self._callback(self._trials)) is not None:
-            found.append(proposal)
-        return found
+        proposals: list[Proposal | Mapping[str, object]] = []
+        while len(proposals) < n and (proposal := self._callback(self._trials)) is not None:
+            proposals.append(proposal)
+        return proposals
 
     def tell(self, trial: Trial) -> None:
         self._trials.append(trial)
@@ -72,15 +72,15 @@ class Driver:
             raise OptimizerFailed(
                 f"{self.name}: settings={show(self.settings)} is not a mapping of JSON: {err}"
             ) from err
-        asked = self.settings.get("objectives", ())
-        self.objectives: Final = tuple(map(str, asked)) if isinstance(asked, list | tuple) else ()
+        objectives = self.settings.get("objectives", ())
+        self.objectives: Final = tuple(map(str, objectives)) if isinstance(objectives, list | tuple) else ()
         self._answers = answers
         self._cluster = cluster
         self._thinking = thinking
         self._waiting: deque[Job | JahsError] = deque()
 
     def fill(self) -> None:
-        """Give work to every free worker, as far as the optimiser has any."""
+        """Give a job to every free worker, as long as the optimiser proposes any."""
         cluster = self._cluster
         n_free = cluster.n_free
         if n_free > len(self._waiting):
@@ -88,23 +88,23 @@ class Driver:
             if self._thinking == "free":  # otherwise every ask costs time, and fewer of them would change results
                 # Ask ahead for at most as many as have started, so that a short run queries few trials in vain.
                 n = max(n, min(getattr(self._optimizer, "n_ahead", 1), cluster.n_started))
-            proposals = self._call(f"ask({n})", cluster.n_started, lambda: self._asked(n))
+            proposals = self._call(f"ask({n})", cluster.n_started, lambda: self._proposals(n))
             if not isinstance(proposals, list):
-                raise self._failed(f"ask({n}) returned one proposal, not a list; return [it]", cluster.n_started)
+                raise self._failure(f"ask({n}) returned one proposal, not a list; return [it]", cluster.n_started)
             if len(proposals) > n:
-                raise self._failed(f"ask({n}) returned {len(proposals)} proposals", cluster.n_started)
+                raise self._failure(f"ask({n}) returned {len(proposals)} proposals", cluster.n_started)
             if not isinstance(self._thinking, str):
                 cluster.think(self._thinking)
             self._waiting.extend(self._answers.answer(proposals))
         while self._waiting and cluster.n_free:
             job = self._waiting.popleft()
             if not isinstance(job, Job):
-                raise self._failed(f"its proposal is invalid:\n{job}", cluster.n_started) from job
+                raise self._failure(f"its proposal is invalid:\n{job}", cluster.n_started) from job
             cluster.start(job)
 
-    def _asked(self, n: int) -> list[Proposal | Mapping[str, object]] | Proposal | Mapping[str, object]:
-        found: object = self._optimizer.ask(n)
-        return found if isinstance(found, Proposal | Mapping) else list(found)  # type: ignore[call-overload]  # `answer` checks
+    def _proposals(self, n: int) -> list[Proposal | Mapping[str, object]] | Proposal | Mapping[str, object]:
+        proposals: object = self._optimizer.ask(n)
+        return proposals if isinstance(proposals, Proposal | Mapping) else list(proposals)  # type: ignore[call-overload]  # `answer` checks
 
     def show(self, trial: Trial) -> None:
         """Tell the optimiser of a trial that has ended, or ask it whether one that is running should be stopped."""
@@ -120,10 +120,10 @@ class Driver:
         try:
             result = function()
         except Exception as err:
-            raise self._failed(f"{what} raised {type(err).__name__}: {err}", trial) from err
+            raise self._failure(f"{what} raised {type(err).__name__}: {err}", trial) from err
         if self._thinking == "measured":
             self._cluster.think(time.perf_counter() - begin)
         return result
 
-    def _failed(self, what: str, trial: int) -> OptimizerFailed:
+    def _failure(self, what: str, trial: int) -> OptimizerFailed:
         return OptimizerFailed(f"{self.name}, trial {trial}, at {self._cluster.now:.6g} simulated seconds: {what}")

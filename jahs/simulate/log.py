@@ -52,7 +52,7 @@ def read_log(path: Path | str) -> Log:
     """Return the content of a log; a last line that was cut short is left out.
 
     Raises:
-        MissingData: the file is not there, or cannot be read.
+        MissingData: the file does not exist, or cannot be read.
         CorruptFile: a line is invalid; says which, and why.
         UnknownFormat: the log was written by another version.
     """
@@ -64,12 +64,12 @@ def read_log(path: Path | str) -> Log:
     for number, line in enumerate(lines, start=2):
         if ending is not None:
             raise CorruptFile(f"{path}, line {number}: a line follows the one that ends the log")
-        found = _parse(path, number, line)
-        if isinstance(found, dict) and "ended" in found:
-            ending = found
+        content = _parse(path, number, line)
+        if isinstance(content, dict) and "ended" in content:
+            ending = content
             continue
         try:
-            trials.append(Trial.from_dict(found))
+            trials.append(Trial.from_dict(content))
         except ValueError as err:
             raise CorruptFile(f"{path}, line {number} is not a trial: {err}") from err
     return Log(header=header, trials=trials, ending=ending)
@@ -89,8 +89,8 @@ def read_trials(path: Path | str) -> list[Trial]:
 class LogWriter:
     """Writes one log. If the file already has lines, the first lines written must be identical to them.
 
-    So a simulation that was interrupted is resumed by running it again: it is deterministic, the lines that are there
-    are checked instead of written, and the log continues from there.
+    So an interrupted simulation is resumed by running it again: it is deterministic, existing lines are checked
+    instead of written, and the log continues after them.
 
     Raises:
         ProtocolMismatch: the file is the log of another run.
@@ -108,22 +108,22 @@ class LogWriter:
             self._file.close()
             raise
 
-    def _begin(self, written: bytes) -> None:
-        """Read the file's header, or write it where it is missing."""
+    def _begin(self, header: bytes) -> None:
+        """Check the file's header, or write it if it is missing."""
         path = self.path
         self._old = _whole_lines(path)
         first = next(self._old, None)
-        begun = path.read_bytes() if first is None else first  # without a complete line, the file is short
-        self._is_resuming = first == written
-        if not self._is_resuming and (first is not None or not written.startswith(begun)):
-            raise ProtocolMismatch(_difference(path, _read_header(path, begun), json.loads(written)))
-        self._n_read = len(begun) if self._is_resuming else 0
+        existing = path.read_bytes() if first is None else first  # without a complete line, the file is short
+        self._is_resuming = first == header
+        if not self._is_resuming and (first is not None or not header.startswith(existing)):
+            raise ProtocolMismatch(_difference(path, _read_header(path, existing), json.loads(header)))
+        self._n_read = len(existing) if self._is_resuming else 0
         self._n_lines = 1
         if not self._is_resuming:
-            self._append(written, after=0)
+            self._append(header, after=0)
 
     def write(self, trial: Trial) -> None:
-        """Append a trial; ProtocolMismatch if the log holds another line in this place."""
+        """Append a trial; ProtocolMismatch if the log has a different line at this position."""
         self._write(trial.to_dict())
 
     def end(self, ending: Mapping[str, object]) -> None:
@@ -203,7 +203,7 @@ def _encode(line: Mapping[str, object]) -> bytes:
 
 
 def _whole_lines(path: Path) -> Generator[bytes, None, None]:
-    """Yield the lines that have an end."""
+    """Yield the lines that end with a line feed."""
     try:
         with path.open("rb") as file:
             for line in file:

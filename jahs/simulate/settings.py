@@ -37,11 +37,11 @@ class Settings:
     evaluation_seed: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse every setting that is out of its range, at once."""
+        """Refuse settings out of their range; one error names all of them."""
         faults = [
-            f"{name}={show(value)} is not {wanted}"
-            for name, wanted, is_right in _RANGES
-            if not is_right(value := getattr(self, name))
+            f"{name}={show(value)} is not {expected}"
+            for name, expected, is_valid in _RANGES
+            if not is_valid(value := getattr(self, name))
         ]
         if self.budget is None and self.n_trials is None:
             faults.append("budget (simulated seconds) and n_trials are both None; give at least one of them")

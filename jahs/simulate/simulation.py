@@ -23,7 +23,7 @@ from jahs.spaces.parameters import is_number, show, with_article
 
 
 class Simulation:
-    """Simulated workers that spend a budget on an optimiser's proposals. For one run.
+    """Simulated workers that spend a budget on an optimiser's proposals, for one run.
 
     Either `run` drives an optimiser, or you drive: `submit` while there are free workers, `wait` for the next event.
 
@@ -132,7 +132,7 @@ class Simulation:
         return list(self.stream(optimizer))
 
     def stream(self, optimizer: Optimizer | Callback) -> Iterator[Trial]:
-        """Yield what `run` returns, trial by trial, and keep none of them."""
+        """Yield the trials that `run` returns, one by one, without keeping them in memory."""
         if self._state != "new":
             raise InvalidArgument("a simulation is for one run; make another one")
         driver = Driver(optimizer, self._answers, self._cluster, self.settings.thinking)
@@ -148,7 +148,7 @@ class Simulation:
                     if trial.status != "running":
                         self._write(trial)
                         yield trial
-                    driver.show(self._seen(trial))
+                    driver.show(self._without_hidden(trial))
                 driver.fill()
             yield from self._finish()
         finally:
@@ -161,20 +161,20 @@ class Simulation:
             OptimizerFailed: the proposal is not valid, no worker is free, or the simulation is over.
         """
         if not self.n_free:
-            over = f"asks after the end ({self._cluster.why_over()})"
+            fault = f"asks after the end ({self._cluster.why_over()})"
             if self._state == "over" and not self._cluster.is_cut:
-                over = "asks after the simulation was closed"
-            raise self._failed(
-                over if self._state == "over" or not self._cluster.n_running else "no worker is free: wait()"
+                fault = "asks after the simulation was closed"
+            raise self._failure(
+                fault if self._state == "over" or not self._cluster.n_running else "no worker is free: wait()"
             )
         (job,) = self._answers.answer([proposal])
         if not isinstance(job, Job):
-            raise self._failed(f"its proposal is invalid:\n{job}") from job
+            raise self._failure(f"its proposal is invalid:\n{job}") from job
         self._open({})
         return self._cluster.start(job)
 
     def wait(self) -> list[Trial]:
-        """Go to the next moment at which something happens and return those trials, without metrics of the test images.
+        """Go to the next event and return its trials, without metrics of the test images.
 
         A trial of status "running" has reached an epoch that its proposal names in `reports`. An empty list: nothing
         runs any more, or the budget is spent, and the simulation is over; see `trials`.
@@ -190,7 +190,7 @@ class Simulation:
         if not trials:
             self._submitted += self._finish()
             self.close()
-        return [self._seen(trial) for trial in trials]
+        return [self._without_hidden(trial) for trial in trials]
 
     def stop(self, trial: int) -> None:
         """Stop a running trial now; `wait` returns it as "stopped".
@@ -201,7 +201,7 @@ class Simulation:
         try:
             self._cluster.stop(trial)
         except InvalidArgument as err:
-            raise self._failed(str(err)) from err
+            raise self._failure(str(err)) from err
 
     def think(self, seconds: float) -> None:
         """Charge the optimiser's thinking time: later submissions start that many seconds later."""
@@ -220,7 +220,7 @@ class Simulation:
         return list(self._submitted)
 
     def close(self) -> None:
-        """Close the log; it can be resumed where the simulation was not over. Does nothing the second time."""
+        """Close the log; it can be resumed if the simulation was not over. Does nothing the second time."""
         self._state = "over"
         if self._writer is not None:
             self._writer.close()
@@ -251,7 +251,7 @@ class Simulation:
             self._writer.end(ending)
         return trials
 
-    def _seen(self, trial: Trial) -> Trial:
+    def _without_hidden(self, trial: Trial) -> Trial:
         """Copy a trial for optimisers, without hidden metrics."""
         return Trial(  # faster than dataclasses.replace
             trial=trial.trial,
@@ -266,7 +266,7 @@ class Simulation:
             tag=trial.tag,
         )
 
-    def _failed(self, what: str) -> OptimizerFailed:
+    def _failure(self, what: str) -> OptimizerFailed:
         name = self._facts.get("optimizer", "the optimiser")
         return OptimizerFailed(f"{name}, trial {self._cluster.n_started}, at {self.now:.6g} simulated seconds: {what}")
 
@@ -275,10 +275,10 @@ def _describe(view: View) -> dict[str, object]:
     """Describe the view, for the header of a log."""
     release = getattr(view.bench, "release", None)
     manifest = None if release is None else Path(release) / "manifest.json"
-    chosen = {name: getattr(view.bench, name, None) for name in ("refit", "model")}
+    identity = {name: getattr(view.bench, name, None) for name in ("refit", "model")}
     return {
         "task": getattr(getattr(view.bench, "task", None), "name", None),
         "release": sha256_file(manifest) if manifest is not None and manifest.is_file() else None,
-        **{name: value for name, value in chosen.items() if value is not None},
+        **{name: value for name, value in identity.items() if value is not None},
         "view": {"searched": view.space.searched, "fixed": view.space.fixed, "fidelities": view.full},
     }

@@ -82,7 +82,7 @@ class Trial:
         """
         if not isinstance(line, dict) or tuple(line) != TRIAL_KEYS:
             raise ValueError(f"a line holds the keys {', '.join(TRIAL_KEYS)}, in this order")
-        faults = [f"{key}={line[key]!r}" for key, is_right in _CHECKS.items() if not is_right(line[key])]
+        faults = [f"{key}={line[key]!r}" for key, is_valid in _CHECKS.items() if not is_valid(line[key])]
         if not faults and not line["start"] <= line["end"]:
             faults.append(f"end={line['end']!r} is before start={line['start']!r}")
         try:

@@ -171,19 +171,19 @@ _BADLY_RANKED = (
 )
 
 
-def _task(name: str, title: str, of: tuple[int, int, int], counts: tuple[int, int, int], **more: Any) -> Task:
+def _task(name: str, title: str, images: tuple[int, int, int], counts: tuple[int, int, int], **more: Any) -> Task:
     """Return a task on images of (side, channels, classes), split into (train, valid, test)."""
-    side, n_channels, n_classes = of
+    side, n_channels, n_classes = images
     n_train, n_valid, n_test = counts
-    given = {"data_set": name, "max_epoch": 200, **more}  # 200 epochs, as in JAHS-Bench-201
+    fields = {"data_set": name, "max_epoch": 200, **more}  # 200 epochs, as in JAHS-Bench-201
     return Task(
         name=name, title=title, side=side, n_channels=n_channels, n_classes=n_classes,
-        n_train=n_train, n_valid=n_valid, n_test=n_test, **given,
+        n_train=n_train, n_valid=n_valid, n_test=n_test, **fields,
     )  # fmt: skip
 
 
 def _laptop_task(name: str, title: str, n_channels: int, **more: Any) -> Task:
-    """Return a task that a laptop trains: what decision 11 found to rank configs as long training does."""
+    """Return a task that a laptop trains, with the protocol that ranks configs as long training does (decision 11)."""
     return _task(
         name,
         title,
@@ -293,7 +293,7 @@ TASKS: Final[Mapping[str, Task]] = MappingProxyType(KNOWN)
 
 
 def caveats_of(tasks: Iterable[Task]) -> tuple[str, ...]:
-    """Return the caveats of those tasks that have one, each once."""
+    """Return the distinct caveats of tasks."""
     return tuple(dict.fromkeys(t.caveat for t in tasks if t.caveat))
 
 
@@ -313,6 +313,6 @@ def task(name: str) -> Task:
 
 
 def citation(task: Task, facts: Mapping[str, Any]) -> str:  # Any: JSON
-    """Return the references of a task, one a paragraph: the benchmark, the space, the cell, the images."""
+    """Return the references of a task, one per paragraph: the benchmark, the space, the cell, the images."""
     release = f"{task.name}, {facts.get('version', 'no release')}"
     return _ENTRIES.format(release=release, images=task.citation)

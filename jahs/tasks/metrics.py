@@ -108,7 +108,7 @@ _NAMES = {alias: m.name for m in _ALL for alias in (m.name, m.published_name) if
 
 
 def metric(name: str) -> Metric:
-    """Return the metric called `name`, its own name or the published one.
+    """Return the metric called `name`, which may be our name or the published one.
 
     Raises:
         UnknownName: the metric does not exist; lists those that do.
@@ -129,13 +129,13 @@ def _fault_of(name: str, known: Mapping[str, Metric]) -> str:
 
 
 def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS) -> tuple[str, ...]:
-    """Return our names of metrics given by our or the published names, each once; only `known` ones are allowed."""
+    """Return our names of metrics, named as we or JAHS-Bench-201 do, each once; only `known` metrics are allowed."""
     if isinstance(metrics, str) or not isinstance(metrics, Iterable):
         raise InvalidArgument(f"metrics={show(metrics)} is not a list of names; for one metric give [{show(metrics)}]")
-    given = [name if isinstance(name, str) else show(name) for name in metrics]
-    if not given:
+    requested = [name if isinstance(name, str) else show(name) for name in metrics]
+    if not requested:
         raise InvalidArgument(f"metrics is empty; give one or more of {', '.join(known)}")
-    names = [_NAMES.get(name, name) for name in given]
-    if unknown := [name for name, own in zip(given, names, strict=True) if own not in known]:
+    names = [_NAMES.get(name, name) for name in requested]
+    if unknown := [name for name, key in zip(requested, names, strict=True) if key not in known]:
         raise UnknownName("\n".join(_fault_of(name, known) for name in unknown))
     return tuple(dict.fromkeys(names))

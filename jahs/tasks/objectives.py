@@ -39,7 +39,7 @@ class Objective:
     @property
     def upper(self) -> float:
         """The largest value that the objective can have."""
-        return self.metric.upper if self.metric.direction == "min" else self._turned_at - self.metric.lower
+        return self.metric.upper if self.metric.direction == "min" else self._top - self.metric.lower
 
     def minimised(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return values of the metric as values of the objective.
@@ -52,18 +52,18 @@ class Objective:
             [10.0, 4.5]
         """
         refuse_masked(self.metric.name, values)
-        given = np.asarray(values)
-        if given.size and given.dtype.kind not in "biuf":  # numpy would read the numbers in texts and in durations
-            raise InvalidArgument(f"{self.metric.name} holds {given.dtype}, not numbers")
-        given = given.astype(np.float64)
-        return given if self.metric.direction == "min" else self._turned_at - given
+        array = np.asarray(values)
+        if array.size and array.dtype.kind not in "biuf":  # numpy would read the numbers in texts and in durations
+            raise InvalidArgument(f"{self.metric.name} holds {array.dtype}, not numbers")
+        array = array.astype(np.float64)
+        return array if self.metric.direction == "min" else self._top - array
 
     def measured(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return values of the objective as values of the metric, the inverse of `minimised`."""
         return self.minimised(values)  # a - (a - x)
 
     @property
-    def _turned_at(self) -> float:
+    def _top(self) -> float:
         return 0.0 if math.isinf(self.metric.upper) else self.metric.upper
 
 
@@ -82,10 +82,10 @@ def read_objectives(metrics: Iterable[str], *, known: Mapping[str, Metric] = MET
         >>> [objective.label for objective in read_objectives(("valid_acc", "latency"))]
         ['100 - valid_acc (%)', 'latency (s)']
     """
-    given = list(metrics) if isinstance(metrics, Iterable) and not isinstance(metrics, str) else metrics
-    names = read_metrics(given, known=known)
-    if len(names) < len(given):
-        raise InvalidArgument(f"metrics={show(given)} names a metric more than once")
+    requested = list(metrics) if isinstance(metrics, Iterable) and not isinstance(metrics, str) else metrics
+    names = read_metrics(requested, known=known)
+    if len(names) < len(requested):
+        raise InvalidArgument(f"metrics={show(requested)} names a metric more than once")
     return tuple(Objective(metric=known[name]) for name in names)
 
 

@@ -65,18 +65,18 @@ _TYPES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {  # by the 
 
 
 def register(given: Task | Path | str) -> Task:
-    """Make a task of your own known to this process, by its name; return it.
+    """Register a task of your own in this process, by its name; return it.
 
     Args:
         given: a task, or a task file, as `python -m pipeline.define` writes it.
 
     Raises:
         MissingData: there is no such file.
-        CorruptFile, UnknownFormat: it is not a task file, or of another version.
+        CorruptFile, UnknownFormat: it is not a task file, or it has another version.
         InvalidArgument: the task is invalid, with every fault; or another task has its name, or all its facts.
 
     Example:
-        >>> register(task("digits")).name  # one that is known already, with the same facts
+
         'digits'
     """
     if isinstance(given, Task):
@@ -111,7 +111,7 @@ def write_task_file(path: Path, chosen: Task) -> None:
 
 
 def recorded_as(chosen: Task) -> str | dict[str, Any]:  # Any: JSON
-    """Return the record of a task in a file: its name, or all its facts unless it equals a built-in task."""
+    """Return the record of a task in a file: its name if it equals a built-in task, otherwise all its facts."""
     known = TASKS.get(chosen.name)
     is_built_in = chosen.name in BUILT_IN and chosen == known
     return chosen.name if known is None or is_built_in else task_facts(chosen)
@@ -121,8 +121,8 @@ def task_recorded_as(content: object, *, protocol: object = None) -> Task:
     """Return the task that a file names or describes; raises as `task` and `register`.
 
     A task that is not built in is registered. A built-in one may be described under an earlier protocol; its title,
-    citation and caveat are the present ones, since a release is often judged after it was made. Where it is only named,
-    the digest `protocol` says whether it is an earlier one.
+    citation and caveat are the current ones, since a release is often judged after it was made. If it is only named,
+    the digest `protocol` identifies an earlier protocol.
     """
     if (earlier := EARLIER.get(str(protocol))) is not None and content == earlier.name:
         return earlier
@@ -133,8 +133,8 @@ def task_recorded_as(content: object, *, protocol: object = None) -> Task:
     if content["name"] not in BUILT_IN and {*PROSE} <= content.keys():
         return _register(content)
     facts = {key: value for key, value in content.items() if key not in PROSE}
-    found = _task_of({**task_facts(task(content["name"])), **OPTIONAL, **facts})
-    return next((known for known in EARLIER.values() if _decisive(known) == _decisive(found)), found)
+    recorded = _task_of({**task_facts(task(content["name"])), **OPTIONAL, **facts})
+    return next((each for each in EARLIER.values() if _protocol_facts(each) == _protocol_facts(recorded)), recorded)
 
 
 def task_of_protocol(facts: Mapping[str, Any]) -> Task:  # Any: JSON
@@ -151,28 +151,28 @@ def task_facts(chosen: Task) -> dict[str, Any]:  # Any: fields of a Task
 
 
 def _register(facts: object) -> Task:
-    found = _task_of(facts)
-    for other in TASKS.values():
-        if differing := [name for name, value in _decisive(found).items() if _decisive(other)[name] != value]:
-            if other.name == found.name:
+    new = _task_of(facts)
+    for known in TASKS.values():
+        if differing := [name for name, value in _protocol_facts(new).items() if _protocol_facts(known)[name] != value]:
+            if known.name == new.name:
                 raise InvalidArgument(
-                    f"task {found.name!r} exists already and differs in {', '.join(differing)}; choose another name"
+                    f"task {new.name!r} exists already and differs in {', '.join(differing)}; choose another name"
                 )
-        elif other.name == found.name:
-            return other
+        elif known.name == new.name:
+            return known
         else:
-            raise InvalidArgument(f"task {found.name!r} is task {other.name!r} under another name; use that one")
-    KNOWN[found.name] = found
-    return found
+            raise InvalidArgument(f"task {new.name!r} is task {known.name!r} under another name; use that one")
+    KNOWN[new.name] = new
+    return new
 
 
-def _decisive(chosen: Task) -> dict[str, Any]:  # Any: fields of a Task
-    """Return the facts that affect measurements: all but name and prose."""
+def _protocol_facts(chosen: Task) -> dict[str, Any]:  # Any: fields of a Task
+    """Return the facts that affect measurements: all except name and prose."""
     return {key: value for key, value in task_facts(chosen).items() if key not in ("name", *PROSE)}
 
 
 def _task_of(facts: object) -> Task:
-    """Build a task from facts that anybody may have written."""
+    """Build a task from untrusted facts."""
     fields = {field.name: field for field in dataclasses.fields(Task)}
     if not isinstance(facts, dict):
         raise InvalidArgument(f"a task must be an object with the fields {', '.join(fields)}; got {show(facts)}")
@@ -182,41 +182,41 @@ def _task_of(facts: object) -> Task:
             faults += [f"{name} is missing"] if field.default is dataclasses.MISSING else []
             continue
         kind, _, optional = str(field.type).partition(" | ")
-        is_right, words = _TYPES[kind.partition("[")[0]]
-        if not (optional and facts[name] is None) and not is_right(facts[name]):
-            faults.append(f"{name} must be {words}, got {show(facts[name])}")
+        is_valid, expected = _TYPES[kind.partition("[")[0]]
+        if not (optional and facts[name] is None) and not is_valid(facts[name]):
+            faults.append(f"{name} must be {expected}, got {show(facts[name])}")
     if faults:
         raise InvalidArgument("\n".join(["a task is invalid:", *faults]))
     lists = {name: tuple(map(float, facts[name])) for name in ("mean", "std") if facts.get(name) is not None}
-    found = Task(**{**facts, **lists})
-    if faults := _faults(found):
-        raise InvalidArgument("\n".join(f"task {found.name!r}: {fault}" for fault in faults))
-    return found
+    candidate = Task(**{**facts, **lists})
+    if faults := _faults(candidate):
+        raise InvalidArgument("\n".join(f"task {candidate.name!r}: {fault}" for fault in faults))
+    return candidate
 
 
-def _faults(found: Task) -> list[str]:
+def _faults(candidate: Task) -> list[str]:
     """Return the faults of a user's own task."""
     faults = [
         f"{key}={show(value)} must be a small letter, then up to 63 small letters, digits and _; it names a folder"
         for key in ("name", "data_set")
-        if not TASK_NAME.fullmatch(value := getattr(found, key))
+        if not TASK_NAME.fullmatch(value := getattr(candidate, key))
     ]
-    if found.n_channels not in {1, 3}:
-        faults.append(f"n_channels={found.n_channels} must be 1 (grey) or 3 (colour)")
-    if found.n_classes < 2:
-        faults.append(f"n_classes={found.n_classes} must be at least 2")
-    if found.operators not in {1, 2}:
-        faults.append(f"operators={found.operators} must be 1 or 2")
+    if candidate.n_channels not in {1, 3}:
+        faults.append(f"n_channels={candidate.n_channels} must be 1 (grey) or 3 (colour)")
+    if candidate.n_classes < 2:
+        faults.append(f"n_classes={candidate.n_classes} must be at least 2")
+    if candidate.operators not in {1, 2}:
+        faults.append(f"operators={candidate.operators} must be 1 or 2")
     faults += [
-        f"{name} has {len(values)} values for {found.n_channels} channels"
+        f"{name} has {len(values)} values for {candidate.n_channels} channels"
         for name in ("mean", "std")
-        if (values := getattr(found, name)) is not None and len(values) != found.n_channels
+        if (values := getattr(candidate, name)) is not None and len(values) != candidate.n_channels
     ]
-    if found.std is not None and 0 in found.std:
+    if candidate.std is not None and 0 in candidate.std:
         faults.append("std must be above 0 in every channel")
-    if found.name not in BUILT_IN and not _DIGEST.fullmatch(found.index_digest or ""):
+    if candidate.name not in BUILT_IN and not _DIGEST.fullmatch(candidate.index_digest or ""):
         faults.append(
-            f"index_digest={show(found.index_digest)} must be the 16 hex digits of the split of the images; "
+            f"index_digest={show(candidate.index_digest)} must be the 16 hex digits of the split of the images; "
             "`python -m pipeline.define` computes it"
         )
     return faults

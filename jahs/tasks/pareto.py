@@ -18,7 +18,7 @@ from jahs.errors import InvalidArgument
 from jahs.spaces.parameters import refuse_masked, show
 
 _MOST_LISTED: Final = 5
-_BLOCK: Final = 64  # points compared at once with all points kept so far, so that the comparisons stay in the cache
+_BLOCK: Final = 64  # points compared at once with the front so far, so that the comparisons stay in the cache
 
 _Floats = npt.NDArray[np.float64]
 _Bools = npt.NDArray[np.bool_]
@@ -37,9 +37,9 @@ def is_non_dominated(F: npt.ArrayLike) -> _Bools:
     points = read_points(F)
     order, group = _sorted_groups(points)
     unique = points[order[np.searchsorted(group, np.arange(group[-1] + 1))]] if len(order) else points
-    keep = np.empty(len(points), dtype=np.bool_)
-    keep[order] = _is_minimal(unique)[group]
-    return keep
+    is_minimal = np.empty(len(points), dtype=np.bool_)
+    is_minimal[order] = _is_minimal(unique)[group]
+    return is_minimal
 
 
 def pareto_front(F: npt.ArrayLike) -> _Floats:
@@ -88,36 +88,36 @@ def read_points(F: npt.ArrayLike, *, n_objectives: int | None = None) -> _Floats
     points = _as_floats("F", F)
     if points.size == 0 and points.ndim == 1:
         return np.empty((0, n_objectives or 0))
-    wanted = "one or more" if n_objectives is None else str(n_objectives)
+    expected = "one or more" if n_objectives is None else str(n_objectives)
     if points.ndim != 2 or points.shape[1] == 0 or n_objectives not in (None, points.shape[1]):
         raise InvalidArgument(
-            f"F has shape {points.shape}; it must be (n_points, n_objectives) with {wanted} objectives: one row per "
+            f"F has shape {points.shape}; it must be (n_points, n_objectives) with {expected} objectives: one row per "
             "point, one column per objective"
         )
     faults = []
     for name, is_bad in (("NaN", np.isnan(points)), ("-inf", points == -np.inf)):
-        bad = np.flatnonzero(is_bad.any(axis=1)).tolist()
-        if bad:
-            faults.append(f"F holds {name} in {len(bad)} of {len(points)} rows (first: {bad[:_MOST_LISTED]})")
+        bad_rows = np.flatnonzero(is_bad.any(axis=1)).tolist()
+        if bad_rows:
+            faults.append(f"F holds {name} in {len(bad_rows)} of {len(points)} rows (first: {bad_rows[:_MOST_LISTED]})")
     if faults:
         raise InvalidArgument("\n".join([*faults, "leave such rows out, or give inf where an evaluation failed"]))
     return points
 
 
-def _read_reference_point(given: npt.ArrayLike) -> _Floats:
-    corner = _as_floats("reference_point", given)
+def _read_reference_point(point: npt.ArrayLike) -> _Floats:
+    corner = _as_floats("reference_point", point)
     if corner.shape not in ((2,), (3,)) or not np.isfinite(corner).all():
         raise InvalidArgument(
-            f"reference_point={show(given)} is not 2 or 3 finite numbers; a package such as moocore takes more "
+            f"reference_point={show(point)} is not 2 or 3 finite numbers; a package such as moocore takes more "
             "objectives"
         )
     return corner
 
 
-def _as_floats(name: str, given: npt.ArrayLike) -> _Floats:
-    refuse_masked(name, given)
+def _as_floats(name: str, values: npt.ArrayLike) -> _Floats:
+    refuse_masked(name, values)
     try:
-        array = np.asarray(given)
+        array = np.asarray(values)
     except ValueError as err:  # rows of different lengths
         raise InvalidArgument(f"{name}: {err}") from err
     if array.size and array.dtype.kind not in "iuf":
@@ -134,30 +134,30 @@ def _sorted_groups(points: _Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[n
 
 
 def _is_minimal(points: _Floats) -> _Bools:
-    """Return which of distinct, ascending rows are not dominated; only an earlier row can dominate."""
+    """Return which of distinct, ascending rows are not dominated; only an earlier row can dominate a row."""
     n_points, n_objectives = points.shape
     if n_objectives == 2:
-        keep = np.ones(n_points, dtype=np.bool_)
-        keep[1:] = points[1:, 1] < np.minimum.accumulate(points[:, 1])[:-1]
-        return keep
+        is_minimal = np.ones(n_points, dtype=np.bool_)
+        is_minimal[1:] = points[1:, 1] < np.minimum.accumulate(points[:, 1])[:-1]
+        return is_minimal
     if n_objectives == 3:
         stairs = _Stairs(math.inf, math.inf)
         return np.array([stairs.step(y, z) for y, z in points[:, 1:].tolist()], dtype=np.bool_)
-    kept = np.empty((n_objectives, n_points))  # columns that lie together in memory
-    n_kept = 0
-    keep = np.zeros(n_points, dtype=np.bool_)
+    front = np.empty((n_objectives, n_points))  # columns that lie together in memory
+    n_front = 0
+    is_minimal = np.zeros(n_points, dtype=np.bool_)
     for start in range(0, n_points, _BLOCK):
         block = points[start : start + _BLOCK]
-        is_beaten = np.ones((n_kept, len(block)), dtype=np.bool_)
-        for column, values in zip(kept[:, :n_kept], block.T, strict=True):
-            is_beaten &= column[:, None] <= values
-        left = np.flatnonzero(~is_beaten.any(axis=0))
-        while len(left):
-            kept[:, n_kept] = block[left[0]]
-            n_kept += 1
-            keep[start + left[0]] = True
-            left = left[(block[left] < block[left[0]]).any(axis=1)]
-    return keep
+        is_dominated = np.ones((n_front, len(block)), dtype=np.bool_)
+        for column, values in zip(front[:, :n_front], block.T, strict=True):
+            is_dominated &= column[:, None] <= values
+        remaining = np.flatnonzero(~is_dominated.any(axis=0))
+        while len(remaining):
+            front[:, n_front] = block[remaining[0]]
+            n_front += 1
+            is_minimal[start + remaining[0]] = True
+            remaining = remaining[(block[remaining] < block[remaining[0]]).any(axis=1)]
+    return is_minimal
 
 
 def _area(points: _Floats, corner: _Floats) -> float:
@@ -177,7 +177,7 @@ class _Stairs:
 
     def step(self, y: float, z: float) -> bool:
         """Add a point; return whether no earlier point was at most as large in both coordinates."""
-        first, last = self._beaten(y, z)
+        first, last = self._dominated_range(y, z)
         if last < first:
             return False
         self._ys[first:last], self._zs[first:last] = [y], [z]
@@ -185,7 +185,7 @@ class _Stairs:
 
     def add(self, y: float, z: float) -> float:
         """Add a point; return the area that only it dominates so far; both ends must be finite."""
-        first, last = self._beaten(y, z)
+        first, last = self._dominated_range(y, z)
         if last < first:
             return 0.0
         ys, zs = self._ys, self._zs
@@ -197,7 +197,7 @@ class _Stairs:
         ys[first:last], zs[first:last] = [y], [z]
         return area
 
-    def _beaten(self, y: float, z: float) -> tuple[int, int]:
+    def _dominated_range(self, y: float, z: float) -> tuple[int, int]:
         """Return the range of points that (y, z) replaces; its end lies before its start if (y, z) is dominated."""
         ys, zs = self._ys, self._zs
         first = bisect_left(ys, y)

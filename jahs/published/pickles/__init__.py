@@ -31,7 +31,7 @@ _NONSENSE: Final = (ArithmeticError, AttributeError, LookupError, SystemError, T
 def read_pickle(
     file: BinaryIO, *, where: str, names: Mapping[str, Use] | None = None, limits: Limits | None = None
 ) -> object:
-    """Return the object of a pickle or joblib file as data; nothing of it is executed.
+    """Return the object in a pickle or joblib file as data; no code in it is executed.
 
     Args:
         file: open for reading bytes; plain, or compressed with gzip.
@@ -52,7 +52,7 @@ def read_pickle(
     source: Source | None = None
     try:
         source = Source(file, limits or Limits())
-        found = follow(source, {**PLAIN_NAMES, **(names or {})})
+        content = follow(source, {**PLAIN_NAMES, **(names or {})})
         source.finish()
     except UnsafeFile as err:
         raise UnsafeFile(f"{where}: {err}; nothing of it was executed") from err
@@ -63,10 +63,9 @@ def read_pickle(
     except MemoryError as err:
         raise UnsafeFile(f"{where}: it takes more memory than there is; nothing of it was executed") from err
     except _NONSENSE as err:
-        near = source.position if source else 0
-        said = str(err)[:_LONGEST_REASON]
-        raise CorruptFile(f"{where} is not a pickle that makes sense, somewhere before byte {near}: {said}") from err
-    return found
+        end, reason = source.position if source else 0, str(err)[:_LONGEST_REASON]
+        raise CorruptFile(f"{where} is not a pickle that makes sense, somewhere before byte {end}: {reason}") from err
+    return content
 
 
 def making_sense(where: str) -> AbstractContextManager[None]:

@@ -65,7 +65,7 @@ class CodedArray:
 
 
 class ObjectItems:
-    """The items of an array of objects while they are read: as they are, or coded once they are many."""
+    """The items of an array of objects while they are read: as a list, or coded once there are many."""
 
     __slots__ = ("_codes", "_numbers", "items", "n_items")
 
@@ -119,7 +119,7 @@ class ObjectItems:
 
 
 def new_dtype(arguments: tuple[object, ...]) -> DType:
-    """numpy.dtype, as pickles call it."""
+    """Return the dtype for the arguments of a pickled call of numpy.dtype."""
     match arguments:
         case (str(code), *flags) if code in _CODES and len(flags) <= 2 and all(flag in (0, 1) for flag in flags):
             return DType(code)
@@ -129,10 +129,10 @@ def new_dtype(arguments: tuple[object, ...]) -> DType:
 
 
 def new_scalar(arguments: tuple[object, ...]) -> object:
-    """numpy.core.multiarray.scalar: one number."""
+    """Return the number for the arguments of a pickled call of numpy.core.multiarray.scalar."""
     match arguments:
-        case (DType(is_object=False) as made, bytes(content)) if len(content) == made.dtype.itemsize:
-            return _checked_texts(np.frombuffer(content, made.dtype))[0]
+        case (DType(is_object=False) as item_type, bytes(content)) if len(content) == item_type.dtype.itemsize:
+            return _checked_texts(np.frombuffer(content, item_type.dtype))[0]
     raise TypeError("a number of numpy that is not one")
 
 
@@ -159,7 +159,7 @@ def array_from(content: NDArray[np.uint8] | bytes, made: DType, shape: tuple[int
 
 
 def _checked_texts(array: Array) -> Array:
-    """Return an array after checking that its texts, if any, consist of valid characters; ValueError if they do not."""
+    """Return the array; ValueError if a text in it has invalid characters."""
     if array.dtype.kind == "U" and array.size and array.view(f"{array.dtype.byteorder}u4").max() > sys.maxunicode:
         raise ValueError("a text with a character that does not exist")
     return array
@@ -174,6 +174,6 @@ def build_array(state: object) -> Array | CodedArray:
             items = ObjectItems()
             items.extend(few)
             return items.finish(read_shape(shape), is_fortran=is_fortran)
-        case (1, shape, DType(is_object=False) as made, bool(is_fortran), bytes() | np.ndarray() as content):
-            return array_from(content, made, read_shape(shape), is_fortran=is_fortran)
+        case (1, shape, DType(is_object=False) as item_type, bool(is_fortran), bytes() | np.ndarray() as content):
+            return array_from(content, item_type, read_shape(shape), is_fortran=is_fortran)
     raise TypeError("an array with something else than its content")

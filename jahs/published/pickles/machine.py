@@ -33,12 +33,12 @@ _RUN_OF_BOOLS: Final = re.compile(rb"[\x88\x89]{64,}")
 
 
 def follow(source: Source, names: Mapping[str, Use]) -> object:
-    """Follow a pickle's opcodes to its end; return the one object that it leaves. Raises as `read_pickle`, and more."""
+    """Follow a pickle's opcodes to its end; return its one object. Raises as `read_pickle`, and Python's own errors."""
     return _Machine(source, names).run()
 
 
 def _weight(parts: object) -> int:
-    """Approximate bytes that an opcode copies of its arguments or of a state; the copy is shallow."""
+    """Return about how many bytes an opcode copies of its arguments or of a state; the copy is shallow."""
     n_bytes = _ITEM
     for part in parts if isinstance(parts, tuple) else ():
         match part:
@@ -85,8 +85,8 @@ class _Machine:
         return self.stack[0]
 
     def protocol(self) -> None:
-        if (found := self.source.number(_U1)) > _NEWEST_PROTOCOL:
-            raise UnsafeFile(f"it is of pickle protocol {found}; {_NEWEST_PROTOCOL} is the newest that is read")
+        if (version := self.source.number(_U1)) > _NEWEST_PROTOCOL:
+            raise UnsafeFile(f"it is of pickle protocol {version}; {_NEWEST_PROTOCOL} is the newest that is read")
 
     def mark(self) -> None:
         self.marks.append(len(self.stack))
@@ -139,8 +139,8 @@ class _Machine:
 
     def empty_list(self) -> None:
         self.source.spend(_CONTAINER)
-        made = self.stack[-2] if self.is_array_state() else None
-        is_column = isinstance(made, DType) and made.is_object
+        item_type = self.stack[-2] if self.is_array_state() else None
+        is_column = isinstance(item_type, DType) and item_type.is_object
         self.stack.append(ObjectItems() if is_column else [])
 
     def empty(self, kind: type[dict[object, object]] | type[set[object]]) -> None:
@@ -210,15 +210,15 @@ class _Machine:
         self.n_until_run -= 1
         if self.n_until_run > 0 or not self.marks or type(self.stack[self.marks[-1] - 1]) is not ObjectItems:
             return None
-        found = pattern.match(self.source.peek())
-        if found is None:
+        match = pattern.match(self.source.peek())
+        if match is None:
             self.n_until_run = _NO_RUN
             return None
-        self.source.skip(found.end())
-        return found.group()
+        self.source.skip(match.end())
+        return match.group()
 
     def add_run(self, keys: NDArray[np.unsignedinteger], meaning: Callable[[int], object]) -> None:
-        """Append the items on the stack, and a run after them, to the column below the mark."""
+        """Append the items on the stack, then the items of a run, to the column below the mark."""
         column = self.stack[self.marks[-1] - 1]
         assert isinstance(column, ObjectItems)
         column.extend(self.pop(len(self.stack) - self.marks[-1]))
@@ -252,9 +252,9 @@ class _Machine:
                 self.source.copy(_weight(arguments))
                 self.stack.append(use(arguments))
             case Record(name="functools.partial", state=(Name(use="record", name=name), tuple(), dict(words), _)):
-                made = Record(name, arguments)
-                made.state = words
-                self.stack.append(made)
+                record = Record(name, arguments)
+                record.state = words
+                self.stack.append(record)
             case _:
                 raise TypeError(f"a call of a {type(what).__name__}")
 
@@ -288,13 +288,13 @@ class _Machine:
         self.stack.append(new)
 
     def joblib_array(self, state: object) -> object:
-        """Read the array that follows a wrapper of joblib's; one of objects is a pickle of its own."""
+        """Read the array that follows joblib's wrapper; an array of objects is a nested pickle."""
         match state:
-            case {"shape": shape, "order": "C" | "F" as order, "dtype": DType() as made, **others}:
+            case {"shape": shape, "order": "C" | "F" as order, "dtype": DType() as item_type, **others}:
                 shape = read_shape(shape)
             case _:
                 raise TypeError("an array of joblib's without shape, order and dtype")
-        if made.is_object:
+        if item_type.is_object:
             if self.is_inner:
                 raise UnsafeFile("it nests pickles in pickles in pickles")
             inner = _Machine(self.source, self.names, is_inner=True).run()
@@ -303,8 +303,8 @@ class _Machine:
             return inner
         if others.get("numpy_array_alignment_bytes") is not None:
             self.source.read(self.source.number(_U1))
-        content = self.source.array_bytes(math.prod(shape) * made.dtype.itemsize)
-        return array_from(content, made, shape, is_fortran=order == "F")
+        content = self.source.array_bytes(math.prod(shape) * item_type.dtype.itemsize)
+        return array_from(content, item_type, shape, is_fortran=order == "F")
 
 
 _U1, _U4, _U8 = (struct.Struct(form) for form in ("<B", "<I", "<Q"))

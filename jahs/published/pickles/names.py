@@ -109,8 +109,8 @@ def _build(name: str, arguments: tuple[object, ...]) -> object:
             return {}
         case "collections.OrderedDict", (list(pairs),):
             return dict(zip(check_keys([key for key, _ in pairs]), [value for _, value in pairs], strict=True))
-        case "copyreg._reconstructor", (Name(use="record") as made, Name(name="builtins.object"), None):
-            return Record(made.name)  # how old protocols make an object of a class
+        case "copyreg._reconstructor", (Name(use="record") as class_, Name(name="builtins.object"), None):
+            return Record(class_.name)  # how old protocols make an object of a class
         case "numpy.core.multiarray._reconstruct", (Name(name="numpy.ndarray"), _, _):
             return NewArray()
     raise TypeError(f"a call of {name} with arguments that no data needs")

@@ -1,4 +1,4 @@
-"""The bytes of a pickle, decompressed and counted while they are read; no claim of a length allocates memory ahead.
+"""The bytes of a pickle, decompressed and counted while they are read; a claimed length never allocates memory ahead.
 
 Whatever the limits, an opcode that copies earlier content is charged for each byte of the copy (`copy`).
 """
@@ -74,7 +74,7 @@ class Source:
         return code[0]
 
     def copy(self, n_bytes: int) -> None:
-        """Count bytes that an opcode is about to copy: two bytes suffice to use a remembered object again."""
+        """Count bytes that an opcode is about to copy: two bytes of a pickle suffice to copy a memoised object."""
         self._n_copied += n_bytes
         if self._n_copied > _FREE_COPIES + _COPIES * self.position:
             raise UnsafeFile(f"it copies {self._n_copied} bytes after {self.position}; no data is that repetitive")
@@ -88,16 +88,15 @@ class Source:
 
     def number(self, form: struct.Struct) -> int:
         """Return the integer that comes next."""
-        found: int = form.unpack(self._take(form.size))[0]
-        return found
+        return int(form.unpack(self._take(form.size))[0])
 
     def readline(self, *, longest: int = _LONGEST_LINE) -> bytes:
         """Return the bytes up to the next line feed, and the line feed."""
         parts: list[bytes] = []
-        left = longest + 1
-        while left and not (parts and parts[-1].endswith(b"\n")):
-            parts.append(self._reader.readline(min(left, _CHUNK)))
-            left -= len(parts[-1])
+        n_left = longest + 1
+        while n_left and not (parts and parts[-1].endswith(b"\n")):
+            parts.append(self._reader.readline(min(n_left, _CHUNK)))
+            n_left -= len(parts[-1])
             if not parts[-1]:
                 raise EOFError
         if not parts[-1].endswith(b"\n"):
@@ -114,9 +113,9 @@ class Source:
             return np.frombuffer(self.read(n_bytes), np.uint8)
         self._check_claim(n_bytes, self.limits.n_bytes)
         with tempfile.TemporaryFile(dir=self.limits.scratch) as file:
-            left = n_bytes
-            while left:
-                left -= file.write(self._take(min(left, _CHUNK)))
+            n_left = n_bytes
+            while n_left:
+                n_left -= file.write(self._take(min(n_left, _CHUNK)))
             file.flush()
             return np.asarray(np.memmap(file, np.uint8, mode="r+", shape=(n_bytes,)))
 
@@ -138,10 +137,10 @@ class Source:
             raise CorruptFile("more bytes follow the end of the pickle")
 
     def _take(self, n_bytes: int) -> bytes:
-        found = self._reader.read(n_bytes)
-        if len(found) != n_bytes:
+        data = self._reader.read(n_bytes)
+        if len(data) != n_bytes:
             raise EOFError
-        return found
+        return data
 
     def _check_claim(self, n_bytes: int, most: int) -> None:
         if n_bytes > most:
@@ -160,10 +159,10 @@ class _Raw(io.RawIOBase):
 
     def readinto(self, buffer: Buffer) -> int:
         view = memoryview(buffer)
-        found = self._file.read(len(view))
-        view[: len(found)] = found
-        self.n_bytes += len(found)
-        return len(found)
+        data = self._file.read(len(view))
+        view[: len(data)] = data
+        self.n_bytes += len(data)
+        return len(data)
 
 
 class _Counted(_Raw):
