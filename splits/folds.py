@@ -75,6 +75,6 @@ def _by_rank(
     by_rank = np.lexsort((ids, seeded_ranks(ids, seed=seed, purpose=purpose)))
     position = np.empty(len(rows), dtype=np.intp)
     position[by_rank] = np.arange(len(rows))
-    of_row = np.empty(len(order), dtype=np.intp)
-    of_row[order] = position[label.reshape(-1)]
-    return rows[by_rank], of_row
+    row_position = np.empty(len(order), dtype=np.intp)
+    row_position[order] = position[label.reshape(-1)]
+    return rows[by_rank], row_position
