@@ -66,7 +66,7 @@ def _by_rank(
     """Order units (equal numbers in `unit`) by the rank of their smallest config_id.
 
     Returns:
-        One row of each unit, (n_units,), and each row's unit as a position there, (n_rows,).
+        One row of each unit, (n_units,), and each row's unit as a position among them, (n_rows,).
     """
     order = np.argsort(table["config_id"], kind="stable")
     _, first, label = np.unique(unit[order], return_index=True, return_inverse=True)

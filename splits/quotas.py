@@ -3,7 +3,7 @@
 A stratum is a set of configs that count alike. A margin is a set of strata whose counts should be 70/15/15; it deviates
 by `count - share * size` in each part, kept exact here as whole twentieths of a config. The counts are found by moving
 single configs, or swapping two of different strata, as long as the weighted sum of squared deviations falls: first for
-the groups, then for the thirds, then for the totals. A margin that is within +-1 config already must stay there.
+the groups, then for the thirds, then for the totals. A margin that is already within +-1 config must stay so.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Judged:
         n_fitted: configs that surrogate and ensemble were fitted to.
         is_seen: whether the judged configs are among them, each with the training that is the table's entry.
         table, surrogate, ensemble: absolute errors.
-        own_sd: standard deviation of the three trainings, at least that of one image; (n_configs,).
+        own_sd: standard deviation of the three trainings, at least one image in points; (n_configs,).
         sd: standard deviation of one training, as the ensemble and the noise model predict it.
         divergence: Kullback-Leibler divergence KL(fitted || predicted) of normal distributions; the first is fitted to
             the three trainings.

@@ -150,8 +150,8 @@ def lightgbm_of(
 def reference_config(measured: Measurements, split: Split) -> Config | None:
     """Return the validation config at the 0.9 quantile of validation accuracy, at full size; None if there is none.
 
-    The validation configs that were trained to the last epoch are sorted by the mean of their validation accuracies
-    there, ties by config id. The one at the quantile (nearest rank) is taken, so it is good, but not the best known.
+    The validation configs that were trained to the last epoch are sorted by their mean validation accuracy at
+    that epoch, ties by config id. The one at the quantile (nearest rank) is taken, so it is good but not the best.
     """
     recorded = by_part(assemble("valid_acc", measured), split)["valid"]
     last = recorded.take(recorded.epoch == measured.task.max_epoch)

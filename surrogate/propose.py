@@ -94,8 +94,8 @@ def propose(
         release: a release of the same protocol; `best` and `disagreement` need one.
 
     Raises:
-        InvalidArgument: there is no release, or fewer configs than asked.
-        ProtocolMismatch: the release is of another task or protocol.
+        InvalidArgument: there is no release, or there are fewer than `n` configs to propose.
+        ProtocolMismatch: the release has another task or protocol.
         MissingData: the release has no settings to refit, or nothing is measured to choose from.
     """
     if release is not None:

@@ -63,7 +63,7 @@ class Came:
         release: the release that predicted them, "" if none is known.
         n_configs, n_runs: numbers of trained configs and runs, in train and valid.
         n_new: number of configs that the release was not fitted to; all other numbers are for these.
-        predicted, measured: means over the new configs; None if there are none, or the release is not given.
+        predicted, measured: means over the new configs; None if there are none, or if the release is missing.
         scores: agreement of predictions and measurements, first seeds.
     """
 
@@ -85,7 +85,7 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
 
     Args:
         measured, split: see `surrogate.data.measurements.read_with_split`.
-        releases: the given ones, by the sha256 of every release with the same answers.
+        releases: what each release knows, by the sha256 of every release with the same answers.
     """
     if "source" not in measured.configs:
         return []

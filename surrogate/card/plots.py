@@ -139,7 +139,7 @@ def _search(metric: str, evaluations: Sequence[tuple[float, float]], default: fl
     if default is not None:
         axes.axhline(default, label="default", **_FAINT)
     most, middle = max(*taus, default or taus[0]), sorted(taus)[len(taus) // 2]
-    axes.set_ylim(bottom=max(axes.get_ylim()[0], middle - 3 * (most - middle + 0.01)))  # bad settings hide no others
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], middle - 3 * (most - middle + 0.01)))  # bad settings may be cut off
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     return figure

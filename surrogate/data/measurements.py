@@ -87,7 +87,7 @@ class Measurements:
 
     @property
     def valid_runs(self) -> Table:
-        """The rows of all runs; those of diverged runs end before the divergence."""
+        """The rows of all runs, before the divergence if they diverged."""
         return take(self.runs, self._is_valid)
 
     @property

@@ -123,7 +123,7 @@ def search_facts(
 ) -> Facts | None:
     """Return the trials and the choice of the search for a metric's settings; None if there was no search.
 
-    `is_of_this_split` says whether split, measurements and features are those of the release.
+    `is_of_this_split`: whether the search had the split, measurements and features of the release.
 
     Args:
         history: as `surrogate.tune` wrote it.

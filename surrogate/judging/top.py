@@ -1,6 +1,6 @@
 """Quality of the models where optimisers search (full size, best configs), and of fits without one source.
 
-Errors are in units of the standard deviation between seeds there. Intervals are 90 % bootstrap intervals that resample
+Errors are in units of the standard deviation between seeds of these configs. The 90 % bootstrap intervals resample
 configs; the ceiling and the unit are held fixed. A figure that lacks data has no value, only the reason.
 """
 

@@ -35,7 +35,7 @@ Ask: TypeAlias = Callable[[Configs], NDArray[np.float64]]
 """Returns the model's prediction of `MAIN` for configs at the last epoch, (n,)."""
 
 IsKnown: TypeAlias = Callable[[Columns], NDArray[np.bool_]]
-"""Returns a mask of the configs that must not be proposed: recorded ones, and those of the final test set."""
+"""Returns a mask of the configs that must not be proposed: recorded ones and the final test set."""
 
 _AT_ONCE: Final = 16  # proposals of our optimisers that are answered as one batch
 _START: Final = 50  # random trials of TPE; optuna's default of ten is for short runs

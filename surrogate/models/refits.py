@@ -1,10 +1,10 @@
 """Refits: the models of the accuracies, fitted again to resampled configs. Their spread shows the error of the model.
 
 Refit k draws as many configs as there are, with replacement. A config, with all its epochs and seeds, is weighted by
-the number of times it was drawn; the draw is the same for all accuracies with the same configs. Settings are those of
-the tuned model, except that all refits of a release must fit into `MOST_BYTES`: leaves have at least 20 rows and values
-of 7 significant bits, a column has 64 thresholds, the same for every refit, and if that is still too large, there are
-fewer trees with larger steps.
+the number of times it was drawn; the draw is the same for all accuracies with the same configs. Refits have the
+settings of the tuned model, except that all refits of a release must fit into `MOST_BYTES`: leaves have at least 20
+rows and values of 7 significant bits, and a column has 64 thresholds, the same for every refit. If that is still too
+large, there are fewer trees with larger steps.
 """
 
 from __future__ import annotations

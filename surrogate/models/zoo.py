@@ -1,6 +1,6 @@
 """Model families beside the one that ships: their search spaces and their fits.
 
-Spaces are those of NAS-Bench-301 (table 5; NGBoost: the authors' code), whose defaults are the priors here. Differences
+The search spaces are from NAS-Bench-301 (table 5; NGBoost: the authors' code); its defaults are the priors. Differences
 are marked. Every family sees the same rows, the same features and the same target: accuracies through the bounded
 transform of the release's models, standardised. The graph network reads the encoded config itself.
 """
@@ -26,7 +26,7 @@ METRIC: Final = "valid_acc"
 
 _MOST_TREES: Final = 1000
 _PATIENCE: Final = 100  # rounds without a better held-out error
-_MOST_STEPS: Final = 100_000  # of a support vector machine; polynomials of a high degree do not converge
+_MOST_STEPS: Final = 100_000  # iterations of a support vector machine; polynomials of a high degree do not converge
 
 _Floats = NDArray[np.float64]
 _Point: TypeAlias = Mapping[str, Any]  # Any: settings
