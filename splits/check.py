@@ -128,14 +128,14 @@ def balance_table(marginals: Sequence[Marginal]) -> str:
 
 
 def _marginals(recorded: Recorded) -> Iterator[tuple[str, NDArray[np.bool_], bool]]:
-    """Yield name, members and whether it is promised, for each."""
+    """Yield the name and the members of each marginal, and whether it is promised."""
     configs, is_repeated = recorded.configs, recorded.is_repeated
     group, groups = fidelity_groups(configs)
     for i, values in enumerate(groups):
         yield group_name(values), group == i, True
-    pair, of_group, sources = source_groups(configs)
-    for i, (number, source) in enumerate(zip(of_group.tolist(), sources, strict=True)):
-        if (of_group == number).sum() > 1:
+    pair, pair_groups, sources = source_groups(configs)
+    for i, (number, source) in enumerate(zip(pair_groups.tolist(), sources, strict=True)):
+        if (pair_groups == number).sum() > 1:
             yield f"{group_name(groups[number])} {source}", pair == i, True
     for key in SIZE_KEYS:
         for value in PARAMETERS[key].choices:
@@ -175,14 +175,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _check(arguments: argparse.Namespace) -> object:
     split, final = read_split(arguments.split), final_beside(arguments.split)
     marginals = check_split(read_recorded(arguments.runs, final=final), split, final)
-    of_final = _final_facts(arguments, final)
+    final_facts = _final_facts(arguments, final)
     broken = broken_promises(marginals)
     if arguments.json:
         return {
             "balance": [marginal.to_dict() for marginal in marginals],
             "counts": split.counts,
             "digest": split.digest,
-            "final_test": of_final,
+            "final_test": final_facts,
             "is_balanced": not broken,
         }
     verdict = (
@@ -190,7 +190,7 @@ def _check(arguments: argparse.Namespace) -> object:
         if broken
         else "every group, its sources and every third of the repeated configs are 70/15/15 to within one config"
     )
-    return f"{balance_table(marginals)}\n\nsplit {split.digest}: nothing leaks; {verdict}\n{_final_line(of_final)}"
+    return f"{balance_table(marginals)}\n\nsplit {split.digest}: nothing leaks; {verdict}\n{_final_line(final_facts)}"
 
 
 def _final_facts(arguments: argparse.Namespace, final: FinalTest | None) -> dict[str, Any] | None:  # Any: JSON
@@ -199,12 +199,12 @@ def _final_facts(arguments: argparse.Namespace, final: FinalTest | None) -> dict
         return None
     configs, runs = read_configs(arguments.runs), read_runs(arguments.runs)
     trained = set(zip(runs["config_id"].tolist(), runs["seed"].tolist(), strict=True))
-    held = configs["config_id"][is_final(configs, final)]
+    held_out = configs["config_id"][is_final(configs, final)]
     return {
         "counts": final.counts,
-        "n_kin": len(np.setdiff1d(held, final.config_ids)),
+        "n_kin": len(np.setdiff1d(held_out, final.config_ids)),
         "n_reads": n_reads(arguments.split),
-        "n_trained": sum(all((one, seed) in trained for seed in final.seeds) for one in final.config_ids.tolist()),
+        "n_trained": sum(all((i, seed) in trained for seed in final.seeds) for i in final.config_ids.tolist()),
         "seeds": list(final.seeds),
     }
 

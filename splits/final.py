@@ -1,6 +1,6 @@
 """The final test set: configs at full size that influence no choice. They are in no part of a split.
 
-    final_test.json        beside the split: every config of it, sealed; written once
+    final_test.json        beside the split: its configs, sealed; written once
     final_test_reads.json  beside it: the purpose of each reading of their measurements, sealed
 
 Kin of such a config, and configs that were trained as source `final`, are held out as well.
@@ -115,13 +115,13 @@ def write_final(split: Path, final: FinalTest) -> Path:
 def is_final(configs: Table, final: FinalTest | None) -> NDArray[np.bool_]:
     """Return which rows of a config table are held out: members, their kin, and configs of source `final`."""
     n_rows = len(configs["config_id"])
-    held = np.zeros(n_rows, dtype=np.bool_) if "source" not in configs else configs["source"] == FINAL_SOURCE
+    is_held_out = np.zeros(n_rows, dtype=np.bool_) if "source" not in configs else configs["source"] == FINAL_SOURCE
     if final is not None and final.configs and n_rows:
-        of_final = validate_columns({key: [config[key] for config in final.configs] for key in CONFIG_KEYS})
-        both = {key: np.concatenate([np.asarray(configs[key]), of_final[key]]) for key in CONFIG_KEYS}
-        families = kin({**both, "config_id": np.concatenate([configs["config_id"], final.config_ids])})
-        held = held | np.isin(families[:n_rows], families[n_rows:])
-    return np.asarray(held, dtype=np.bool_)
+        final_columns = validate_columns({key: [config[key] for config in final.configs] for key in CONFIG_KEYS})
+        columns = {key: np.concatenate([np.asarray(configs[key]), final_columns[key]]) for key in CONFIG_KEYS}
+        families = kin({**columns, "config_id": np.concatenate([configs["config_id"], final.config_ids])})
+        is_held_out = is_held_out | np.isin(families[:n_rows], families[n_rows:])
+    return np.asarray(is_held_out, dtype=np.bool_)
 
 
 def n_reads(split: Path) -> int:

@@ -66,7 +66,7 @@ def _by_rank(
     """Order units (equal numbers in `unit`) by the rank of their smallest config_id.
 
     Returns:
-        One row of each unit, (n_units,), and each row's unit as a position there, (n_rows,).
+        One row of each unit, (n_units,), and each row's unit as a position among them, (n_rows,).
     """
     order = np.argsort(table["config_id"], kind="stable")
     _, first, label = np.unique(unit[order], return_index=True, return_inverse=True)
@@ -75,6 +75,6 @@ def _by_rank(
     by_rank = np.lexsort((ids, seeded_ranks(ids, seed=seed, purpose=purpose)))
     position = np.empty(len(rows), dtype=np.intp)
     position[by_rank] = np.arange(len(rows))
-    of_row = np.empty(len(order), dtype=np.intp)
-    of_row[order] = position[label.reshape(-1)]
-    return rows[by_rank], of_row
+    row_position = np.empty(len(order), dtype=np.intp)
+    row_position[order] = position[label.reshape(-1)]
+    return rows[by_rank], row_position

@@ -41,13 +41,13 @@ def find_leaks(table: ConfigColumns, parts: NDArray[np.integer]) -> list[str]:
     is_placed = parts >= 0
     ids, family, parts = table["config_id"][is_placed], kin(table)[is_placed], parts[is_placed]
     pairs = np.unique(np.column_stack([family, parts]), axis=0)
-    torn, n_parts = np.unique(pairs[:, 0], return_counts=True)
+    labels, n_parts = np.unique(pairs[:, 0], return_counts=True)
     leaks = []
-    for one in torn[n_parts > 1].tolist():
-        members = family == one
-        sides = sorted(set(zip(ids[members].tolist(), parts[members].tolist(), strict=True)))
-        shown = ", ".join(f"{number:016x} {SPLIT_PARTS[part]}" for number, part in sides[:4])
-        leaks.append(shown + (" ..." if len(sides) > 4 else ""))
+    for label in labels[n_parts > 1].tolist():
+        is_member = family == label
+        placed = sorted(set(zip(ids[is_member].tolist(), parts[is_member].tolist(), strict=True)))
+        shown = ", ".join(f"{number:016x} {SPLIT_PARTS[part]}" for number, part in placed[:4])
+        leaks.append(shown + (" ..." if len(placed) > 4 else ""))
     return sorted(leaks)
 
 
@@ -64,8 +64,8 @@ def source_groups(table: ConfigColumns) -> tuple[NDArray[np.int64], NDArray[np.i
     Pairs that occur are numbered by group, then in the order of `jahs.schema.SOURCES`. A table without sources has one.
     """
     group, _ = fidelity_groups(table)
-    given = table["source"].tolist() if "source" in table else [SOURCE_DEFAULTS["source"]] * len(group)
-    source = np.array([SOURCES.index(name) for name in given], dtype=np.int64)
+    names = table["source"].tolist() if "source" in table else [SOURCE_DEFAULTS["source"]] * len(group)
+    source = np.array([SOURCES.index(name) for name in names], dtype=np.int64)
     pairs, pair = np.unique(np.column_stack([group, source]), axis=0, return_inverse=True)
     return pair.reshape(-1).astype(np.int64), pairs[:, 0], tuple(SOURCES[i] for i in pairs[:, 1].tolist())
 
@@ -80,12 +80,12 @@ def seeded_ranks(ids: NDArray[np.generic], *, seed: int, purpose: str) -> NDArra
 
     It is a digest, so that a config's number depends neither on other configs nor on the version of numpy.
     """
-    hasher = hashlib.blake2b(key=seed.to_bytes(8, "little"), digest_size=8, person=purpose.encode())
+    keyed = hashlib.blake2b(key=seed.to_bytes(8, "little"), digest_size=8, person=purpose.encode())
     ranks = np.empty(len(ids), dtype=np.uint64)
     for i, number in enumerate(ids.tolist()):
-        of_one = hasher.copy()
-        of_one.update(int(number).to_bytes(8, "little"))
-        ranks[i] = int.from_bytes(of_one.digest(), "little")
+        hasher = keyed.copy()
+        hasher.update(int(number).to_bytes(8, "little"))
+        ranks[i] = int.from_bytes(hasher.digest(), "little")
     return ranks
 
 

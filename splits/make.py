@@ -35,7 +35,7 @@ def make_split(
         fewest: configs that every fidelity group needs; with fewer than the default, parts may lack groups.
 
     Raises:
-        JahsError: an argument is invalid, the runs are, or the split cannot be written; nothing was left behind.
+        JahsError: an argument or the runs are invalid, or the split cannot be written; nothing was left behind.
     """
     old = None if extend is None else read_split(extend)
     seed = seed if seed is not None else 0 if old is None else old.seed
@@ -79,8 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if is_json:
             return {"counts": split.counts, "digest": split.digest, "extends": split.extends, "seed": split.seed}
         counts = ", ".join(f"{part} {count}" for part, count in split.counts.items())
-        kept = "" if split.extends is None else f"; every part of {split.extends} was kept"
-        return f"{given['out']}: {counts}; seed {split.seed}, digest {split.digest}{kept}"
+        note = "" if split.extends is None else f"; every part of {split.extends} was kept"
+        return f"{given['out']}: {counts}; seed {split.seed}, digest {split.digest}{note}"
 
     return run_command("splits.make", work)
 

@@ -21,7 +21,7 @@ from splits.recorded import Recorded, examples
 from splits.split import SEED_BITS, Split
 
 LEAST_PER_GROUP: Final = 7
-"""The fewest configs of which every part gets one: 15 % of 7 is 1, to within one config."""
+"""Fewest configs of a group for which every part gets at least one: 15 % of 7 is 1, to within one config."""
 
 _NOWHERE: Final = -1
 
@@ -78,10 +78,10 @@ def _keep_old(parts: NDArray[np.int8], recorded: Recorded, family: NDArray[np.in
             f"the old split has protocol {old.protocol} ({old.task}), "
             f"but the runs have {recorded.protocol} ({recorded.task})"
         )
-    gone = old.config_ids[~np.isin(old.config_ids, recorded.config_ids)]
-    if len(gone):
+    missing = old.config_ids[~np.isin(old.config_ids, recorded.config_ids)]
+    if len(missing):
         raise InvalidTable(
-            f"{len(gone)} of {len(old.config_ids)} configs of the old split have no run: {examples(gone)}"
+            f"{len(missing)} of {len(old.config_ids)} configs of the old split have no run: {examples(missing)}"
         )
     parts[:] = old.parts_of(recorded.config_ids)
     if leaks := find_leaks(recorded.configs, parts):
@@ -89,9 +89,9 @@ def _keep_old(parts: NDArray[np.int8], recorded: Recorded, family: NDArray[np.in
             f"the old split has {len(leaks)} families of equal configs in several parts: {leaks[0]}; "
             "see python -m splits.check, and make a new split"
         )
-    of_family = np.full(family.max() + 1, _NOWHERE, dtype=np.int8)
-    of_family[family[parts >= 0]] = parts[parts >= 0]
-    parts[:] = of_family[family]
+    family_parts = np.full(family.max() + 1, _NOWHERE, dtype=np.int8)
+    family_parts[family[parts >= 0]] = parts[parts >= 0]
+    parts[:] = family_parts[family]
 
 
 def _place_kin(
@@ -112,9 +112,9 @@ def _place_kin(
         in_group = group == group[members[0]]
         placed = np.bincount(parts[in_group & (parts >= 0)], minlength=len(SHARES)).tolist()
         n_group = int(in_group.sum())
-        lacking = [share * n_group - WHOLE * count for share, count in zip(SHARES, placed, strict=True)]
-        fitting = [lack if lack >= WHOLE * len(members) else 0 for lack in lacking]
-        parts[members] = _draw(fitting, int(rank[unit])) if any(fitting) else lacking.index(max(lacking))
+        deficits = [share * n_group - WHOLE * count for share, count in zip(SHARES, placed, strict=True)]
+        weights = [deficit if deficit >= WHOLE * len(members) else 0 for deficit in deficits]
+        parts[members] = _draw(weights, int(rank[unit])) if any(weights) else deficits.index(max(deficits))
 
 
 def _draw(weights: list[int], rank: int) -> int:
@@ -137,14 +137,14 @@ def _fill(
 ) -> None:
     """Fill the quotas of each stratum with the configs that have no part yet, in order of their ranks."""
     n_parts = len(SPLIT_PARTS)
-    pair, of_group, _ = source_groups(recorded.configs)
+    pair, pair_groups, _ = source_groups(recorded.configs)
     stratum = 2 * pair + recorded.is_repeated  # a pair's configs with one seed, then those with several
-    kept = np.zeros((2 * len(of_group), n_parts), dtype=np.int64)
+    kept = np.zeros((2 * len(pair_groups), n_parts), dtype=np.int64)
     is_kept = parts >= 0
     np.add.at(kept, (stratum[is_kept], parts[is_kept]), 1)
     n_free = np.bincount(stratum[~is_kept], minlength=len(kept))
     order = np.argsort(seeded_ranks(np.arange(len(kept)), seed=seed, purpose="strata"), kind="stable").tolist()
-    counts = fill_quotas(kept, n_free, margins=quota_margins(groups, of_group), order=order)
+    counts = fill_quotas(kept, n_free, margins=quota_margins(groups, pair_groups), order=order)
     for number in np.flatnonzero(n_free).tolist():
         free = np.flatnonzero((stratum == number) & ~is_kept)
         free = free[np.lexsort((recorded.config_ids[free], ranks[free]))]
@@ -160,15 +160,15 @@ def quota_margins(groups: NDArray[np.float64], of_group: NDArray[np.int64] | Non
             with one seed, then repeated ones.
     """
     of_group = np.arange(len(groups)) if of_group is None else of_group
-    every = np.repeat(np.arange(len(groups))[:, None] == of_group, 2, axis=1)  # (n_groups, n_strata)
+    group_strata = np.repeat(np.arange(len(groups))[:, None] == of_group, 2, axis=1)  # (n_groups, n_strata)
     has_several = np.bincount(of_group, minlength=len(groups))[of_group] > 1
     pairs = np.repeat(np.eye(len(of_group), dtype=bool)[has_several], 2, axis=1)
     is_repeated = np.tile([False, True], len(of_group))
     values = [groups[:, j] == value for j in range(len(SIZE_KEYS)) for value in np.unique(groups[:, j])]
     thirds = np.repeat(np.array(values)[:, of_group], 2, axis=1)
     return Margins(
-        groups=np.vstack([every, pairs]),
+        groups=np.vstack([group_strata, pairs]),
         thirds=thirds & is_repeated,
         totals=np.vstack([np.ones_like(is_repeated), is_repeated, thirds]),
-        details=every & is_repeated,
+        details=group_strata & is_repeated,
     )

@@ -3,7 +3,7 @@
 A stratum is a set of configs that count alike. A margin is a set of strata whose counts should be 70/15/15; it deviates
 by `count - share * size` in each part, kept exact here as whole twentieths of a config. The counts are found by moving
 single configs, or swapping two of different strata, as long as the weighted sum of squared deviations falls: first for
-the groups, then for the thirds, then for the totals. A margin that is within +-1 config already must stay there.
+the groups, then for the thirds, then for the totals. A margin that is already within +-1 config must stay so.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Margins:
 
 def deviations(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the deviations of counts (train, valid, test; last axis) from 70/15/15, in twentieths of a config."""
-    off: NDArray[np.int64] = WHOLE * counts - np.array(SHARES) * counts.sum(axis=-1, keepdims=True)
-    return off
+    deviation: NDArray[np.int64] = WHOLE * counts - np.array(SHARES) * counts.sum(axis=-1, keepdims=True)
+    return deviation
 
 
 def fill_quotas(
@@ -69,17 +69,17 @@ def fill_quotas(
     placed = [_largest_remainders(row, n) for row, n in zip(kept.tolist(), n_free.tolist(), strict=True)]
     counts = np.array(placed, dtype=np.int64).reshape(-1, len(SHARES))
     is_in = np.concatenate(margins.levels).astype(np.int64)
-    found, is_kept = _keep_promises(counts, kept, is_in, margins=margins, order=order)
+    balanced, is_kept = _keep_promises(counts, kept, is_in, margins=margins, order=order)
     for start in range(1, _MOST_STARTS):
         if is_kept:
             break
         first = start * len(order) // _MOST_STARTS
-        turned = [*order[first:], *order[:first]]
-        other, is_kept = _keep_promises(counts, kept, is_in, margins=margins, order=turned)
+        rotated = [*order[first:], *order[:first]]
+        candidate, is_kept = _keep_promises(counts, kept, is_in, margins=margins, order=rotated)
         if is_kept:
-            found, order = other, turned
+            balanced, order = candidate, rotated
     n_held = len(margins.groups) + len(margins.thirds)
-    return _descend(found, kept, is_in, weights=_weights(_TOTALS_TOO, margins), order=order, n_held=n_held)
+    return _descend(balanced, kept, is_in, weights=_weights(_TOTALS_TOO, margins), order=order, n_held=n_held)
 
 
 def _keep_promises(
@@ -103,8 +103,8 @@ def _keep_promises(
     return counts, False
 
 
-def _weights(of_levels: Sequence[int], margins: Margins) -> NDArray[np.int64]:
-    return np.repeat(np.array(of_levels), [len(level) for level in margins.levels])
+def _weights(level_weights: Sequence[int], margins: Margins) -> NDArray[np.int64]:
+    return np.repeat(np.array(level_weights), [len(level) for level in margins.levels])
 
 
 def _largest_remainders(kept: Sequence[int], n_free: int) -> list[int]:
@@ -112,8 +112,8 @@ def _largest_remainders(kept: Sequence[int], n_free: int) -> list[int]:
     counts = list(kept)
     size = sum(counts) + n_free
     for _ in range(n_free):
-        lacking = [share * size - WHOLE * count for share, count in zip(SHARES, counts, strict=True)]
-        counts[lacking.index(max(lacking))] += 1
+        deficits = [share * size - WHOLE * count for share, count in zip(SHARES, counts, strict=True)]
+        counts[deficits.index(max(deficits))] += 1
     return counts
 
 
@@ -130,9 +130,8 @@ def _descend(
 
     A move (s, t, a, b) takes a config of stratum s from part a to b and one of t from b to a; there may be no t.
     """
-    n_strata = len(counts)
-    nothing = n_strata
-    pairs = [(s, nothing) for s in order] + list(combinations(order, 2))
+    no_stratum = len(counts)
+    pairs = [(s, no_stratum) for s in order] + list(combinations(order, 2))
     giving, taking = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     padded = np.column_stack([is_in, np.zeros(len(is_in), dtype=np.int64)])
     change = (padded[:, giving] - padded[:, taking]).T  # (n_pairs, n_margins), -1, 0 or 1
@@ -145,13 +144,13 @@ def _descend(
     worst = np.iinfo(np.int64).max
     counts = counts.copy()
     while len(pairs):
-        off = deviations(is_in @ counts)
-        is_over, is_under = (off[:n_held] > 0).astype(np.int64), (off[:n_held] < 0).astype(np.int64)
+        deviation = deviations(is_in @ counts)
+        is_over, is_under = (deviation[:n_held] > 0).astype(np.int64), (deviation[:n_held] < 0).astype(np.int64)
         may_leave = more @ is_under + less @ is_over == 0  # (n_pairs, 3): out of part a
         may_enter = more @ is_over + less @ is_under == 0  # (n_pairs, 3): into part b
-        free = np.vstack([counts > kept, np.ones(len(SHARES), dtype=bool)])
-        may_move = (may_leave & free[giving])[:, :, None] & (may_enter & free[taking])[:, None, :] & ~is_same_part
-        slope = weighted @ off
+        is_free = np.vstack([counts > kept, np.ones(len(SHARES), dtype=bool)])
+        may_move = (may_leave & is_free[giving])[:, :, None] & (may_enter & is_free[taking])[:, None, :] & ~is_same_part
+        slope = weighted @ deviation
         growth = square[:, None, None] + 2 * WHOLE * (slope[:, None, :] - slope[:, :, None])
         growth = np.where(may_move, growth, worst)
         best = int(growth.argmin())
@@ -161,7 +160,7 @@ def _descend(
         s, t = giving[pair], taking[pair]
         counts[s, a] -= 1
         counts[s, b] += 1
-        if t != nothing:
+        if t != no_stratum:
             counts[t, b] -= 1
             counts[t, a] += 1
     return counts

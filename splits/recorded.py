@@ -77,8 +77,8 @@ def recorded_of(
         raise ProtocolMismatch(
             f"the final test set has protocol {final.protocol} ({final.task}), but {of} has {protocol} ({task})"
         )
-    held = is_final(configs, final)
-    runs = take(runs, ~np.isin(runs["config_id"], configs["config_id"][held]))
+    is_held_out = is_final(configs, final)
+    runs = take(runs, ~np.isin(runs["config_id"], configs["config_id"][is_held_out]))
     last = last_rows(sorted_runs(runs))
     ids, starts, n_seeds = np.unique(last["config_id"].astype(np.uint64), return_index=True, return_counts=True)
     if not len(ids):

@@ -20,7 +20,7 @@ from splits.recorded import hex_id
 from workshop.folders import write_text
 
 SEED_BITS: Final = 64
-"""Of a split's seed."""
+"""Bits of a split's seed."""
 
 _KEYS: Final = ("assignments", "counts", "digest", "extends", "protocol", "seed", "task")
 _HEX_ID: Final = re.compile(r"[0-9a-f]{16}")

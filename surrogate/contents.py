@@ -58,7 +58,7 @@ def fit_models(
 
 def score_models(models: FittedModels, searches: Mapping[str, Facts | None], settings: ReleaseSettings) -> Facts:
     """Return the facts of each metric: scores, the search for its settings, and its learning curve."""
-    found: Facts = {}
+    by_metric: Facts = {}
     for metric, model in models.scored.items():
         _log.info("%s: scoring", metric)
         answered = by_part(assemble_answered(metric, models.measured), models.split)
@@ -68,8 +68,8 @@ def score_models(models: FittedModels, searches: Mapping[str, Facts | None], set
         facts["learning_curve"] = curve_facts(
             model, models.measured, models.parts[metric], n_seeds=settings.curve_seeds, workers=settings.workers
         )
-        found[metric] = facts
-    return found
+        by_metric[metric] = facts
+    return by_metric
 
 
 def contents_of(models: FittedModels, settings: ReleaseSettings) -> tuple[dict[str, Any], Facts]:  # Any: see Parts
@@ -80,8 +80,8 @@ def contents_of(models: FittedModels, settings: ReleaseSettings) -> tuple[dict[s
     table = recorded_table(models.measured)
     parts: dict[str, Any] = {"models": packed, "forests": forests, "noise": noise, "table": table}
     if settings.n_refits:
-        how = {"seed": seed, "n_refits": settings.n_refits, "workers": workers}
-        refits, refit_forests, quality["uncertainty"] = refits_of(models.parts, models.scored, packed, noise, **how)
+        options = {"seed": seed, "n_refits": settings.n_refits, "workers": workers}
+        refits, refit_forests, quality["uncertainty"] = refits_of(models.parts, models.scored, packed, noise, **options)
         parts |= {"refits": refits, "refit_forests": refit_forests}
     if "lightgbm" in settings.families:
         others, other_forests, quality["lightgbm"] = lightgbm_of(models.parts, models.scored, models.shipped)

@@ -82,31 +82,31 @@ def figures(
     _check(release, measured, split)
     rows = assemble(MAIN, measured)
     parts = by_part(rows, split)
-    of_final = None
+    final_facts = None
     if final is not None:
-        members = assemble(MAIN, final)
-        of_final = {**_of_part(release, members, members, final), "n_configs": members.n_configs}
-    of_release = {"protocol": measured.protocol, "release": release.sha256, "answers_as": sorted(release.answers_as)}
-    found: Facts = rounded(
+        final_rows = assemble(MAIN, final)
+        final_facts = {**_part_facts(release, final_rows, final_rows, final), "n_configs": final_rows.n_configs}
+    release_facts = {"protocol": measured.protocol, "release": release.sha256, "answers_as": sorted(release.answers_as)}
+    facts: Facts = rounded(
         {
-            **of_release,
+            **release_facts,
             "measurements": digest_measurements(measured),
             "split": split.digest,
-            "ordinary": {**_of_part(release, parts["test"], rows, measured), "whole": _whole(release)},
-            "final": of_final,
-            "search": _ends(release, measured),
-            **_of_folds(measured, join_rows([parts["train"], parts["valid"]]), rows, settings_of(release), seed),
-            "shipped_refits": _of_shipped(release, seed),
+            "ordinary": {**_part_facts(release, parts["test"], rows, measured), "whole": _whole(release)},
+            "final": final_facts,
+            "search": _proposed_gap(release, measured),
+            **_fold_facts(measured, join_rows([parts["train"], parts["valid"]]), rows, settings_of(release), seed),
+            "shipped_refits": _shipped_facts(release, seed),
             "sources": leave_sources_out(MAIN, measured, parts, settings_of(release)),
             "seed": seed,
             "commit": commit(),
         }
     )
-    return found
+    return facts
 
 
 def _check(release: Release, measured: Measurements, split: Split) -> None:
-    wanted = {"protocol": [measured.protocol], "split": [one for one in (split.digest, split.extends) if one]}
+    wanted = {"protocol": [measured.protocol], "split": [digest for digest in (split.digest, split.extends) if digest]}
     if faults := [
         f"{name} must be {' or '.join(digests)}, got {release.facts.get(name)}"
         for name, digests in wanted.items()
@@ -117,12 +117,12 @@ def _check(release: Release, measured: Measurements, split: Split) -> None:
         )
 
 
-def _of_part(release: Release, test: Rows, every: Rows, measured: Measurements) -> Facts:
+def _part_facts(release: Release, test: Rows, all_rows: Rows, measured: Measurements) -> Facts:
     last = measured.task.max_epoch
-    test, repeats = full_rows(test, epoch=last), full_rows(every, epoch=last)
-    predicted, again = (release_answers(release, MAIN, rows.X) for rows in (test, repeats))
+    test, repeats = full_rows(test, epoch=last), full_rows(all_rows, epoch=last)
+    predicted, repeats_predicted = (release_answers(release, MAIN, rows.X) for rows in (test, repeats))
     return {
-        **best_tenth(test, predicted, repeats, again),
+        **best_tenth(test, predicted, repeats, repeats_predicted),
         "top_quarter": top_quarter(test, predicted, repeats),
     }
 
@@ -139,14 +139,14 @@ def _whole(release: Release) -> Facts:
         return not_measured("the card has no tau at the last epoch with a ceiling")
 
 
-def _ends(release: Release, measured: Measurements) -> Facts:
+def _proposed_gap(release: Release, measured: Measurements) -> Facts:
     """Return the mean of measured minus predicted accuracy over the best configs that this release proposed."""
     if "source" not in measured.configs:
         return not_measured("no config was proposed by a release")
     configs = measured.configs
-    is_own = (configs["source"] == "best") & np.isin(configs["release"], sorted(release.answers_as))
+    is_best = (configs["source"] == "best") & np.isin(configs["release"], sorted(release.answers_as))
     rows = assemble(MAIN, measured)
-    rows = rows.take(np.isin(rows.config_id, configs["config_id"][is_own]) & (rows.epoch == measured.task.max_epoch))
+    rows = rows.take(np.isin(rows.config_id, configs["config_id"][is_best]) & (rows.epoch == measured.task.max_epoch))
     if not len(rows):
         return not_measured("no config that this release proposed is trained; propose and train `best`")
     if release.has("table.npz") and np.isin(rows.config_id, release.table.configs["config_id"]).any():
@@ -159,17 +159,17 @@ def _ends(release: Release, measured: Measurements) -> Facts:
     return search_gap([values for values, two in zip(trained, has_two, strict=True) if two], predicted[order][has_two])
 
 
-def _of_shipped(release: Release, seed: int) -> dict[str, Facts]:
-    """Return the overlap of the refits that ship, and the difference of predictions that they bear out."""
+def _shipped_facts(release: Release, seed: int) -> dict[str, Facts]:
+    """Return the overlap of the refits that ship, and the least difference whose sign they agree on."""
     if not release.has(REFITS):
         return dict.fromkeys(("overlap", "tau", "difference"), not_measured("the release has no refits"))
     columns, n = full_size().sample_columns(_N_SAMPLE, seed=seed), release.refits.n_refits
-    own, *refits = (
+    predicted, *refits = (
         Benchmark(release.task.name, release=release.path, refit=k).query_many(columns, metrics=(MAIN,))[MAIN]
         for k in (None, *range(n))
     )
-    best = _top_tenth(own)
-    return {**overlap(refits), "difference": least_difference(own[best], np.stack(refits)[:, best])}
+    best = _top_tenth(predicted)
+    return {**overlap(refits), "difference": least_difference(predicted[best], np.stack(refits)[:, best])}
 
 
 def _top_tenth(predicted: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -177,30 +177,30 @@ def _top_tenth(predicted: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.argsort(-predicted, kind="stable")[: len(predicted) // 10]
 
 
-def _of_folds(
-    measured: Measurements, fitted_on: Rows, every: Rows, settings: ForestSettings, seed: int
+def _fold_facts(
+    measured: Measurements, fitted_on: Rows, all_rows: Rows, settings: ForestSettings, seed: int
 ) -> dict[str, Facts]:
-    """Return the overlap of fits without a fold each, and the sizes' correlations that they predict for it."""
+    """Return the overlap of fits that each leave one fold out, and figures of their out-of-fold predictions."""
     last = measured.task.max_epoch
-    at_last = every.take((every.epoch == last) & first_seed(every))
-    predicted = np.full(len(at_last), np.nan)
+    last_rows = all_rows.take((all_rows.epoch == last) & first_seed(all_rows))
+    predicted = np.full(len(last_rows), np.nan)
     X = encode(full_size().sample_columns(_N_SAMPLE, seed=seed), last)
-    is_fit = np.isin(every.config_id, fitted_on.config_id)
-    answers = []
-    for is_out in held_out_rows(measured, every, _N_FOLDS, seed=seed, has_sizes=False):
-        model = fit_surrogate(MAIN, every.take(is_fit & ~is_out), measured.task, settings=settings)
-        answers.append(model.predict(X))
-        is_new = np.isin(at_last.config_id, every.config_id[is_out])
-        predicted[is_new] = model.predict(at_last.X[is_new])
-    bases = kin(without_sizes(rows_of(measured.configs, at_last.config_id)))  # equal if sizes alone differ
-    full = full_rows(at_last, epoch=last)
-    p = predicted[np.isin(at_last.config_id, full.config_id)]
-    best = _top_tenth(p)
+    is_fit = np.isin(all_rows.config_id, fitted_on.config_id)
+    sample_predicted = []
+    for is_out in held_out_rows(measured, all_rows, _N_FOLDS, seed=seed, has_sizes=False):
+        model = fit_surrogate(MAIN, all_rows.take(is_fit & ~is_out), measured.task, settings=settings)
+        sample_predicted.append(model.predict(X))
+        is_new = np.isin(last_rows.config_id, all_rows.config_id[is_out])
+        predicted[is_new] = model.predict(last_rows.X[is_new])
+    bases = kin(without_sizes(rows_of(measured.configs, last_rows.config_id)))  # equal if sizes alone differ
+    full = full_rows(last_rows, epoch=last)
+    full_predicted = predicted[np.isin(last_rows.config_id, full.config_id)]
+    best = _top_tenth(full_predicted)
     return {
-        "refits": overlap(answers),
-        "sizes": size_correlations(bases, at_last, predicted),
+        "refits": overlap(sample_predicted),
+        "sizes": size_correlations(bases, last_rows, predicted),
         "trained": {
-            name: least_difference(p[best], full.y[None, best], n_runs=n_runs)
+            name: least_difference(full_predicted[best], full.y[None, best], n_runs=n_runs)
             for name, n_runs in (("one_run", 1), ("ten_runs", 10))
         },
     }
@@ -225,12 +225,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if given.read_final:
             what_for = {"command": "surrogate.figures", "release": release.sha256, "commit": commit()}
             final = read_final_measurements(given.runs, given.split, what_for=what_for)
-        found = figures(measured, split, release, final=final, seed=given.seed)
-        found["n_reads"] = n_reads(given.split)
-        found["final_counts"] = None if (members := final_beside(given.split)) is None else members.counts
+        facts = figures(measured, split, release, final=final, seed=given.seed)
+        facts["n_reads"] = n_reads(given.split)
+        facts["final_counts"] = None if (members := final_beside(given.split)) is None else members.counts
         if given.fits is not None:
-            found["fits"] = read_fits(given.fits)
-        write_figures(given.out, found)
+            facts["fits"] = read_fits(given.fits)
+        write_figures(given.out, facts)
         return f"{given.out}: python -m surrogate.card {given.release} --figures {given.out} --out CARD"
 
     return run_command("surrogate.figures", work)

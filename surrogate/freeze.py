@@ -52,24 +52,24 @@ def draw_final(measured: Measurements, split: Split, *, of_forest: ForestSetting
         InvalidArgument: a search found too few different cells.
         MissingDependency: TPE needs optuna.
     """
-    fitted = list(leave_folds_out(MAIN, measured, split, n_folds=_N_FOLDS, seed=_SEED, settings=of_forest))
+    models = list(leave_folds_out(MAIN, measured, split, n_folds=_N_FOLDS, seed=_SEED, settings=of_forest))
     members: list[Config] = rows(full_range(0, N_UNIFORM, seed=FINAL_SEED))
     groups = [UNIFORM] * N_UNIFORM
-    taken = np.union1d(measured.runs["config_id"], config_ids(members))
+    taken_ids = np.union1d(measured.runs["config_id"], config_ids(members))
 
     def is_known(columns: Columns) -> NDArray[np.bool_]:
-        return np.isin(config_ids(columns), taken)
+        return np.isin(config_ids(columns), taken_ids)
 
     n_each = N_UNIFORM // (len(OPTIMIZERS) * _N_FOLDS)
     for i, optimizer in enumerate(OPTIMIZERS):
-        for j, model in enumerate(fitted):
+        for j, model in enumerate(models):
             seed = int(np.random.SeedSequence([_SEED, i, j]).generate_state(1, np.uint32)[0] >> 1)
-            found = best_found(
+            best = best_found(
                 asking(model), (optimizer,), n=n_each, evaluations=_EVALUATIONS, seed=seed, is_known=is_known
             )
-            members += rows(found)
+            members += rows(best)
             groups += [optimizer] * n_each
-            taken = np.union1d(taken, config_ids(found))
+            taken_ids = np.union1d(taken_ids, config_ids(best))
     facts: dict[str, Any] = {  # Any: JSON
         "n": N_UNIFORM,
         "folds": _N_FOLDS,
@@ -93,19 +93,19 @@ def freeze(runs: Path, split_file: Path, out: Path, *, params: Path | None = Non
     """Freeze a final test set beside a split, unless there is one, and write its list; return a line about it."""
     measured, split = read_with_split(runs, split_file)
     final = final_beside(split_file)
-    done = "was frozen already"
+    state = "was frozen already"
     if final is None:
-        of_forest = read_params(params).get(MAIN, _SETTINGS) if params is not None else _SETTINGS
-        final = draw_final(measured, split, of_forest=of_forest)
+        settings = read_params(params).get(MAIN, _SETTINGS) if params is not None else _SETTINGS
+        final = draw_final(measured, split, of_forest=settings)
         write_final(split_file, final)
-        done = "is frozen"
+        state = "is frozen"
     elif final.protocol != measured.protocol:
         raise ProtocolMismatch(f"{final_path(split_file)} has protocol {final.protocol}, not {measured.protocol}")
     facts = {"protocol": final.protocol, "release": "", "round": 0, "source": FINAL_SOURCE}
     write_text(out, lines_of(final.configs, [final.seeds] * len(final.configs), facts))
     counts = ", ".join(f"{count} {group}" for group, count in final.counts.items())
     return (
-        f"{final_path(split_file)} {done}: {counts}; {out} lists them: python -m pipeline.collect --task "
+        f"{final_path(split_file)} {state}: {counts}; {out} lists them: python -m pipeline.collect --task "
         f"{final.task} --out {runs} --configs {out} --source {FINAL_SOURCE}"
     )
 

@@ -44,8 +44,8 @@ def check_cells(
     configs = cell_configs(np.random.default_rng(seed).choice(N_CELLS, _N_CELLS, replace=False).tolist())
     ops = np.array([[config[key] for key in OPS] for config in configs])
     return {
-        whose: compare_cells(ops, of.query_many(configs, metrics=["valid_acc"])["valid_acc"], published)
-        for whose, of in (("ours", bench), ("real", landscape))
+        whose: compare_cells(ops, oracle.query_many(configs, metrics=["valid_acc"])["valid_acc"], published)
+        for whose, oracle in (("ours", bench), ("real", landscape))
     }
 
 
@@ -77,21 +77,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command("surrogate.landscape_check", work, stopped="nothing is kept")
 
 
-def _open(named: str) -> Benchmark:
-    if named in TASKS:
-        return Benchmark(named)
-    if not Path(named).is_dir():
-        raise InvalidArgument(f"{named} is neither a release's folder nor a task; tasks: {', '.join(TASKS)}")
-    return Benchmark(read_release(Path(named)).task.name, release=named)
+def _open(task_or_release: str) -> Benchmark:
+    if task_or_release in TASKS:
+        return Benchmark(task_or_release)
+    if not Path(task_or_release).is_dir():
+        raise InvalidArgument(f"{task_or_release} is neither a release's folder nor a task; tasks: {', '.join(TASKS)}")
+    return Benchmark(read_release(Path(task_or_release)).task.name, release=task_or_release)
 
 
 def _text(bench: Benchmark, facts: Mapping[str, Any]) -> str:  # Any: JSON
     """Return the facts as text."""
     lines = [f"{bench.task.title} against CIFAR-10 (JAHS-Bench-201): {facts['n_configs']:,} uniform configs", ""]
     for epoch in map(str, EPOCHS):
-        found = facts["epochs"][epoch]
-        interval = f"({score_text(found['rho_low'])} to {score_text(found['rho_high'])})"
-        lines.append(f"Spearman's rho with epoch {epoch:>3}  {score_text(found['rho'])}  {interval}")
+        scores = facts["epochs"][epoch]
+        interval = f"({score_text(scores['rho_low'])} to {score_text(scores['rho_high'])})"
+        lines.append(f"Spearman's rho with epoch {epoch:>3}  {score_text(scores['rho'])}  {interval}")
     gain = facts["resolution"]
     gains = f"ours {score_text(gain['ours'])}  real {score_text(gain['real'])}"
     lines += ["", f"Resolution 0.25 to 1, points       {gains}"]
@@ -100,12 +100,12 @@ def _text(bench: Benchmark, facts: Mapping[str, Any]) -> str:  # Any: JSON
     lines += [f"  {name:32} {score_text(ours[name]):>6}  {score_text(real[name]):>6}" for name in ours]
     lines += ["", "Mean validation accuracy, %          ours    real"]
     for key, values in facts["marginals"].items():
-        lines += [f"  {key + ' ' + of['value']:32} {of['ours']:6.2f}  {of['real']:6.2f}" for of in values]
+        lines += [f"  {key + ' ' + row['value']:32} {row['ours']:6.2f}  {row['real']:6.2f}" for row in values]
     for whose, cells in facts.get("cells", {}).items():
         lines += ["", f"NAS-Bench-201's accuracies, {cells['n_cells']} cells: Spearman's rho of {whose}"]
         lines += [
-            f"  after {epoch} epochs: {score_text(of['rho'])}, better half {score_text(of['rho_better_half'])}"
-            for epoch, of in cells.items()
+            f"  after {epoch} epochs: {score_text(row['rho'])}, better half {score_text(row['rho_better_half'])}"
+            for epoch, row in cells.items()
             if epoch != "n_cells"
         ]
     return "\n".join(lines)

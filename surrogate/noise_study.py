@@ -49,18 +49,18 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Judged:
-    """Errors of predictions of the mean of two trainings, in points: (3, n_configs), by the rotation of the entry.
+    """Errors in predicting the mean of two trainings, in points, by rotation of the entry: (3, n_configs).
 
     Attributes:
         n_fitted: configs that surrogate and ensemble were fitted to.
         is_seen: whether the judged configs are among them, each with the training that is the table's entry.
         table, surrogate, ensemble: absolute errors.
-        own_sd: standard deviation of the three trainings, at least one image of those measured on; (n_configs,).
+        own_sd: standard deviation of the three trainings, at least one image in points; (n_configs,).
         sd: standard deviation of one training, as the ensemble and the noise model predict it.
         divergence: Kullback-Leibler divergence KL(fitted || predicted) of normal distributions; the first is fitted to
             the three trainings.
-        is_better: mask of the configs in the better half by their mean, (n_configs,).
-        least: the least value of the three trainings, (n_configs,).
+        is_better: mask of the better half of the configs by their means, (n_configs,).
+        least: minimum of the three trainings, (n_configs,).
     """
 
     n_fitted: int
@@ -99,41 +99,41 @@ def noise_study(
 ) -> list[Judged]:
     """Return the errors for every number of other configs, and finally for fits that include the judged configs."""
     rows = assemble(metric, measured)
-    ids, values, asked = repeated(rows)
+    ids, values, judged = repeated(rows)
     is_judged = np.isin(rows.config_id, ids)
     is_once = ~is_judged & first_seed(rows)
     others = np.unique(rows.config_id[is_once])
     scale = release.refits.scales.get(metric, 1.0)
     image = points_of_an_image(measured.task, metric)
-    how: dict[str, Any] = {"share": 1.0, "seed": seed, "n_refits": N_REFITS, "workers": workers}  # Any: arguments
+    options: dict[str, Any] = {"share": 1.0, "seed": seed, "n_refits": N_REFITS, "workers": workers}  # Any: arguments
 
     def answers(is_in: NDArray[np.bool_]) -> _Floats:
         """Return the answers of surrogate and ensemble, and the sd of one training around the ensemble, (3, n)."""
         training = rows.take(is_in)
         fitted = fit_surrogate(metric, training, release.task, settings=settings)
-        refits = fit_refits({metric: training}, {metric: fitted}, **how)[metric]
-        uncertain = uncertain_of(fitted, refits, asked, release.noise, scale=scale)
+        refits = fit_refits({metric: training}, {metric: fitted}, **options)[metric]
+        uncertain = uncertain_of(fitted, refits, judged, release.noise, scale=scale)
         return np.stack([uncertain.mean[0], uncertain.refits[0].mean(axis=1), uncertain.total_sd[0]])
 
-    drawn = np.random.default_rng(seed).permutation(others)
-    found = [
+    shuffled = np.random.default_rng(seed).permutation(others)
+    unseen = [
         judge(
             values,
-            *answers(is_once & np.isin(rows.config_id, drawn[:size])),
+            *answers(is_once & np.isin(rows.config_id, shuffled[:size])),
             n_fitted=size,
             is_seen=False,
             image=image,
         )
         for size in [*(n for n in _SIZES if n < len(others)), len(others)]
     ]
-    place = np.array([np.unique(rows.seed[rows.config_id == i])[:_N_SEEDS] for i in ids])
-    seen = []
+    seeds = np.array([np.unique(rows.seed[rows.config_id == i])[:_N_SEEDS] for i in ids])
+    predictions = []
     for entry in range(_N_SEEDS):
-        own = is_judged.copy()
-        own[own] = rows.seed[own] == place[np.searchsorted(ids, rows.config_id[own]), entry]
-        seen.append(answers(is_once | own))
-    by_entry = np.stack(seen, axis=1)  # (3 answers, 3 entries, n)
-    return [*found, judge(values, *by_entry, n_fitted=len(others) + len(ids), is_seen=True, image=image)]
+        is_entry = is_judged.copy()
+        is_entry[is_entry] = rows.seed[is_entry] == seeds[np.searchsorted(ids, rows.config_id[is_entry]), entry]
+        predictions.append(answers(is_once | is_entry))
+    by_entry = np.stack(predictions, axis=1)  # (3 answers, 3 entries, n)
+    return [*unseen, judge(values, *by_entry, n_fitted=len(others) + len(ids), is_seen=True, image=image)]
 
 
 def judge(
@@ -158,25 +158,25 @@ def judge(
 
 def _mean(values: _Floats, *, seed: int) -> Interval:
     """Return a mean over configs with its 90 % bootstrap interval."""
-    (found,) = bootstrap_estimates(
+    (interval,) = bootstrap_estimates(
         lambda at: values[at].mean(), len(values), level=0.9, n_resamples=_N_RESAMPLES, seed=seed
     )
-    return found
+    return interval
 
 
-def _finding(found: Sequence[Judged], metric: str, *, seed: int) -> str:
-    *_, unseen, seen = found
+def _finding(judged: Sequence[Judged], metric: str, *, seed: int) -> str:
+    *_, unseen, seen = judged
     table, surrogate = seen.table.mean(axis=0), seen.surrogate.mean(axis=0)
-    difference = _mean(table - surrogate, seed=seed)
-    elsewhere = _mean(unseen.table.mean(axis=0) - unseen.surrogate.mean(axis=0), seed=seed)
-    link = "as" if elsewhere.low <= 0 <= elsewhere.high else "than"
+    seen_gap = _mean(table - surrogate, seed=seed)
+    unseen_gap = _mean(unseen.table.mean(axis=0) - unseen.surrogate.mean(axis=0), seed=seed)
+    link = "as" if unseen_gap.low <= 0 <= unseen_gap.high else "than"
     return (
-        f"On configs that it has not seen, the surrogate is {_distance(elsewhere)} the mean of two trainings "
-        f"{link} a third training is: {_crossing(found[:-1])}. "
+        f"On configs that it has not seen, the surrogate is {_distance(unseen_gap)} the mean of two trainings "
+        f"{link} a third training is: {_crossing(judged[:-1])}. "
         f"One training is {table.mean():.2f} points of {metric} from that mean. "
         f"On the {seen.n_fitted:,} configs that it was fitted to, each with one training, the surrogate is "
-        f"{_distance(difference)} it: {surrogate.mean():.2f} points (difference {difference.value:+.2f}, 90 % interval "
-        f"{difference.low:+.2f} to {difference.high:+.2f})."
+        f"{_distance(seen_gap)} it: {surrogate.mean():.2f} points (difference {seen_gap.value:+.2f}, 90 % interval "
+        f"{seen_gap.low:+.2f} to {seen_gap.high:+.2f})."
     )
 
 
@@ -187,29 +187,29 @@ def _distance(difference: Interval) -> str:
 
 def _crossing(unseen: Sequence[Judged]) -> str:
     """Say how many other configs a surrogate needs to be as good as one training, by a power law in their number."""
-    sizes = [one.n_fitted for one in unseen]
-    errors = [one.surrogate.mean() for one in unseen]
+    sizes = [judged.n_fitted for judged in unseen]
+    errors = [judged.surrogate.mean() for judged in unseen]
     table = unseen[0].table.mean()
-    said = f"{errors[-1]:.2f} points with {sizes[-1]:,} other configs"
-    slope, first = np.polyfit(np.log(sizes), np.log(errors), 1) if len(sizes) > 1 else (0.0, 0.0)
+    text = f"{errors[-1]:.2f} points with {sizes[-1]:,} other configs"
+    slope, intercept = np.polyfit(np.log(sizes), np.log(errors), 1) if len(sizes) > 1 else (0.0, 0.0)
     if slope >= 0 or errors[-1] <= table:
-        return said
-    n = float(np.exp((np.log(table) - first) / slope))
-    return f"{said}, and by a power law it would need about {float(f'{n:.1e}'):,.0f}"
+        return text
+    n = float(np.exp((np.log(table) - intercept) / slope))
+    return f"{text}, and by a power law it would need about {float(f'{n:.1e}'):,.0f}"
 
 
-def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str | Block]:
+def _blocks(judged: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str | Block]:
     yield "By the number of configs"
     heads: tuple[str, ...] = (
         "fitted to", "cut", "configs", "table entry", "surrogate", "ensemble", "table minus surrogate (90 % interval)",
     )  # fmt: skip
     rows = []
-    for one in found:
-        for cut, is_in in (("all", np.ones_like(one.is_better)), ("better half", one.is_better)):
-            errors = [values.mean(axis=0)[is_in] for values in (one.table, one.surrogate, one.ensemble)]
+    for fit in judged:
+        for cut, is_in in (("all", np.ones_like(fit.is_better)), ("better half", fit.is_better)):
+            errors = [values.mean(axis=0)[is_in] for values in (fit.table, fit.surrogate, fit.ensemble)]
             difference = interval_text(_mean(errors[0] - errors[1], seed=seed), sign="+")
-            which = f"{one.n_fitted:,} configs, {'these among them' if one.is_seen else 'others'}"
-            rows.append((which, cut, str(is_in.sum()), *(f"{each.mean():.2f}" for each in errors), difference))
+            fitted_to = f"{fit.n_fitted:,} configs, {'these among them' if fit.is_seen else 'others'}"
+            rows.append((fitted_to, cut, str(is_in.sum()), *(f"{error.mean():.2f}" for error in errors), difference))
     yield Table(caption=f"MAE to the mean of the other trainings, points of {metric}", columns=heads, rows=tuple(rows))
     yield Text(
         "Every config was fitted with one training. A positive difference favours the surrogate. The intervals "
@@ -222,12 +222,12 @@ def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str 
         "mean KL divergence", "median KL divergence",
     )  # fmt: skip
     rows = []
-    seen = found[-1]
+    seen = judged[-1]
     for entry in range(_N_SEEDS):
         others = ", ".join(str(k) for k in range(_N_SEEDS) if k != entry)
-        of_one = (seen.table[entry], seen.surrogate[entry], seen.ensemble[entry], seen.own_sd, seen.sd[entry])
+        columns = (seen.table[entry], seen.surrogate[entry], seen.ensemble[entry], seen.own_sd, seen.sd[entry])
         divergence = seen.divergence[entry]
-        means = [f"{values.mean():.2f}" for values in (*of_one, divergence)]
+        means = [f"{values.mean():.2f}" for values in (*columns, divergence)]
         rows.append((f"{entry}, against the mean of {others}", *means, f"{np.median(divergence):.2f}"))
     yield Table(caption="MAE and predicted sd in points", columns=heads, rows=tuple(rows))
     yield Text(
@@ -238,12 +238,12 @@ def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str 
     )
     yield "Comparison with NAS-Bench-301"
     is_trained = seen.least >= _LEAST_TRAINED
-    of_trained = (seen.table[:, is_trained].mean() / 100, seen.surrogate[:, is_trained].mean() / 100)
+    maes = (seen.table[:, is_trained].mean() / 100, seen.surrogate[:, is_trained].mean() / 100)
     yield Text(
         "NAS-Bench-301 (table 1, figure 1) reports an MAE of 4.534e-3 for a table's entry and 3.446e-3 for its "
         "surrogate, as fractions of 1; its surrogate is better from about 21,500 trainings on. It is a graph network "
         f"on NAS-Bench-101, without architectures that one training leaves below {_LEAST_TRAINED} %. In the same unit, "
-        f"ours are {of_trained[0]:.3e} and {of_trained[1]:.3e} without such configs ({is_trained.sum()} of "
+        f"ours are {maes[0]:.3e} and {maes[1]:.3e} without such configs ({is_trained.sum()} of "
         f"{len(is_trained)} are left), and {seen.table.mean() / 100:.3e} and {seen.surrogate.mean() / 100:.3e} with "
         f"them, with {seen.n_fitted:,} trainings. NAS-Bench-101 consists of cells alone; our space also has learning "
         "rate, weight decay and sizes."
@@ -266,16 +266,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         measured, _ = read_with_split(given.runs, given.split)
         release = read_release(given.release)
         settings = read_params(given.params).get(given.metric, ForestSettings())
-        found = noise_study(measured, given.metric, release, settings=settings, seed=given.seed, workers=given.workers)
+        judged = noise_study(measured, given.metric, release, settings=settings, seed=given.seed, workers=given.workers)
         options = ["--metric", given.metric, "--seed", str(given.seed)]
-        named = ["RUNS", "--split", "SPLIT", "--params", "PARAMS", "--release", "RELEASE"]
+        placeholders = ["RUNS", "--split", "SPLIT", "--params", "PARAMS", "--release", "RELEASE"]
         page = Document(
             title=f"One training or the surrogate: noise of {release.task.title}",
-            subtitle=_finding(found, given.metric, seed=given.seed),
-            sections=sections_of(_blocks(found, given.metric, seed=given.seed)),
+            subtitle=_finding(judged, given.metric, seed=given.seed),
+            sections=sections_of(_blocks(judged, given.metric, seed=given.seed)),
             caveats=caveats_of([release.task]),
             facts=(
-                ("command", shlex.join(["python", "-m", "surrogate.noise_study", *named, *options])),
+                ("command", shlex.join(["python", "-m", "surrogate.noise_study", *placeholders, *options])),
                 commit_fact(),
                 ("release", f"{release.task.name}: {release.facts.get('version')}, {release.sha256[:16]}"),
                 versions_fact(),

@@ -60,8 +60,8 @@ def pack_models(
     """Return the models of a release, and one forest for each set of features.
 
     Args:
-        file: how the names of the forests' files begin.
-        trees_of: returns the trees of a metric as XGBoost's JSON; None: those of `fitted`.
+        file: prefix of the names of the forests' files.
+        trees_of: returns the trees of a metric as XGBoost's JSON; None: the trees of `fitted`.
     """
     trees_of = trees_of or (lambda metric: booster_json(fitted[metric]))
     sets = list(dict.fromkeys(model.features for model in fitted.values()))
@@ -102,18 +102,18 @@ def refits_of(
         models: the models that ship.
         noise: `NoiseModel.to_dict()`; None: the scales of the refits are not calibrated.
     """
-    shipped = {metric: join_rows([of["train"], of["valid"]]) for metric, of in parts.items() if metric in ACCURACIES}
+    shipped = {m: join_rows([rows["train"], rows["valid"]]) for m, rows in parts.items() if m in ACCURACIES}
     share = refit_share(shipped, fitted, n_refits=n_refits)
-    how: dict[str, Any] = {"share": share, "seed": seed, "n_refits": n_refits, "workers": workers}
+    options: dict[str, Any] = {"share": share, "seed": seed, "n_refits": n_refits, "workers": workers}
     _log.info("refits: %d of each of %s, with %.0f %% of the trees", n_refits, ", ".join(shipped), 100 * share)
-    packs, forests = pack_refits(fit_refits(shipped, fitted, **how), models)
+    packs, forests = pack_refits(fit_refits(shipped, fitted, **options), models)
     quality: Facts = {"n_refits": n_refits, "share": share, "metrics": {}}
     if noise is None:
         quality["reason"] = _UNSCALED
     else:
         model = NoiseModel.from_dict(noise)
         training = {metric: parts[metric]["train"] for metric in shipped}
-        for metric, refits in fit_refits(training, fitted, **how).items():
+        for metric, refits in fit_refits(training, fitted, **options).items():
             quality["metrics"][metric] = uncertainty_facts(fitted[metric], refits, parts[metric], model)
     facts = {
         "seed": seed,
@@ -136,22 +136,22 @@ def lightgbm_of(
         fitted, refitted: the release's own models of the same rows, for their features and transforms.
     """
     boosters, quality = {}, {}
-    for metric, of in ((metric, of) for metric, of in parts.items() if metric in ACCURACIES):
+    for metric, rows in ((m, parts[m]) for m in parts if m in ACCURACIES):
         _log.info("%s: fitting LightGBM", metric)
-        boosters[metric] = fit_lightgbm(join_rows([of["train"], of["valid"]]), refitted[metric])
-        if len(test := of["test"]):
-            predicted = predict_lightgbm(fit_lightgbm(of["train"], fitted[metric]), test.X, fitted[metric])
+        boosters[metric] = fit_lightgbm(join_rows([rows["train"], rows["valid"]]), refitted[metric])
+        if len(test := rows["test"]):
+            predicted = predict_lightgbm(fit_lightgbm(rows["train"], fitted[metric]), test.X, fitted[metric])
             scored = score_model(metric, test, predicted)
             quality[metric] = {name: scored[name] for name in MAIN_CUTS if name in scored}
-    first = {metric: refitted[metric] for metric in boosters}
-    return *pack_models(first, "lightgbm", lambda metric: as_xgboost(boosters[metric])), {"test": quality}
+    models = {metric: refitted[metric] for metric in boosters}
+    return *pack_models(models, "lightgbm", lambda metric: as_xgboost(boosters[metric])), {"test": quality}
 
 
 def reference_config(measured: Measurements, split: Split) -> Config | None:
     """Return the validation config at the 0.9 quantile of validation accuracy, at full size; None if there is none.
 
-    The validation configs that were trained to the last epoch are sorted by the mean of their validation accuracies
-    there, ties by config id. The one at the quantile (nearest rank) is taken, so it is good, but not the best known.
+    The validation configs that were trained to the last epoch are sorted by their mean validation accuracy at
+    that epoch, ties by config id. The one at the quantile (nearest rank) is taken, so it is good but not the best.
     """
     recorded = by_part(assemble("valid_acc", measured), split)["valid"]
     last = recorded.take(recorded.epoch == measured.task.max_epoch)
@@ -194,31 +194,31 @@ def standing_release(out: Path) -> Manifest | None:
 
 def number_after(old: Manifest | None, new: Manifest) -> str:
     """Return the number of a release that replaces `old`; the first number if `old` has no valid one."""
-    found = None if old is None else _NUMBER.fullmatch(str(old.facts.get("version")))
-    if old is None or found is None:
+    match = None if old is None else _NUMBER.fullmatch(str(old.facts.get("version")))
+    if old is None or match is None:
         return FIRST
-    first, second, third = map(int, found.groups())
+    first, second, third = map(int, match.groups())
     if old.facts.get("protocol") != new.facts.get("protocol"):
         return f"{first + 1}.0.0"
-    if _asked(old) != _asked(new):
+    if _query_files(old) != _query_files(new):
         return f"{first}.{second + 1}.0"
-    has_moved = old.files != new.files or old.facts.get("reference_config") != new.facts.get("reference_config")
-    return f"{first}.{second}.{third + has_moved}"
+    has_changed = old.files != new.files or old.facts.get("reference_config") != new.facts.get("reference_config")
+    return f"{first}.{second}.{third + has_changed}"
 
 
 def number_facts(old: Manifest | None, new: Manifest) -> dict[str, Any]:  # Any: JSON
     """Return the number of a manifest after the release that it replaces, and the releases with the same answers.
 
-    `same_answers` holds the sha256 of every manifest before it since the second part of the number moved.
+    `same_answers` holds the sha256 of every earlier manifest since the second part of the number last changed.
     """
-    number, before = number_after(old, new), "" if old is None else str(old.facts.get("version"))
+    number, old_number = number_after(old, new), "" if old is None else str(old.facts.get("version"))
     same = [] if old is None else list(old.facts.get("same_answers", ()))
-    if old is not None and number != before:
-        is_same = _NUMBER.fullmatch(before) and number.rpartition(".")[0] == before.rpartition(".")[0]
+    if old is not None and number != old_number:
+        is_same = _NUMBER.fullmatch(old_number) and number.rpartition(".")[0] == old_number.rpartition(".")[0]
         same = [*same, old.sha256] if is_same else []
     return {"version": number, **({"same_answers": same} if same else {})}
 
 
-def _asked(release: Manifest) -> dict[str, tuple[int, str]]:
+def _query_files(release: Manifest) -> dict[str, tuple[int, str]]:
     """Return the files that queries read."""
     return {name: entry for name, entry in release.files.items() if name != "quality.json"}

@@ -94,8 +94,8 @@ def propose(
         release: a release of the same protocol; `best` and `disagreement` need one.
 
     Raises:
-        InvalidArgument: there is no release, or fewer configs than asked.
-        ProtocolMismatch: the release is of another task or protocol.
+        InvalidArgument: there is no release, or there are fewer than `n` configs to propose.
+        ProtocolMismatch: the release has another task or protocol.
         MissingData: the release has no settings to refit, or nothing is measured to choose from.
     """
     if release is not None:
@@ -107,8 +107,8 @@ def propose(
     seeds: list[Sequence[int]] = [_REPEATS if settings.source == "seeds" else (0,)] * n_proposed
     if settings.source == "best":
         seeds[:_N_TWICE] = [_TWICE] * min(n_proposed, _N_TWICE)
-    named = release.sha256 if release is not None and settings.source in _OF_RELEASE else ""
-    facts = {"protocol": measured.protocol, "release": named, "round": settings.round, "source": settings.source}
+    sha256 = release.sha256 if release is not None and settings.source in _OF_RELEASE else ""
+    facts = {"protocol": measured.protocol, "release": sha256, "round": settings.round, "source": settings.source}
     return lines_of(rows(proposed), seeds, facts)
 
 
@@ -132,14 +132,12 @@ def _configs(
         return best_found(ask, _SEARCHES, n=n, evaluations=_EVALUATIONS, seed=seed, is_known=known)
     forest = settings_of(release)
     fits = leave_folds_out(MAIN, measured, split, n_folds=_N_FOLDS, seed=seed, settings=forest)
-    return disagreed_on(ask, [asking(one) for one in fits], n=n, seed=seed, is_known=known)
+    return disagreed_on(ask, [asking(model) for model in fits], n=n, seed=seed, is_known=known)
 
 
 def lines_of(configs: Sequence[Config], seeds: Sequence[Sequence[int]], facts: Mapping[str, object]) -> str:
     """Return a list of configs as text, with the seeds of each; `facts` are on every line."""
-    lines = [
-        json.dumps({"config": config, "seeds": list(of), **facts}) for config, of in zip(configs, seeds, strict=True)
-    ]
+    lines = [json.dumps({"config": c, "seeds": list(s), **facts}) for c, s in zip(configs, seeds, strict=True)]
     return "\n".join(lines) + "\n"
 
 
@@ -163,8 +161,8 @@ def settings_of(release: Release) -> ForestSettings:
 
 def _measured_best(measured: Measurements, split: Split, n: int) -> Columns:
     """Return the configs of train and valid with the highest mean accuracies at the last epoch."""
-    every = development_rows(MAIN, measured, split)
-    last = every.take(every.epoch == measured.task.max_epoch)
+    last = development_rows(MAIN, measured, split)
+    last = last.take(last.epoch == measured.task.max_epoch)
     ids, place, counts = np.unique(last.config_id, return_inverse=True, return_counts=True)
     if not len(ids):
         raise MissingData(f"no config of train and valid is trained to epoch {measured.task.max_epoch}; collect more")
@@ -182,10 +180,10 @@ def _paired(drawn: Columns) -> Columns:
 
 
 def _check_release(release: Release, measured: Measurements) -> None:
-    found = (release.task.name, release.facts.get("protocol"))
-    if found != (measured.task.name, measured.protocol):
+    origin = (release.task.name, release.facts.get("protocol"))
+    if origin != (measured.task.name, measured.protocol):
         raise ProtocolMismatch(
-            f"{release.path} is of {found[0]}, protocol {found[1]}; the runs are of {measured.task.name}, protocol "
+            f"{release.path} is of {origin[0]}, protocol {origin[1]}; the runs are of {measured.task.name}, protocol "
             f"{measured.protocol}; name a release of these runs"
         )
 

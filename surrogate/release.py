@@ -67,44 +67,44 @@ def make_release(measured: Measurements, split: Split, out: Path, settings: Rele
             large to be embedded.
     """
     settings.check()
-    params, history = _found(settings)
+    params, history = _read_settings(settings)
     missing = unmeasured(measured, split)
     parts = training_rows([m for m in LEARNED if m not in missing], measured, split, fewest=settings.fewest)
     _check_parts(parts)
-    of_data = data_of(measured, split)
-    searches = {m: search_facts(history, m, of_data=of_data, settings=params.get(m, ForestSettings())) for m in parts}
+    data = data_of(measured, split)
+    searches = {m: search_facts(history, m, of_data=data, settings=params.get(m, ForestSettings())) for m in parts}
     with _beside(out) as folder:
-        replaced = standing_release(out)
+        old = standing_release(out)
         models = fit_models(measured, split, parts, params, workers=settings.workers)
         quality = _quality(measured, split, missing, workers=settings.workers)
         quality["metrics"] = score_models(models, searches, settings)
         quality["requirements"] = requirements(
             quality["metrics"],
-            n_configs={metric: sum(rows.n_configs for rows in of.values()) for metric, of in parts.items()},
+            n_configs={metric: sum(rows.n_configs for rows in by_part.values()) for metric, by_part in parts.items()},
         )
         facts = _manifest_facts(measured, split, settings)
-        contents, more = contents_of(models, settings)
+        contents, model_facts = contents_of(models, settings)
         fill_release(folder, manifest_facts=facts, **contents)
-        quality |= more
+        quality |= model_facts
         check_answers(folder, models.shipped, parts)
         references, quality["references"] = _references_of(folder, measured.task.name, settings)
         fill_release(folder, manifest_facts=facts, references=references, quality=rounded(quality))
         if (size := sum(path.stat().st_size for path in folder.rglob("*"))) > MOST_BYTES:
             raise InvalidArgument(f"the release has {size:,} bytes, more than {MOST_BYTES:,}; tune with fewer --trees")
-        facts |= number_facts(replaced, read_release(folder).manifest)
+        facts |= number_facts(old, read_release(folder).manifest)
         fill_release(folder, manifest_facts=facts)
     return quality
 
 
-def _found(settings: ReleaseSettings) -> tuple[dict[str, ForestSettings], Facts]:
+def _read_settings(settings: ReleaseSettings) -> tuple[dict[str, ForestSettings], Facts]:
     """Return the settings of each metric, and the history of their search."""
     if settings.params is None:
-        found, history = {}, {}
+        params, history = {}, {}
     else:
-        found, history = read_params(settings.params), read_history(settings.params.with_name("history.json"))
+        params, history = read_params(settings.params), read_history(settings.params.with_name("history.json"))
     if settings.distilled is not None:
-        found |= {m: replace(found.get(m, ForestSettings()), n_distilled=settings.distilled) for m in ACCURACIES}
-    return found, history
+        params |= {m: replace(params.get(m, ForestSettings()), n_distilled=settings.distilled) for m in ACCURACIES}
+    return params, history
 
 
 def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *, workers: int) -> Facts:
@@ -135,19 +135,19 @@ def _references_of(release: Path, task: str, settings: ReleaseSettings) -> tuple
     rates = settings.rates
     starts = [_best_of_all(bench, release, rates)] if rates and MAIN in bench.metrics else []
     try:
-        found = build_references(bench, n_configs=_N_REFERENCE_CONFIGS, seed=settings.seed, starts=starts)
+        references = build_references(bench, n_configs=_N_REFERENCE_CONFIGS, seed=settings.seed, starts=starts)
     except InvalidArgument as err:
         return None, {"reason": str(err)}
-    fronts = [{"metrics": list(names), "configs": len(found.front(names).F)} for names in found.combinations]
-    return found.to_dict(), {"fronts": fronts}
+    fronts = [{"metrics": list(names), "configs": len(references.front(names).F)} for names in references.combinations]
+    return references.to_dict(), {"fronts": fronts}
 
 
 def _best_of_all(bench: Benchmark, release: Path, rates: int) -> Config:
     """Return the config with the best accuracy of an exhaustive search at full size."""
     cells = cells_to_ask(read_release(release), MAIN)
-    found = exhaustive_best(bench, MAIN, sizes=LARGEST, cells=cells, n_floats=rates)
-    _log.info("best %s of %d configs: %.4f", MAIN, found.n_asked, found.value)
-    return found.config
+    best = exhaustive_best(bench, MAIN, sizes=LARGEST, cells=cells, n_floats=rates)
+    _log.info("best %s of %d configs: %.4f", MAIN, best.n_asked, best.value)
+    return best.config
 
 
 def _manifest_facts(measured: Measurements, split: Split, settings: ReleaseSettings) -> dict[str, Any]:  # Any: JSON

@@ -63,6 +63,6 @@ class ReleaseSettings:
             "refits": self.n_refits,
             "seed": self.seed,
         }
-        given = ["--params PARAMS"] if self.params else []
+        params = ["--params PARAMS"] if self.params else []
         options = [f"--{name} {value}" for name, value in flags.items() if value is not None]
-        return " ".join(["python -m surrogate.release RUNS --split SPLIT", *given, *options, "--out RELEASE"])
+        return " ".join(["python -m surrogate.release RUNS --split SPLIT", *params, *options, "--out RELEASE"])

@@ -39,7 +39,7 @@ from surrogate.tune import tune_all, what_is_searched
 from workshop.command import add_workers, run_command
 from workshop.folders import write_text
 
-_FOUND: Final = ("history.json", "params.json")
+_SEARCH_FILES: Final = ("history.json", "params.json")
 """In this order: if the copy is interrupted, settings and history differ, which surrogate.release refuses."""
 
 _log = logging.getLogger(__name__)
@@ -72,8 +72,8 @@ def renew(settings: RenewSettings) -> Facts:
     if settings.evaluations:
         _search(settings, measured, split)
     params = settings.recorded / "params.json"
-    how = replace(settings.release, params=params if params.is_file() else None)
-    quality = make_release(measured, split, settings.out, how)
+    release_settings = replace(settings.release, params=params if params.is_file() else None)
+    quality = make_release(measured, split, settings.out, release_settings)
     release = read_release(settings.out)
     write_card(release, settings.card, _figures(settings, release))
     return quality
@@ -89,15 +89,15 @@ def _figures(settings: RenewSettings, release: Release) -> Facts | None:
 
 
 def _renew_split(settings: RenewSettings) -> None:
-    is_there = settings.split.exists()
-    if is_there:
+    has_split = settings.split.exists()
+    if has_split:
         old = read_split(settings.split)
         recorded = read_recorded(settings.runs, final=final_beside(settings.split))
         if np.array_equal(old.config_ids, recorded.config_ids):
             return
     settings.split.parent.mkdir(parents=True, exist_ok=True)
-    how = {"extend": settings.split} if is_there else {"seed": settings.release.seed}
-    make_split(settings.runs, settings.split, fewest=settings.release.fewest, **how)
+    options = {"extend": settings.split} if has_split else {"seed": settings.release.seed}
+    make_split(settings.runs, settings.split, fewest=settings.release.fewest, **options)
 
 
 def _search(settings: RenewSettings, measured: Measurements, split: Split) -> None:
@@ -108,8 +108,8 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
         _log.info("there are no validation rows, so nothing is searched")
         return
     distilled = settings.release.distilled or 0
-    of_what = {m: what_is_searched(m, measured, split, n_trees=settings.trees, distilled=distilled) for m in metrics}
-    folder = settings.searches / f"{measured.task.name}-{digest_measurements(measured)}-{digest_facts(of_what)}"
+    facts = {m: what_is_searched(m, measured, split, n_trees=settings.trees, distilled=distilled) for m in metrics}
+    folder = settings.searches / f"{measured.task.name}-{digest_measurements(measured)}-{digest_facts(facts)}"
     tune_all(
         measured,
         split,
@@ -122,7 +122,7 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
         fewest=settings.release.fewest,
     )
     settings.recorded.mkdir(parents=True, exist_ok=True)
-    for name in _FOUND:
+    for name in _SEARCH_FILES:
         write_text(settings.recorded / name, (folder / name).read_text(encoding="utf-8"))
 
 

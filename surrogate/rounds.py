@@ -63,7 +63,7 @@ class Came:
         release: the release that predicted them, "" if none is known.
         n_configs, n_runs: numbers of trained configs and runs, in train and valid.
         n_new: number of configs that the release was not fitted to; all other numbers are for these.
-        predicted, measured: means over the new configs; None if there are none, or the release is not given.
+        predicted, measured: means over the new configs; None if there are none, or if the release is missing.
         scores: agreement of predictions and measurements, first seeds.
     """
 
@@ -85,7 +85,7 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
 
     Args:
         measured, split: see `surrogate.data.measurements.read_with_split`.
-        releases: the given ones, by the sha256 of every release with the same answers.
+        releases: what each release knows, by the sha256 of every release with the same answers.
     """
     if "source" not in measured.configs:
         return []
@@ -94,29 +94,29 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
     configs = rows_of(measured.configs, rows.config_id)
     source, number, release = (configs[name] for name in ("source", "round", "release"))
     is_listed = ~np.isin(source, ["uniform", FINAL_SOURCE])
-    found = []
-    for this in np.unique(number[is_listed]).tolist():
-        of_round = is_listed & (number == this)
-        proposers = [one for one in np.unique(release[of_round]).tolist() if one]
-        for name in [one for one in SOURCES if one in source[of_round]]:
-            is_in = of_round & (source == name)
-            own = [one for one in np.unique(release[is_in]).tolist() if one] or proposers
-            by = own[0] if len(own) == 1 else ""
-            found.append(_came(rows.take(is_in), releases.get(by), int(this), name, by))
-    return found
+    outcomes = []
+    for this_round in np.unique(number[is_listed]).tolist():
+        is_round = is_listed & (number == this_round)
+        proposers = [sha256 for sha256 in np.unique(release[is_round]).tolist() if sha256]
+        for name in [name for name in SOURCES if name in source[is_round]]:
+            is_in = is_round & (source == name)
+            candidates = [sha256 for sha256 in np.unique(release[is_in]).tolist() if sha256] or proposers
+            proposer = candidates[0] if len(candidates) == 1 else ""
+            outcomes.append(_outcome(rows.take(is_in), releases.get(proposer), int(this_round), name, proposer))
+    return outcomes
 
 
-def _came(rows: Rows, known: Known | None, number: int, source: str, release: str) -> Came:
-    came = Came(round=number, source=source, release=release, n_configs=rows.n_configs, n_runs=len(rows))
+def _outcome(rows: Rows, known: Known | None, number: int, source: str, release: str) -> Came:
+    outcome = Came(round=number, source=source, release=release, n_configs=rows.n_configs, n_runs=len(rows))
     if known is None:
-        return came
+        return outcome
     ask, seen = known
     first = rows.take(first_seed(rows) & ~np.isin(rows.config_id, seen))
     if not len(first):
-        return came
+        return outcome
     predicted = ask(first.X)
     return replace(
-        came,
+        outcome,
         n_new=len(first),
         predicted=float(predicted.mean()),
         measured=float(first.y.mean()),
@@ -130,10 +130,9 @@ def rounds_page(
     figures: Sequence[dict[str, Any]],  # Any: JSON
 ) -> Document:
     """Return the page of the rounds; the figures after a round are measured on the release that followed it."""
-    by_round = {number: [one for one in came if one.round == number] for number in sorted({one.round for one in came})}
+    by_round = {number: [row for row in came if row.round == number] for number in sorted({row.round for row in came})}
     sections = [
-        Section(title=f"Round {number}", blocks=(_table(of_round), *_missing(of_round)))
-        for number, of_round in by_round.items()
+        Section(title=f"Round {number}", blocks=(_table(rows), *_missing(rows))) for number, rows in by_round.items()
     ]
     if not sections:
         nothing = "No config of a round is trained yet; python -m surrogate.propose writes lists of them."
@@ -150,25 +149,25 @@ def rounds_page(
     )
 
 
-def _table(of_round: Sequence[Came]) -> Table:
+def _table(outcomes: Sequence[Came]) -> Table:
     rows = []
-    for one in of_round:
-        counts = [str(count) for count in (one.n_configs, one.n_runs, one.n_new)]
-        scores = one.scores or {}
-        means = [number_text(value) for value in (one.predicted, one.measured)]
+    for outcome in outcomes:
+        counts = [str(count) for count in (outcome.n_configs, outcome.n_runs, outcome.n_new)]
+        scores = outcome.scores or {}
+        means = [number_text(value) for value in (outcome.predicted, outcome.measured)]
         errors = [
             number_text(scores.get("bias"), sign="+"),
             number_text(scores.get("mae")),
             number_text(scores.get("tau"), 3),
         ]
-        rows.append((one.source, one.release[:8] or "–", *counts, *means, *errors))
+        rows.append((outcome.source, outcome.release[:8] or "–", *counts, *means, *errors))
     return Table(caption="", columns=_HEADS, rows=tuple(rows), n_labels=2)
 
 
-def _missing(of_round: Sequence[Came]) -> Iterator[Block]:
-    if lacking := sorted({one.release[:8] for one in of_round if one.release and one.predicted is None}):
+def _missing(outcomes: Sequence[Came]) -> Iterator[Block]:
+    if releases := sorted({o.release[:8] for o in outcomes if o.release and o.predicted is None}):
         yield Text(
-            f"Not measured yet if release {', '.join(lacking)} is not given (name it with --releases), or was fitted "
+            f"Not measured yet if release {', '.join(releases)} is not given (name it with --releases), or was fitted "
             "to every config."
         )
 
@@ -177,10 +176,10 @@ def _moved(figures: Sequence[dict[str, Any]]) -> Iterator[Block]:  # Any: JSON
     if not figures:
         yield Text("Not measured yet: python -m surrogate.figures measures a release.")
         return
-    values = [figure_values(found) for found in figures]
-    titles = [title for title, _ in values[0]]
-    rows = tuple((title, *(of[i][1] for of in values)) for i, title in enumerate(titles))
-    heads = ("figure, ordinary test configs", *(f"release {found['release'][:8]}" for found in figures))
+    columns = [figure_values(facts) for facts in figures]
+    titles = [title for title, _ in columns[0]]
+    rows = tuple((title, *(column[i][1] for column in columns)) for i, title in enumerate(titles))
+    heads = ("figure, ordinary test configs", *(f"release {facts['release'][:8]}" for facts in figures))
     yield Table(caption="", columns=heads, rows=rows)
 
 

@@ -52,8 +52,8 @@ def fit_times(measured: Measurements, split: Split) -> tuple[TimeCoefficients, d
     predicted = FeatureBuilder(features, measured.task).build(valid.X).T.astype(np.float64)
     truth = (_MS * valid.y, _MS * rows_of(measured.profile, valid.config_id)["step_time_s"].astype(np.float64))
     return times, {
-        name: (kendall_tau(y, found), float(np.median(np.abs(found / y - 1))))
-        for name, y, found in zip(GROUPS["time"], truth, predicted, strict=True)
+        name: (kendall_tau(y, p), float(np.median(np.abs(p / y - 1))))
+        for name, y, p in zip(GROUPS["time"], truth, predicted, strict=True)
     }
 
 

@@ -44,7 +44,7 @@ from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_estimates
 
 MOST_LOST: Final = 0.005
-"""The most of tau over the whole space that a gain at the top may cost."""
+"""The largest loss of tau over the whole space that a gain at the top may cost."""
 
 _N_RESAMPLES: Final = 400
 _FEWEST_FULL: Final = 20
@@ -87,8 +87,8 @@ def fit_forest(
     train: Rows, out: Rows, measured: Measurements, settings: ForestSettings, *, n_distilled: int = 0
 ) -> _Floats:
     """Return the predictions of a forest that learns from the teacher for `n_distilled` drawn configs."""
-    own = replace(settings, n_distilled=n_distilled)
-    return fit_surrogate(MAIN, train, measured.task, settings=own).predict(out.X)
+    settings = replace(settings, n_distilled=n_distilled)
+    return fit_surrogate(MAIN, train, measured.task, settings=settings).predict(out.X)
 
 
 def compare_fits(
@@ -114,10 +114,10 @@ def compare_fits(
     chosen = _choose(scored, predicted)
     nested = np.empty(len(scored))
     for number in range(n_folds):
-        rest, own = fold != number, fold == number
-        name = _choose(scored.take(rest), {name: p[rest] for name, p in predicted.items()})
-        nested[own] = predicted[name][own]
-    shown = {**predicted, "chosen on the other folds": nested}
+        is_other, is_fold = fold != number, fold == number
+        name = _choose(scored.take(is_other), {name: p[is_other] for name, p in predicted.items()})
+        nested[is_fold] = predicted[name][is_fold]
+    fits = {**predicted, "chosen on the other folds": nested}
     return {
         "chosen": chosen,
         "columns": list(_HEADS),
@@ -125,7 +125,7 @@ def compare_fits(
         "most_lost": MOST_LOST,
         "n_folds": n_folds,
         "n_configs": len(scored),
-        "rows": [_row(name, scored, p, predicted[_PRESENT]) for name, p in shown.items()],
+        "rows": [_row(name, scored, p, predicted[_PRESENT]) for name, p in fits.items()],
         "split": split.digest,
         "verdict": "no fit is clearly better at the top" if chosen == _PRESENT else f"“{chosen}” is chosen",
     }
@@ -133,10 +133,10 @@ def compare_fits(
 
 def read_fits(path: Path) -> dict[str, Any]:  # Any: JSON
     """Read the result file of this command."""
-    found = read_sealed(path)
-    if missing := {"columns", "most_lost", "n_configs", "rows", "verdict"} - found.keys():
+    fits = read_sealed(path)
+    if missing := {"columns", "most_lost", "n_configs", "rows", "verdict"} - fits.keys():
         raise CorruptFile(f"{path} lacks {', '.join(sorted(missing))}; run python -m surrogate.top_fits again")
-    return found
+    return fits
 
 
 def _choose(scored: Rows, predicted: Mapping[str, _Floats]) -> str:
@@ -172,7 +172,7 @@ def _gain(score: Callable[[_Floats, _Floats], float], scored: Rows, p: _Floats, 
 def _row(name: str, scored: Rows, p: _Floats, present: _Floats) -> list[str]:
     y = scored.y
     error = p - y
-    is_first, is_best = p >= np.quantile(p, 0.9), y >= np.quantile(y, 0.9)
+    is_predicted_best, is_measured_best = p >= np.quantile(p, 0.9), y >= np.quantile(y, 0.9)
     full = np.isin(scored.config_id, full_rows(scored, epoch=int(scored.epoch.max())).config_id)
     differences = [
         "–" if name == _PRESENT else interval_text(_gain(score, scored, p, present), 3, sign="+")
@@ -184,9 +184,9 @@ def _row(name: str, scored: Rows, p: _Floats, present: _Floats) -> list[str]:
         differences[0],
         f"{_top_tau(y, p):.3f}",
         differences[1],
-        f"{error[is_first].mean():+.2f}",
-        f"{error[is_best].mean():+.2f}",
-        f"{np.abs(error[is_first]).mean():.2f}",
+        f"{error[is_predicted_best].mean():+.2f}",
+        f"{error[is_measured_best].mean():+.2f}",
+        f"{np.abs(error[is_predicted_best]).mean():.2f}",
         f"{kendall_tau(y[full], p[full]):.3f}" if full.sum() >= _FEWEST_FULL else "not measured yet",
         "–" if name in (_PRESENT, *_SHOWN) else "yes" if _is_eligible(scored, p, present) else "no",
     ]
@@ -202,11 +202,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> str:
         settings = read_params(given.params).get(MAIN, _SETTINGS) if given.params else _SETTINGS
-        found = compare_fits(*read_with_split(given.runs, given.split), settings=settings, n_folds=given.folds)
+        fits = compare_fits(*read_with_split(given.runs, given.split), settings=settings, n_folds=given.folds)
         if given.out:
-            write_text(given.out, sealed_text(found))
-        table = table_text(found["columns"], found["rows"])
-        return f"{table}\n\n{found['n_configs']} configs, {given.folds} folds; {found['verdict']}"
+            write_text(given.out, sealed_text(fits))
+        table = table_text(fits["columns"], fits["rows"])
+        return f"{table}\n\n{fits['n_configs']} configs, {given.folds} folds; {fits['verdict']}"
 
     return run_command("surrogate.top_fits", work)
 

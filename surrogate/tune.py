@@ -88,8 +88,8 @@ def tune_all(
         distilled: drawn configs that models of accuracies learn from a teacher (`surrogate.models.teacher`).
 
     Returns:
-        The history: for each metric its evaluations, the default's tau, the sizes measured and the one chosen; also
-        of metrics that were searched in `out` before, on the same data.
+        The history: for each metric its evaluations, the default's tau, the sizes measured and the one chosen. It
+        includes metrics that were searched in `out` before, on the same data.
 
     Raises:
         InvalidArgument: a number is out of range, or a search is running in `out`.
@@ -102,20 +102,20 @@ def tune_all(
     for metric, rows in parts.items():
         if not len(rows["valid"]):
             raise InvalidArgument(f"{metric}: the validation part has no rows")
-    of_data, calls = data_of(measured, split), []
+    data, calls = data_of(measured, split), []
     for metric, rows in parts.items():
-        if done := len(evaluated(out / metric)):
-            _log.info("%s: going on after %d/%d evaluations", metric, done, evaluations)
+        if n_done := len(evaluated(out / metric)):
+            _log.info("%s: going on after %d/%d evaluations", metric, n_done, evaluations)
         facts = what_is_searched(metric, measured, split, n_trees=n_trees, distilled=distilled)
-        how = {"of_task": measured.task, "evaluations": evaluations}
-        calls.append({"folder": out / metric, "parts": rows, "facts": facts, **how})
+        options = {"of_task": measured.task, "evaluations": evaluations}
+        calls.append({"folder": out / metric, "parts": rows, "facts": facts, **options})
     with writing(out), alone(out):
-        found = _found_before(out, of_data)
-        found |= zip(parts, in_processes(search_metric, calls, workers=workers), strict=True)
-        write_text(out / "history.json", sealed_text({**of_data, "metrics": found}))
-        chosen = {metric: summary["chosen"]["settings"] for metric, summary in found.items()}
+        history = _earlier_results(out, data)
+        history |= zip(parts, in_processes(search_metric, calls, workers=workers), strict=True)
+        write_text(out / "history.json", sealed_text({**data, "metrics": history}))
+        chosen = {metric: summary["chosen"]["settings"] for metric, summary in history.items()}
         write_text(out / "params.json", sealed_text({"metrics": chosen}))
-    return found
+    return history
 
 
 def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task: Task, *, evaluations: int) -> Facts:
@@ -126,21 +126,21 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
     def score(point: Mapping[str, Any]) -> float:  # Any: NePS's values
         return validation_tau(metric, of_task, parts, settings_of(point, default))
 
-    how: dict[str, Any] = {"evaluations": evaluations, "optimizer": _OPTIMIZER}  # Any: arguments
-    done = search(folder, FORESTS, score, facts=facts, parts=parts, **how)
-    tried = [
-        {key: one[key] for key in ("number", "tau", "seconds")}
-        | {"settings": asdict(settings_of(one["point"], default))}
-        for one in done
+    options: dict[str, Any] = {"evaluations": evaluations, "optimizer": _OPTIMIZER}  # Any: arguments
+    records = search(folder, FORESTS, score, facts=facts, parts=parts, **options)
+    history = [
+        {key: record[key] for key in ("number", "tau", "seconds")}
+        | {"settings": asdict(settings_of(record["point"], default))}
+        for record in records
     ]
-    best = max(tried, key=lambda one: -1.0 if one["tau"] is None else one["tau"], default=None)
+    best = max(history, key=lambda entry: -1.0 if entry["tau"] is None else entry["tau"], default=None)
     default_tau = validation_tau(metric, of_task, parts, default)
     # If tau is undefined, as for two rows, there is no score to choose by.
     is_better = best is not None and best["tau"] is not None and best["tau"] > default_tau
     settings = ForestSettings.from_dict(best["settings"]) if best is not None and is_better else default
     measured_sizes = sizes(metric, of_task, parts, settings)
     return {
-        "evaluations": tried,
+        "evaluations": history,
         "default_tau": None if math.isnan(default_tau) else default_tau,
         "beats_default": is_better,
         "n_valid_configs": len(np.unique(parts["valid"].config_id)),
@@ -159,7 +159,7 @@ def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settin
 
 def sizes(metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSettings) -> list[Size]:
     """Measure forests of the best settings' depth and of smaller ones, each cut short at several numbers of trees."""
-    found = []
+    forests = []
     valid = parts["valid"]
     for depth in sorted({best.max_depth, *(depth for depth in _DEPTHS if depth < best.max_depth)}):
         settings = replace(best, max_depth=depth)
@@ -168,8 +168,8 @@ def sizes(metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSet
         for n_trees in sorted({best.n_trees, *(n for n in _TREES if n < best.n_trees)}):
             scores = agreement(metric, fitted.measured(valid), fitted.predict(valid.X, n_trees=n_trees))
             cut = replace(settings, n_trees=n_trees)
-            found.append(Size(settings=cut, n_nodes=sum(nodes[:n_trees]), tau=scores["tau"], r2=scores["r2"]))
-    return found
+            forests.append(Size(settings=cut, n_nodes=sum(nodes[:n_trees]), tau=scores["tau"], r2=scores["r2"]))
+    return forests
 
 
 def smallest(found: Sequence[Size]) -> Size:
@@ -181,15 +181,15 @@ def smallest(found: Sequence[Size]) -> Size:
     known = [(size.tau, size.r2, size) for size in found if size.tau is not None and size.r2 is not None]
     if not known:
         return max(found, key=lambda size: size.n_nodes)
-    enough_r2 = max(r2 for _, r2, _ in known) - _TOLERANCE_R2
-    near = [(tau, size) for tau, r2, size in known if r2 >= enough_r2]
-    enough = max(tau for tau, _ in near) - _TOLERANCE
-    good = [(size.n_nodes, -tau, size) for tau, size in near if tau >= enough]
+    least_r2 = max(r2 for _, r2, _ in known) - _TOLERANCE_R2
+    near = [(tau, size) for tau, r2, size in known if r2 >= least_r2]
+    least_tau = max(tau for tau, _ in near) - _TOLERANCE
+    good = [(size.n_nodes, -tau, size) for tau, size in near if tau >= least_tau]
     return min(good, key=lambda entry: entry[:2])[2]
 
 
 def settings_of(proposed: Mapping[str, Any], default: ForestSettings) -> ForestSettings:  # Any: NePS's values
-    """Return the settings of a point of the search space; the default ones where it has none."""
+    """Return `default` with the settings of a point of the search space."""
     return replace(
         default,
         max_depth=int(proposed["max_depth"]),
@@ -239,10 +239,10 @@ def what_is_searched(metric: str, measured: Measurements, split: Split, *, n_tre
     }
 
 
-def _found_before(out: Path, of_data: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON
+def _earlier_results(out: Path, data: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON
     """Return the results of earlier searches of the same data, by metric."""
     history = read_history(out / "history.json")
-    is_same = bool(history) and all(history.get(key) == value for key, value in of_data.items())
+    is_same = bool(history) and all(history.get(key) == value for key, value in data.items())
     return dict(history["metrics"]) if is_same else {}
 
 

@@ -42,9 +42,9 @@ N_FOLDS: Final = 10
 N_BEST: Final = 3
 
 _OPTIMIZER: Final = "random_search"  # Bayesian optimisation takes longer for a proposal than most families for a fit
-_ASKED: Final = ("valid", "test")
-_N_ALONE: Final = 20
-_N_TOGETHER: Final = 1000
+_HELD_OUT: Final = ("valid", "test")
+_N_SINGLE: Final = 20
+_N_BATCH: Final = 1000
 _DIGITS: Final = 4
 
 _log = logging.getLogger(__name__)
@@ -78,27 +78,27 @@ def score_families(
         raise UnknownName.of("family", unknown[0], FAMILIES)
     rows = assemble(METRIC, measured)
     parts = by_part(rows.take(rows.epoch == measured.task.max_epoch), split)
-    faults = [f"the {name} part has no rows at the last epoch" for name, of in parts.items() if not len(of)]
+    faults = [f"the {name} part has no rows at the last epoch" for name, part in parts.items() if not len(part)]
     faults += [f"evaluations={evaluations} must be at least 1"] if evaluations < 1 else []
     if faults:
         raise InvalidArgument("\n".join(faults))
     torch.set_num_threads(1)
-    found = _found_before(out, {**data_of(measured, split), "evaluations": evaluations}, parts)
+    results = _earlier_results(out, {**data_of(measured, split), "evaluations": evaluations}, parts)
     for name in families:
-        if name not in found["families"]:
+        if name not in results["families"]:
             folder = searches / name
-            point, tried = _search(folder, name, parts, measured, found, evaluations=evaluations)
-            found["families"][name] = {**_scored(name, point, parts, measured), "evaluations": tried}
-            write_text(out, sealed_text(found))
-            _log.info("%s: validation tau %.4f", name, found["families"][name]["tau"])
-    best = best_families(found)
-    found["ensembles"] = {name: one for name, one in found["ensembles"].items() if name in best}
+            point, history = _search(folder, name, parts, measured, results, evaluations=evaluations)
+            results["families"][name] = {**_scored(name, point, parts, measured), "evaluations": history}
+            write_text(out, sealed_text(results))
+            _log.info("%s: validation tau %.4f", name, results["families"][name]["tau"])
+    best = best_families(results)
+    results["ensembles"] = {name: ensemble for name, ensemble in results["ensembles"].items() if name in best}
     for name in best:
-        if name not in found["ensembles"]:
-            found["ensembles"][name] = _ensemble(name, found["families"][name]["point"], parts, measured)
-            write_text(out, sealed_text(found))
+        if name not in results["ensembles"]:
+            results["ensembles"][name] = _ensemble(name, results["families"][name]["point"], parts, measured)
+            write_text(out, sealed_text(results))
             _log.info("%s: ensemble of %d folds", name, N_FOLDS)
-    return found
+    return results
 
 
 def best_families(found: Facts) -> list[str]:
@@ -108,21 +108,21 @@ def best_families(found: Facts) -> list[str]:
 
 def read_zoo(path: Path) -> Facts:
     """Read a result file."""
-    found = read_sealed(path)
-    if not all(isinstance(found.get(key), dict) for key in ("families", "ensembles", "parts")):
+    results = read_sealed(path)
+    if not all(isinstance(results.get(key), dict) for key in ("families", "ensembles", "parts")):
         raise CorruptFile(f"{path} holds no families, ensembles and parts; write it with python -m surrogate.zoo")
-    return found
+    return results
 
 
-def _found_before(out: Path, facts: Mapping[str, object], parts: Mapping[str, Rows]) -> Facts:
+def _earlier_results(out: Path, data: Mapping[str, object], parts: Mapping[str, Rows]) -> Facts:
     """Return the content of `out` if it has results for the same data; otherwise the content of a new file."""
     if out.exists():
-        found = read_zoo(out)
-        if all(found.get(key) == value for key, value in facts.items()):
-            return found
-    asked = {name: parts[name].take(first_seed(parts[name])) for name in _ASKED}
+        results = read_zoo(out)
+        if all(results.get(key) == value for key, value in data.items()):
+            return results
+    held_out = {name: parts[name].take(first_seed(parts[name])) for name in _HELD_OUT}
     return {
-        **facts,
+        **data,
         "n_fitted": {"rows": len(parts["train"]), "configs": parts["train"].n_configs},
         "parts": {
             name: {
@@ -130,7 +130,7 @@ def _found_before(out: Path, facts: Mapping[str, object], parts: Mapping[str, Ro
                 "group": group_numbers(rows.X).tolist(),
                 "measured": np.round(rows.y, _DIGITS).tolist(),
             }
-            for name, rows in asked.items()
+            for name, rows in held_out.items()
         },
         "families": {},
         "ensembles": {},
@@ -139,24 +139,24 @@ def _found_before(out: Path, facts: Mapping[str, object], parts: Mapping[str, Ro
 
 
 def _search(
-    folder: Path, name: str, parts: Mapping[str, Rows], measured: Measurements, of_data: Facts, *, evaluations: int
+    folder: Path, name: str, parts: Mapping[str, Rows], measured: Measurements, data: Facts, *, evaluations: int
 ) -> tuple[dict[str, Any], list[Facts]]:  # Any: settings
-    """Return the best setting, the default among them, and every one that was tried."""
+    """Return the best point and the history of all evaluations, which starts with the default point."""
     space = FAMILIES[name].space
 
     def score(point: Mapping[str, Any]) -> float:  # Any: settings
         predicted = fit_family(name, point, parts["train"], parts["valid"], measured.task)(parts["valid"].X)
         return kendall_tau(parts["valid"].y, predicted)
 
-    facts = {key: of_data[key] for key in ("task", "protocol", "split", "features")}
-    how: dict[str, Any] = {"evaluations": evaluations, "optimizer": _OPTIMIZER}  # Any: arguments
-    done = search(folder, space, score, facts={**facts, "family": name}, parts=parts, **how)
+    facts = {key: data[key] for key in ("task", "protocol", "split", "features")}
+    options: dict[str, Any] = {"evaluations": evaluations, "optimizer": _OPTIMIZER}  # Any: arguments
+    records = search(folder, space, score, facts={**facts, "family": name}, parts=parts, **options)
     default = default_point(space)
     tau = score(default)
-    tried: list[Facts] = [{"number": 0, "point": default, "tau": None if math.isnan(tau) else tau}]
-    tried += [{key: one[key] for key in ("number", "point", "tau")} for one in done]
-    best = max(tried, key=lambda one: -1.0 if one["tau"] is None else one["tau"])
-    return dict(best["point"]), tried
+    history: list[Facts] = [{"number": 0, "point": default, "tau": None if math.isnan(tau) else tau}]
+    history += [{key: record[key] for key in ("number", "point", "tau")} for record in records]
+    best = max(history, key=lambda entry: -1.0 if entry["tau"] is None else entry["tau"])
+    return dict(best["point"]), history
 
 
 def _scored(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], measured: Measurements) -> Facts:
@@ -170,7 +170,7 @@ def _scored(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], meas
         "tau": None if math.isnan(tau) else tau,
         "fit_s": round(fit_s, 2),
         **_query_times(predict, parts["test"].X),
-        "predicted": {part: _answers(predict, parts[part]) for part in _ASKED},
+        "predicted": {part: _answers(predict, parts[part]) for part in _HELD_OUT},
     }
 
 
@@ -200,16 +200,16 @@ def _answers(predict: Predict, rows: Rows) -> list[float]:
 
 def _query_times(predict: Predict, X: NDArray[np.float32]) -> dict[str, float]:
     """Return the median CPU milliseconds for a single config, and the microseconds per config in a batch of 1,000."""
-    alone = []
-    for i in range(_N_ALONE):
+    seconds = []
+    for i in range(_N_SINGLE):
         started = time.process_time()
         predict(X[[i % len(X)]])
-        alone.append(time.process_time() - started)
-    together = X[np.arange(_N_TOGETHER) % len(X)]
+        seconds.append(time.process_time() - started)
+    batch = X[np.arange(_N_BATCH) % len(X)]
     started = time.process_time()
-    predict(together)
-    each = (time.process_time() - started) / _N_TOGETHER
-    return {"one_ms": round(1e3 * float(np.median(alone)), 3), "each_us": round(1e6 * each, 2)}
+    predict(batch)
+    mean_s = (time.process_time() - started) / _N_BATCH
+    return {"one_ms": round(1e3 * float(np.median(seconds)), 3), "each_us": round(1e6 * mean_s, 2)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -223,8 +223,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     runs, split, out = (given.pop(name) for name in ("runs", "split", "out"))
 
     def work() -> str:
-        found = score_families(*read_of_split(runs, split), out, **given)
-        return "\n".join(f"{name}: validation tau {one['tau']:.4f}" for name, one in found["families"].items())
+        results = score_families(*read_of_split(runs, split), out, **given)
+        return "\n".join(f"{name}: validation tau {result['tau']:.4f}" for name, result in results["families"].items())
 
     return run_command("surrogate.zoo", work)
 

@@ -56,10 +56,10 @@ _LINES: Final = (
     ),
     *(
         _Line(
-            title=f"best 1 % at full size: {measure} of two {of}",
+            title=f"best 1 % at full size: {measure} of two {fits}",
             required=f"≥ {least:.2f}", place=(key, measure), is_met=partial(operator.le, least),
         )
-        for of, key in (("fits, each to 7/8 of the configs", "refits"), ("of the refits that ship", "shipped_refits"))
+        for fits, key in (("fits, each to 7/8 of the configs", "refits"), ("of the refits that ship", "shipped_refits"))
         for measure, least in (("overlap", 0.80), ("tau", 0.45))
     ),
     _Line(
@@ -73,7 +73,7 @@ _LINES: Final = (
 )  # fmt: skip
 
 
-_APART: Final = (
+_DIFFERENCES: Final = (
     ("between two configs, judged by refits", ("shipped_refits", "difference")),
     ("between two configs, judged by one training of each", ("trained", "one_run")),
     ("between the final means of two optimisers with ten runs each, judged by trainings", ("trained", "ten_runs")),
@@ -87,10 +87,10 @@ def write_figures(path: Path, found: Facts) -> None:
 
 def read_figures(path: Path) -> Facts:
     """Read figures."""
-    found = read_sealed(path)
-    if found.get("figures_format") != _FORMAT:
+    figures = read_sealed(path)
+    if figures.get("figures_format") != _FORMAT:
         raise CorruptFile(f"{path} holds no figures of format {_FORMAT}; run python -m surrogate.figures again")
-    return found
+    return figures
 
 
 def figures_of(path: Path, release: Release) -> Facts:
@@ -99,13 +99,13 @@ def figures_of(path: Path, release: Release) -> Facts:
     Raises:
         ProtocolMismatch: they belong to another release.
     """
-    found = read_figures(path)
-    if not release.answers_as & set(found["answers_as"]):
+    figures = read_figures(path)
+    if not release.answers_as & set(figures["answers_as"]):
         raise ProtocolMismatch(
-            f"{path} has the figures of release {found['release']}, not of {release.sha256}; run python -m "
+            f"{path} has the figures of release {figures['release']}, not of {release.sha256}; run python -m "
             "surrogate.figures on this one"
         )
-    return found
+    return figures
 
 
 def figures_blocks(found: Facts | None) -> Iterator[str | Block]:
@@ -140,13 +140,13 @@ def figures_blocks(found: Facts | None) -> Iterator[str | Block]:
 
 def verdict_blocks(found: Facts | None) -> Iterator[str | Block]:
     """Yield what users can tell apart with the release."""
-    known = [(title, _at(place, found)) for title, place in _APART]
-    if not any(each and each["value"] is not None for _, each in known):
+    differences = [(title, _at(place, found)) for title, place in _DIFFERENCES]
+    if not any(figure and figure["value"] is not None for _, figure in differences):
         return
     yield "What the release can tell apart"
     yield answer(
         "Among the best tenth at full size and the last epoch, predicted differences of at least this size have the "
-        f"right sign in 95 % of the cases: {'; '.join(f'{_points(each)} {title}' for title, each in known)}."
+        f"right sign in 95 % of the cases: {'; '.join(f'{_points(figure)} {title}' for title, figure in differences)}."
     )
     yield Text(
         "Points of validation accuracy, with 90 % intervals. Refits are those that ship, and configs the best tenth of "
@@ -163,23 +163,23 @@ def _points(figure: Facts | None) -> str:
 
 
 def figure_values(found: Facts) -> list[tuple[str, str]]:
-    """Return title and value of every figure, of the ordinary test part where a part is read."""
+    """Return title and value of every figure, on the ordinary test part if it has two test sets."""
     return [(line.title, _shown(_both(line, found)[0])) for line in _LINES]
 
 
-def _about_final(found: Facts | None) -> str:
-    if found is None or (counts := found["final_counts"]) is None:
+def _about_final(figures: Facts | None) -> str:
+    if figures is None or (counts := figures["final_counts"]) is None:
         return "There is no final test set yet."
     groups = ", ".join(f"{count} {group}" for group, count in counts.items())
-    reads = "once" if found["n_reads"] == 1 else f"{found['n_reads']} times"
+    reads = "once" if figures["n_reads"] == 1 else f"{figures['n_reads']} times"
     return (
         f"The final test set has {sum(counts.values())} configs at full size ({groups}). No feature, setting, split or "
         f"round was chosen by it. Its measurements were read {reads} so far."
     )
 
 
-def _cells(line: _Line, found: Facts | None) -> tuple[str, ...]:
-    value, final = _both(line, found)
+def _cells(line: _Line, figures: Facts | None) -> tuple[str, ...]:
+    value, final = _both(line, figures)
     judged = final if line.has_final else value
     verdict = "–"
     if judged is not None and judged["value"] is not None:
@@ -187,18 +187,18 @@ def _cells(line: _Line, found: Facts | None) -> tuple[str, ...]:
     return line.title, line.required, _shown(value), _shown(final) if line.has_final else "–", verdict
 
 
-def _both(line: _Line, found: Facts | None) -> tuple[Facts | None, Facts | None]:
+def _both(line: _Line, figures: Facts | None) -> tuple[Facts | None, Facts | None]:
     """Return a figure on the ordinary test part, and on the final test set."""
-    if found is None:
+    if figures is None:
         return None, None
     if line.has_final:
         (name,) = line.place
-        return found["ordinary"][name], None if found["final"] is None else found["final"][name]
-    return _at(line.place, found), None
+        return figures["ordinary"][name], None if figures["final"] is None else figures["final"][name]
+    return _at(line.place, figures), None
 
 
-def _at(place: tuple[str, ...], found: Facts | None) -> Facts | None:
-    value: Any = found
+def _at(place: tuple[str, ...], figures: Facts | None) -> Facts | None:
+    value: Any = figures
     for key in place:
         value = (value or {}).get(key)  # figures of an older release lack some
     return value  # type: ignore[no-any-return]  # a figure
@@ -212,21 +212,21 @@ def _shown(figure: Facts | None) -> str:
     return f"{figure['value']:.3f} ({reach}{figure['n']})"
 
 
-def _missing(found: Facts) -> Iterator[str]:
+def _missing(figures: Facts) -> Iterator[str]:
     for line in _LINES:
-        value, final = _both(line, found)
+        value, final = _both(line, figures)
         for where, figure in (("", value), (", final test set", final)):
             if figure is not None and figure["value"] is None:
                 yield f"{line.title}{where}: {figure['missing']}"
 
 
-def _sources(found: Facts) -> Iterator[Block]:
-    if not found["sources"]:
+def _sources(figures: Facts) -> Iterator[Block]:
+    if not figures["sources"]:
         return
     rows = []
-    for one in found["sources"]:
-        scores = [_score(one[how], name) for name in ("r2", "tau") for how in ("without", "with")]
-        rows.append((one["source"], str(one["n_train"]), str(one["n_test"]), *scores))
+    for source in figures["sources"]:
+        scores = [_score(source[how], name) for name in ("r2", "tau") for how in ("without", "with")]
+        rows.append((source["source"], str(source["n_train"]), str(source["n_test"]), *scores))
     yield Text(
         "Sources left out: scores on the test configs of a source, at the last epoch, of models fitted to the training "
         "configs without that source and with it."
@@ -239,8 +239,8 @@ def _score(scores: Facts | None, name: str) -> str:
     return _NOT_YET if scores is None or scores[name] is None else f"{scores[name]:.3f}"
 
 
-def _fits(found: Facts) -> Iterator[Block]:
-    if not (fits := found.get("fits")):
+def _fits(figures: Facts) -> Iterator[Block]:
+    if not (fits := figures.get("fits")):
         return
     yield Text(
         f"Comparison of fits by cross-validation over {fits['n_configs']} train and validation configs "

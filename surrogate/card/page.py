@@ -46,9 +46,9 @@ def card(release: Release, figures: Facts | None = None) -> Document:
     if quality is None:
         raise MissingData(f"{release.path} has no quality.json; python -m surrogate.release writes it")
     if not isinstance(quality, dict) or quality.get("format") != QUALITY_FORMAT:
-        found = quality.get("format") if isinstance(quality, dict) else None
+        version = quality.get("format") if isinstance(quality, dict) else None
         raise UnknownFormat(
-            f"{release.path / 'quality.json'}: format {found!r}; this version reads format {QUALITY_FORMAT}"
+            f"{release.path / 'quality.json'}: format {version!r}; this version reads format {QUALITY_FORMAT}"
         )
     try:
         with mpl.rc_context(dict(style())):
@@ -104,7 +104,7 @@ def _opening(quality: Facts) -> Iterator[str | Block]:
         "90 % interval of tau", "noise ceiling of tau", "tau within fidelity groups", "MAE, last epoch",
         "tau, shipped model",
     )  # fmt: skip
-    yield table_of(heads, [_glance(metric, facts) for metric, facts in _of_metrics(quality)])
+    yield table_of(heads, [_glance(metric, facts) for metric, facts in _metric_facts(quality)])
     yield Text(
         "Tau is Kendall's rank correlation of predictions and measurements, for one run of each test config. Its noise "
         "ceiling is tau between two runs of the same config with different seeds; for latency, tau between two halves "
@@ -130,10 +130,10 @@ def _warnings(quality: Facts) -> Iterator[str]:
             f"{data['configs']} configs, not the {FULL_SIZE:,} that the requirements are for. With so few test configs "
             "the scores are uncertain; see the intervals."
         )
-    of_trained = [group["train"] for group in data["groups"]]  # an older quality.json has no others
+    train_by_group = [group["train"] for group in data["groups"]]  # an older quality.json has none by metric
     by_counts: dict[tuple[int, ...], list[str]] = {}
-    for metric, facts in _of_metrics(quality):
-        by_counts.setdefault(tuple(facts.get("train_by_group", of_trained)), []).append(metric)
+    for metric, facts in _metric_facts(quality):
+        by_counts.setdefault(tuple(facts.get("train_by_group", train_by_group)), []).append(metric)
     for counts, metrics in by_counts.items():
         if n_small := sum(n < data["fewest"] for n in counts):
             yield (
@@ -142,16 +142,16 @@ def _warnings(quality: Facts) -> Iterator[str]:
             )
     for metric, reason in quality["missing"].items():
         yield f"There is no model of {metric}: {reason}."
-    found = [(metric, facts["search"]) for metric, facts in _of_metrics(quality)]
-    untuned = [metric for metric, search in found if search is None]
-    searches = [(metric, search) for metric, search in found if search is not None]
+    searches = [(metric, facts["search"]) for metric, facts in _metric_facts(quality)]
+    untuned = [metric for metric, search in searches if search is None]
+    tuned = [(metric, search) for metric, search in searches if search is not None]
     for names, text in (
         (untuned, "Default settings, not tuned"),
         (
-            [m for m, s in searches if not s["beats_default"]],
+            [m for m, s in tuned if not s["beats_default"]],
             "Default settings, because the search found no better ones",
         ),
-        ([m for m, s in searches if not s["is_of_this_split"]], "Settings from a search on other data"),
+        ([m for m, s in tuned if not s["is_of_this_split"]], "Settings from a search on other data"),
     ):
         if names:
             yield f"{text}: {', '.join(names)}."
@@ -196,18 +196,18 @@ def _verdict(entry: Facts) -> str:
     return f"{missed}; the noise ceiling is lower, too" if is_beyond else missed
 
 
-def _of_metrics(quality: Facts) -> list[tuple[str, Facts]]:
+def _metric_facts(quality: Facts) -> list[tuple[str, Facts]]:
     return sorted(quality["metrics"].items(), key=lambda item: _ORDER.index(item[0]))
 
 
 def _metrics(quality: Facts) -> Iterator[str | Block]:
-    for metric, facts in _of_metrics(quality):
+    for metric, facts in _metric_facts(quality):
         yield metric
-        yield Text(f"{METRICS[metric].description} {_made(facts)}")
+        yield Text(f"{METRICS[metric].description} {_model_text(facts)}")
         yield from plots_of(metric, facts)
-        for name, shown in (("search", _search), ("learning_curve", _curve)):
+        for name, to_text in (("search", _search_text), ("learning_curve", _curve_text)):
             if facts[name] is not None:
-                yield shown(facts[name])
+                yield to_text(facts[name])
         if facts["test"] is not None:
             cuts = facts["test"]["cuts"]
             groups = [name for name in cuts if name.startswith("N=")]
@@ -215,7 +215,7 @@ def _metrics(quality: Facts) -> Iterator[str | Block]:
             yield _cuts_table(metric, cuts, groups, "Scores by fidelity group, last epoch")
 
 
-def _made(facts: Facts) -> str:
+def _model_text(facts: Facts) -> str:
     settings, counts = facts["settings"], facts["refitted_on"]
     return (
         f"The shipped model is a forest of {settings['n_trees']} trees of depth {settings['max_depth']} "
@@ -230,12 +230,12 @@ def _made(facts: Facts) -> str:
     )
 
 
-def _search(found: Facts) -> Text:
-    chosen, largest = found["chosen"], max(found["sizes"], key=lambda size: size["n_nodes"])
-    verdict = "beats" if found["beats_default"] else "does not beat"
-    taus = [score_text(tau) for tau in (found["default_tau"], largest["tau"])]
+def _search_text(search: Facts) -> Text:
+    chosen, largest = search["chosen"], max(search["sizes"], key=lambda size: size["n_nodes"])
+    verdict = "beats" if search["beats_default"] else "does not beat"
+    taus = [score_text(tau) for tau in (search["default_tau"], largest["tau"])]
     return Text(
-        f"Search for settings: {len(found['evaluations'])} evaluations on {found['n_valid_configs']} validation "
+        f"Search for settings: {len(search['evaluations'])} evaluations on {search['n_valid_configs']} validation "
         f"configs. The best {verdict} the default settings (tau {taus[0]}). Of forests with up to "
         f"{largest['n_nodes']:,} nodes (tau {taus[1]}), the smallest with practically the same score "
         f"was chosen: {chosen['settings']['n_trees']} trees of depth {chosen['settings']['max_depth']}, tau "
@@ -243,17 +243,17 @@ def _search(found: Facts) -> Text:
     )
 
 
-def _curve(found: Facts) -> Text:
-    sizes = sorted({point["n_configs"] for point in found["points"]})
-    known = sorted(found["predictions"].items(), key=lambda item: (item[0] != "tau", item[0] != "r2"))
+def _curve_text(curve: Facts) -> Text:
+    sizes = sorted({point["n_configs"] for point in curve["points"]})
+    predictions = sorted(curve["predictions"].items(), key=lambda item: (item[0] != "tau", item[0] != "r2"))
     lines = [
         f"{name}: {score_text(p['value'])} at {p['n_configs']:,} configs by a power law, {100 * p['level']:.0f} % "
         f"interval {score_text(p['low'])} to {score_text(p['high'])}"
-        for name, p in known
+        for name, p in predictions
     ]
-    lines += [f"{name}: not extrapolated, {reason}" for name, reason in found["not_predicted"].items()]
+    lines += [f"{name}: not extrapolated, {reason}" for name, reason in curve["not_predicted"].items()]
     return Text(
-        f"Learning curve: {len(found['points'])} fits to {sizes[0]:,} to {sizes[-1]:,} training configs, scored on the "
+        f"Learning curve: {len(curve['points'])} fits to {sizes[0]:,} to {sizes[-1]:,} training configs, scored on the "
         f"validation configs; {'; '.join(lines)}."
     )
 
@@ -263,7 +263,7 @@ def _cut_order(name: str) -> tuple[int, int]:
     return (3, int(first[1])) if first else (("all", "last epoch", "best tenth").index(name), 0)
 
 
-def _shown(cut: str) -> str:
+def _cut_title(cut: str) -> str:
     """Return the name of a cut as the card has it."""
     return {"best tenth": "measured best tenth", "epochs 1-1": "epoch 1"}.get(cut, cut)
 
@@ -275,11 +275,11 @@ def _cuts_table(metric: str, cuts: Facts, names: Iterable[str], title: str) -> T
     )  # fmt: skip
     rows = []
     for name in names:
-        model, top = cuts[name]["model"], cuts[name]["ceiling"]
-        scores = [model["r2"], model["tau"], top["tau"], model["sparse_tau"], top["sparse_tau"]]
-        errors = [amount_text(value, metric) for value in (model["rmse"], top["rmse"], model["mae"])]
+        model, ceiling = cuts[name]["model"], cuts[name]["ceiling"]
+        scores = [model["r2"], model["tau"], ceiling["tau"], model["sparse_tau"], ceiling["sparse_tau"]]
+        errors = [amount_text(value, metric) for value in (model["rmse"], ceiling["rmse"], model["mae"])]
         bias = amount_text(model["bias"], metric, is_signed=True)
-        rows.append([_shown(name), f"{model['n']:,}", *map(score_text, scores), *errors, bias, f"{top['n']:,}"])
+        rows.append([_cut_title(name), f"{model['n']:,}", *map(score_text, scores), *errors, bias, f"{ceiling['n']:,}"])
     return table_of(heads, rows, title=title)
 
 
@@ -290,19 +290,19 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
         "them, fitted as in JAHS-Bench-201; the release does not contain these models."
     )
     rows = []
-    for metric, found in quality["compared"].items():
-        error = found["relative_error"]
+    for metric, scores in quality["compared"].items():
+        error = scores["relative_error"]
         shares = ["–", "–"] if error is None else [f"{100 * error[key]:.2f} %" for key in ("mean", "most")]
-        rows.append([metric, str(found["n"]), score_text(found["r2"]), score_text(found["tau"]), *shares])
+        rows.append([metric, str(scores["n"]), score_text(scores["r2"]), score_text(scores["tau"]), *shares])
     yield table_of(("metric", "test configs", "R2", "tau", "mean relative error", "largest relative error"), rows)
     yield "Noise between trainings"
     yield from noise_blocks(quality["noise"])
     if (uncertainty := quality.get("uncertainty")) is not None:  # an older release has none
         yield "Error of the models"
         yield from uncertainty_blocks(uncertainty)
-    if (other := quality.get("lightgbm")) is not None:
+    if (lightgbm := quality.get("lightgbm")) is not None:
         yield "A second family of models"
-        yield from _families(quality["metrics"], other["test"])
+        yield from _families(quality["metrics"], lightgbm["test"])
     references = quality["references"]
     yield "Pareto fronts and reference points"
     if "reason" in references:
@@ -316,18 +316,18 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
     yield from _provenance(release)
 
 
-def _families(own: Facts, other: Facts) -> Iterator[Block]:
+def _families(xgboost: Facts, lightgbm: Facts) -> Iterator[Block]:
     """Show test scores of both families, fitted to the training configs."""
     yield Text(
         '`Benchmark(model="lightgbm")` answers accuracies with LightGBM instead of XGBoost. A conclusion that holds '
         "for one family only is about the models. Models fitted to the training configs are scored on the test configs."
     )
     rows = []
-    for metric in (name for name in _ORDER if name in other and own[name]["test"] is not None):
-        for cut, scores in sorted(other[metric].items(), key=lambda item: _cut_order(item[0])):
-            both = (own[metric]["test"]["cuts"][cut]["model"], scores)
-            shown = [text for of in both for text in (score_text(of["tau"]), amount_text(of["mae"], metric))]
-            rows.append([metric, _shown(cut), f"{scores['n']:,}", *shown])
+    for metric in (name for name in _ORDER if name in lightgbm and xgboost[name]["test"] is not None):
+        for cut, scores in sorted(lightgbm[metric].items(), key=lambda item: _cut_order(item[0])):
+            models = (xgboost[metric]["test"]["cuts"][cut]["model"], scores)
+            cells = [text for model in models for text in (score_text(model["tau"]), amount_text(model["mae"], metric))]
+            rows.append([metric, _cut_title(cut), f"{scores['n']:,}", *cells])
     yield table_of(
         ("metric", "test rows", "number of rows", "tau, XGBoost", "MAE, XGBoost", "tau, LightGBM", "MAE, LightGBM"),
         rows,
@@ -356,6 +356,6 @@ def _provenance(release: Release) -> Iterator[str | Block]:
         "RUNS and SPLIT are the recorded runs and their split at this commit; later runs are not in this release."
     )
     versions = ", ".join(f"{name} {version}" for name, version in sorted(facts.get("versions", {}).items()))
-    named = {"version": "release", **{name: name for name in _PROVENANCE}}
-    listed = [[shown, f"`{facts[name]}`"] for name, shown in named.items() if facts.get(name) is not None]
-    yield table_of(("fact", "value"), [*listed, ["versions", versions]])
+    titles = {"version": "release", **{name: name for name in _PROVENANCE}}
+    rows = [[title, f"`{facts[name]}`"] for name, title in titles.items() if facts.get(name) is not None]
+    yield table_of(("fact", "value"), [*rows, ["versions", versions]])

@@ -16,8 +16,8 @@ from workshop.pages.document import Figure
 from workshop.pages.drawing import new_drawing, set_scale
 from workshop.pages.style import LIGHT, dash, marker, series
 
-_DOTS: Final[dict[str, Any]] = {"linestyle": "", "marker": "o", "markersize": 3.5, "alpha": 0.7}  # Any: of matplotlib
-_FAINT: Final[dict[str, Any]] = {"color": LIGHT["muted"], "linestyle": "--", "linewidth": 1.2}  # Any: of matplotlib
+_DOTS: Final[dict[str, Any]] = {"linestyle": "", "marker": "o", "markersize": 3.5, "alpha": 0.7}  # Any: matplotlib's
+_FAINT: Final[dict[str, Any]] = {"color": LIGHT["muted"], "linestyle": "--", "linewidth": 1.2}  # Any: matplotlib's
 
 
 def plots_of(metric: str, facts: Facts) -> Iterator[Figure]:
@@ -31,11 +31,11 @@ def plots_of(metric: str, facts: Facts) -> Iterator[Figure]:
         if METRICS[metric].by_epoch and sum(row["tau"] is not None for row in test["tau_by_epoch"]) >= 2:
             yield _tau_by_epoch(metric, test["tau_by_epoch"])
     curve = facts["learning_curve"]
-    if curve and (points := _known(curve["points"], "n_configs")):
+    if curve and (points := _with_tau(curve["points"], "n_configs")):
         yield _learning_curve(metric, points, curve["predictions"].get("tau"))
-    if search is not None and (tried := _known(search["evaluations"], "number")):
-        yield _search(metric, tried, search["default_tau"])
-    if search is not None and (sizes := _known(search["sizes"], "n_nodes")):
+    if search is not None and (evaluations := _with_tau(search["evaluations"], "number")):
+        yield _search(metric, evaluations, search["default_tau"])
+    if search is not None and (sizes := _with_tau(search["sizes"], "n_nodes")):
         yield _sizes(metric, sizes, search["chosen"])
 
 
@@ -46,10 +46,10 @@ def _predicted_against_measured(metric: str, test: Facts) -> Figure:
     x, y, group = np.array(test["points"], dtype=np.float64).T
     _diagonal(axes, np.concatenate([x, y]))
     for number, resolution in enumerate(("0.25", "0.5", "1")):
-        is_of = group % 3 == number
+        is_in = group % 3 == number
         axes.plot(
-            x[is_of],
-            y[is_of],
+            x[is_in],
+            y[is_in],
             color=series(number),
             label=f"Resolution {resolution}",
             **{**_DOTS, "marker": marker(number)},
@@ -74,8 +74,8 @@ def _residuals(metric: str, test: Facts) -> Figure:
     ):
         axes.plot(np.column_stack([*ends, gaps]).ravel(), rows.repeat(3), color=series(0), **shape)
     axes.plot(middle, rows, color=series(0), linestyle="", marker="o", markersize=4)
-    sizes = [(" ".join(f"{key[0]}{v:g}" for key, v in GROUP_VALUES[of["group"]].items()), of["n"]) for of in groups]
-    axes.set_yticks(range(len(groups)), [f"{name} ({n})" for name, n in sizes])
+    labels = [(" ".join(f"{key[0]}{v:g}" for key, v in GROUP_VALUES[g["group"]].items()), g["n"]) for g in groups]
+    axes.set_yticks(range(len(groups)), [f"{name} ({n})" for name, n in labels])
     axes.set_ylim(len(groups) - 0.4, -0.6)
     return figure
 
@@ -84,9 +84,9 @@ def _calibration(metric: str, bins: Sequence[Facts]) -> Figure:
     """Draw mean measurements by decile of the prediction, with two standard errors."""
     title, label = "Calibration, means by decile", f"predicted, {METRICS[metric].unit}"
     figure, axes = _begin(metric, "calibration", title, label, "measured")
-    x, y = (np.array([found[key] for found in bins], dtype=np.float64) for key in ("predicted", "measured"))
+    x, y = (np.array([row[key] for row in bins], dtype=np.float64) for key in ("predicted", "measured"))
     _diagonal(axes, np.concatenate([x, y]))
-    reach = [2 * (found["spread"] or 0.0) for found in bins]
+    reach = [2 * (row["spread"] or 0.0) for row in bins]
     axes.errorbar(x, y, yerr=reach, color=series(0), linestyle="", marker="o", markersize=5)
     _log_if_seconds(metric, axes)
     return figure
@@ -130,16 +130,16 @@ def _learning_curve(metric: str, points: Sequence[tuple[float, float]], predicte
     return figure
 
 
-def _search(metric: str, tried: Sequence[tuple[float, float]], default: float | None) -> Figure:
+def _search(metric: str, evaluations: Sequence[tuple[float, float]], default: float | None) -> Figure:
     """Draw validation tau of each evaluation of the search, the best so far, and the default."""
     figure, axes = _begin(metric, "search", "Search, validation tau", "evaluation", "tau")
-    numbers, taus = zip(*tried, strict=True)
+    numbers, taus = zip(*evaluations, strict=True)
     axes.plot(numbers, taus, color=series(0), label="tried", **_DOTS)
     axes.plot(numbers, list(accumulate(taus, max)), color=series(1), label="best so far")
     if default is not None:
         axes.axhline(default, label="default", **_FAINT)
     most, middle = max(*taus, default or taus[0]), sorted(taus)[len(taus) // 2]
-    axes.set_ylim(bottom=max(axes.get_ylim()[0], middle - 3 * (most - middle + 0.01)))  # bad settings hide no others
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], middle - 3 * (most - middle + 0.01)))  # bad settings may be cut off
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     return figure
@@ -179,5 +179,5 @@ def _log_if_seconds(metric: str, axes: Axes) -> None:
         set_scale(axes, "y", "log")
 
 
-def _known(rows: Sequence[Facts], key: str) -> list[tuple[float, float]]:
+def _with_tau(rows: Sequence[Facts], key: str) -> list[tuple[float, float]]:
     return [(row[key], row["tau"]) for row in rows if row["tau"] is not None]

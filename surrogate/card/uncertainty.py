@@ -40,27 +40,27 @@ def uncertainty_blocks(found: Facts) -> Iterator[Block]:
 
 def _scores(judged: Sequence[tuple[str, Facts]]) -> Table:
     rows = [
-        [metric, shown, score_text(facts["scores"][name]["tau"]), amount_text(facts["scores"][name]["mae"], metric)]
+        [metric, title, score_text(facts["scores"][name]["tau"]), amount_text(facts["scores"][name]["mae"], metric)]
         for metric, facts in judged
-        for name, shown in _ANSWERS.items()
+        for name, title in _ANSWERS.items()
     ]
     return table_of(("metric, last epoch", "answers of", "tau", "MAE"), rows)
 
 
 def _coverage(judged: Sequence[tuple[str, Facts]]) -> Table:
-    levels = sorted({one["level"] for _, facts in judged for one in facts["coverage"]})
+    levels = sorted({entry["level"] for _, facts in judged for entry in facts["coverage"]})
     coverages = [f"coverage of {100 * level:.0f} %" for level in levels]
     rows = []
     for metric, facts in judged:
-        for cut in dict.fromkeys(one["cut"] for one in facts["coverage"]):
-            own = {one["level"]: one for one in facts["coverage"] if one["cut"] == cut}
+        for cut in dict.fromkeys(entry["cut"] for entry in facts["coverage"]):
+            by_level = {entry["level"]: entry for entry in facts["coverage"] if entry["cut"] == cut}
             shares = [
-                f"{100 * one['share']:.0f} % ({100 * one['low']:.0f} to {100 * one['high']:.0f} %)"
-                for one in (own[level] for level in levels)
+                f"{100 * entry['share']:.0f} % ({100 * entry['low']:.0f} to {100 * entry['high']:.0f} %)"
+                for entry in (by_level[level] for level in levels)
             ]
-            shown = "predicted best tenth" if cut == "best tenth" else cut
-            about = [metric, f"{facts['scale']:.1f}", shown, str(own[0.9]["n_configs"])]
-            rows.append([*about, *shares, f"{own[0.9]['width']:.2f} points"])
+            title = "predicted best tenth" if cut == "best tenth" else cut
+            labels = [metric, f"{facts['scale']:.1f}", title, str(by_level[0.9]["n_configs"])]
+            rows.append([*labels, *shares, f"{by_level[0.9]['width']:.2f} points"])
     return table_of(["metric", "scale", "test rows", "configs", *coverages, "median width of 90 %"], rows)
 
 
@@ -71,10 +71,10 @@ def _errors(judged: Sequence[tuple[str, Facts]]) -> Table:
     )  # fmt: skip
     rows = []
     for metric, facts in judged:
-        for key, shown in _BY.items():
+        for key, title in _BY.items():
             by = facts[key]
             ends = [amount_text(by["mae"][i], metric) for i in (0, -1)]
-            rows.append([metric, shown, score_text(by["tau"]), score_text(by["tau_of_bins"]), *ends])
+            rows.append([metric, title, score_text(by["tau"]), score_text(by["tau_of_bins"]), *ends])
     return table_of(heads, rows)
 
 

@@ -87,7 +87,7 @@ class Measurements:
 
     @property
     def valid_runs(self) -> Table:
-        """The rows of all runs; those of diverged runs end before the divergence."""
+        """The rows of all runs, before the divergence if they diverged."""
         return take(self.runs, self._is_valid)
 
     @property
@@ -109,7 +109,7 @@ def read_measurements(folder: Path, *, final: FinalTest | None = None) -> Measur
         UnknownName, InvalidArgument: its task does not exist, or is invalid.
     """
     configs = read_configs(folder)
-    return _of_configs(folder, configs, configs["config_id"][is_final(configs, final)], is_in=False)
+    return _measurements_of(folder, configs, configs["config_id"][is_final(configs, final)], is_in=False)
 
 
 def read_final_measurements(runs: Path, split_file: Path, *, what_for: Mapping[str, object]) -> Measurements:
@@ -132,16 +132,16 @@ def read_final_measurements(runs: Path, split_file: Path, *, what_for: Mapping[s
     if not len(np.intersect1d(members, read_runs(runs)["config_id"])):
         raise MissingData(f"{runs} has no run of the final test set; train its list with pipeline.collect first")
     count_read(split_file, what_for)
-    return _of_configs(runs, configs, members, is_in=True)
+    return _measurements_of(runs, configs, members, is_in=True)
 
 
-def _of_configs(folder: Path, configs: Table, ids: NDArray[np.generic], *, is_in: bool) -> Measurements:
+def _measurements_of(folder: Path, configs: Table, ids: NDArray[np.generic], *, is_in: bool) -> Measurements:
     """Return the measurements of some configs, or of all others."""
     protocol = read_protocol(folder)
     tables = (configs, read_runs(folder), *read_profile_visits(folder))
-    kept = [np.isin(table["config_id"], ids) == is_in for table in tables]
+    masks = [np.isin(table["config_id"], ids) == is_in for table in tables]
     configs, runs, profile, visits = (
-        table if rows.all() else take(table, rows) for table, rows in zip(tables, kept, strict=True)
+        table if mask.all() else take(table, mask) for table, mask in zip(tables, masks, strict=True)
     )
     task = task_of_protocol(protocol.facts)
     return Measurements(task=task, protocol=protocol.digest, configs=configs, runs=runs, profile=profile, visits=visits)
@@ -165,7 +165,7 @@ def read_of_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
         ProtocolMismatch: the split belongs to other runs.
     """
     split = read_split(split_file)
-    measured = _of_configs(runs, read_configs(runs), split.config_ids, is_in=True)
+    measured = _measurements_of(runs, read_configs(runs), split.config_ids, is_in=True)
     if split.protocol != measured.protocol:
         raise ProtocolMismatch(f"{split_file} has protocol {split.protocol}, but {runs} has {measured.protocol}")
     return measured, split
@@ -193,7 +193,7 @@ def digest_measurements(measured: Measurements) -> str:
 
 
 def _before_divergence(runs: Table) -> NDArray[np.bool_]:
-    """Return which rows are not the last of a diverged run."""
+    """Return a mask of all rows but the last of each diverged run."""
     is_last = np.ones(len(runs["epoch"]), dtype=np.bool_)
     order = np.lexsort((runs["epoch"], runs["seed"], runs["config_id"]))
     ids, seeds = runs["config_id"][order], runs["seed"][order]
@@ -202,17 +202,17 @@ def _before_divergence(runs: Table) -> NDArray[np.bool_]:
 
 
 def _faults_of_tables(measured: Measurements) -> Iterable[str]:
-    of_configs = {"runs": measured.runs, "profile": measured.profile, "visits": measured.visits}
+    measurements = {"runs": measured.runs, "profile": measured.profile, "visits": measured.visits}
     keys = {"configs": _ID, "runs": RUN_KEY, "profile": _ID, "visits": VISIT_KEY}
-    for name, table in {"configs": measured.configs, **of_configs}.items():
+    for name, table in {"configs": measured.configs, **measurements}.items():
         rows = np.column_stack([table[column].astype(np.uint64) for column in keys[name]])
         _, first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)
-        if (twice := first[counts > 1]).size:
-            shown = "; ".join(_row(table, i, keys[name]) for i in twice[:_MOST_EXAMPLES].tolist())
-            yield f"{name}: {len(twice)} rows occur more than once: {shown}"
+        if (duplicates := first[counts > 1]).size:
+            shown = "; ".join(_row(table, i, keys[name]) for i in duplicates[:_MOST_EXAMPLES].tolist())
+            yield f"{name}: {len(duplicates)} rows occur more than once: {shown}"
     if n_bad := int((measured.runs["epoch"] < 1).sum()):
         yield f"runs: {n_bad} epochs are below 1"
-    for name, table in of_configs.items():
+    for name, table in measurements.items():
         if (unknown := np.setdiff1d(table["config_id"], measured.configs["config_id"])).size:
             yield f"{name}: {len(unknown)} configs are not in the config table: {examples(unknown.tolist())}"
 

@@ -91,8 +91,8 @@ def join_rows(several: Sequence[Rows]) -> Rows:
 def assemble(metric: str, measured: Measurements) -> Rows:
     """Return the rows that a model of a metric is fitted to.
 
-    `runtime` is in CPU seconds per epoch: each run's last runtime by its epochs. `latency`, `n_params` and `n_macs`
-    have one row for each config, at epoch 1.
+    `runtime` is in CPU seconds per epoch: each run's last runtime divided by its epochs. `latency`, `n_params` and
+    `n_macs` have one row for each config, at epoch 1.
 
     Raises:
         UnknownName: the metric is neither learned nor exact.
@@ -202,9 +202,9 @@ def check_groups(metric: str, rows: Rows, *, fewest: int = FEWEST) -> None:
     counts = configs_by_group(rows)
     if not (few := np.flatnonzero(counts < fewest)).size:
         return
-    named = [f"{group_name(FIDELITY_GROUPS[g])} has {counts[g]}" for g in few[:_MOST_EXAMPLES].tolist()]
+    texts = [f"{group_name(FIDELITY_GROUPS[g])} has {counts[g]}" for g in few[:_MOST_EXAMPLES].tolist()]
     raise InvalidTable(
-        f"{metric}: {len(few)} of 27 fidelity groups have fewer than {fewest} training configs: {', '.join(named)}; "
+        f"{metric}: {len(few)} of 27 fidelity groups have fewer than {fewest} training configs: {', '.join(texts)}; "
         "collect more, or lower --fewest"
     )
 
@@ -220,7 +220,7 @@ def _rows(measured: Measurements, table: Table, column: str) -> Rows:
     )
 
 
-def _as_runs(of_configs: Mapping[str, NDArray[np.generic]], *, seed: int) -> Table:
+def _as_runs(columns: Mapping[str, NDArray[np.generic]], *, seed: int) -> Table:
     """Return rows of configs with a seed and the epoch 1."""
-    n_rows = len(of_configs["config_id"])
-    return {**of_configs, "seed": np.full(n_rows, seed, np.int64), "epoch": np.ones(n_rows, np.int64)}
+    n_rows = len(columns["config_id"])
+    return {**columns, "seed": np.full(n_rows, seed, np.int64), "epoch": np.ones(n_rows, np.int64)}

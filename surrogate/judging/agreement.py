@@ -69,7 +69,7 @@ def agreement(metric: str, measured: _Floats, predicted: _Floats) -> Scores:
     total = float(((measured - measured.mean()) ** 2).sum()) if len(measured) else 0.0
     spread = float(((predicted - predicted.mean()) ** 2).sum()) if len(predicted) else 0.0
     slope = float(((predicted - predicted.mean()) * measured).sum()) / spread if spread > 0 else math.nan
-    found = {
+    scores = {
         "r2": 1 - float((error**2).sum()) / total if total > 0 else math.nan,
         "tau": kendall_tau(measured, predicted),
         "sparse_tau": kendall_tau(measured, _rounded(metric, predicted)),
@@ -78,15 +78,15 @@ def agreement(metric: str, measured: _Floats, predicted: _Floats) -> Scores:
         "bias": float(error.mean()) if len(error) else math.nan,
         "calibration_slope": slope,
     }
-    return {"n": len(measured), **{name: value if math.isfinite(value) else None for name, value in found.items()}}
+    return {"n": len(measured), **{name: value if math.isfinite(value) else None for name, value in scores.items()}}
 
 
 def first_seed(rows: Rows) -> NDArray[np.bool_]:
     """Return which rows have the first seed of their config."""
     _, place = np.unique(rows.config_id, return_inverse=True)
-    least = np.full(int(place.max(initial=-1)) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(least, place, rows.seed)
-    return np.asarray(rows.seed == least[place], dtype=np.bool_)
+    first = np.full(int(place.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, place, rows.seed)
+    return np.asarray(rows.seed == first[place], dtype=np.bool_)
 
 
 def ceiling(metric: str, rows: Rows, is_in: NDArray[np.bool_] | None = None) -> Scores:
@@ -104,21 +104,21 @@ def ceiling(metric: str, rows: Rows, is_in: NDArray[np.bool_] | None = None) -> 
     _, place = np.unique(key, axis=0, return_inverse=True)
     place = place.reshape(-1)
     counted = np.zeros(len(rows), dtype=np.bool_)  # by place
-    found: list[tuple[int, Scores]] = []
+    by_pair: list[tuple[int, Scores]] = []
     for a, b in combinations(np.unique(rows.seed).tolist(), 2):
-        of_a, of_b = rows.seed == a, rows.seed == b
+        is_a, is_b = rows.seed == a, rows.seed == b
         if is_in is not None:
-            of_a &= is_in
-        shared, at_a, at_b = np.intersect1d(place[of_a], place[of_b], assume_unique=True, return_indices=True)
+            is_a &= is_in
+        shared, at_a, at_b = np.intersect1d(place[is_a], place[is_b], assume_unique=True, return_indices=True)
         if len(shared) >= _FEWEST:
             counted[shared] = True
-            found.append((len(shared), agreement(metric, rows.y[of_a][at_a], rows.y[of_b][at_b])))
+            by_pair.append((len(shared), agreement(metric, rows.y[is_a][at_a], rows.y[is_b][at_b])))
     empty = agreement(metric, np.empty(0), np.empty(0))
-    if not found:
+    if not by_pair:
         return empty
     means: Scores = {"n": int(counted.sum())}
     for name in empty.keys() - {"n", "bias", "calibration_slope"}:
-        values = [(n, value) for n, scores in found if (value := scores[name]) is not None]
+        values = [(n, value) for n, scores in by_pair if (value := scores[name]) is not None]
         weight = sum(n for n, _ in values)
         means[name] = math.fsum(n * value for n, value in values) / weight if values else None
     return dict(sorted(means.items()))
@@ -135,9 +135,9 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
     Returns:
         The scores of the "model" and the "ceiling" of each cut.
     """
-    of_repeats, nothing = dict(_cuts(metric, repeats)), np.zeros(len(repeats), np.bool_)
+    repeat_cuts, no_rows = dict(_cuts(metric, repeats)), np.zeros(len(repeats), np.bool_)
     return {
-        name: {"model": scores, "ceiling": ceiling(metric, repeats, of_repeats.get(name, nothing))}
+        name: {"model": scores, "ceiling": ceiling(metric, repeats, repeat_cuts.get(name, no_rows))}
         for name, scores in score_model(metric, rows, predicted).items()
     }
 
@@ -145,8 +145,8 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
 def score_model(metric: str, rows: Rows, predicted: _Floats) -> dict[str, Scores]:
     """Return the scores of a model in every cut, as `score_rows` without ceilings."""
     is_first = first_seed(rows)
-    chosen = {name: is_in & is_first for name, is_in in _cuts(metric, rows)}
-    return {name: agreement(metric, rows.y[at], predicted[at]) for name, at in chosen.items()}
+    masks = {name: is_in & is_first for name, is_in in _cuts(metric, rows)}
+    return {name: agreement(metric, rows.y[mask], predicted[mask]) for name, mask in masks.items()}
 
 
 def calibration(rows: Rows, predicted: _Floats) -> list[Scores]:
@@ -157,15 +157,15 @@ def calibration(rows: Rows, predicted: _Floats) -> list[Scores]:
     is_first = first_seed(rows)
     y, predicted, ids = rows.y[is_first], predicted[is_first], rows.config_id[is_first]
     order = np.argsort(predicted, kind="stable")
-    found: list[Scores] = []
+    bins: list[Scores] = []
     for at in np.array_split(order, max(1, min(_N_BINS, len(order) // _FEWEST))):
         if len(at):
             error = predicted[at] - y[at]
-            of_config = np.unique(ids[at], return_inverse=True)[1].reshape(-1)
-            sums = np.bincount(of_config, error - error.mean())
+            config = np.unique(ids[at], return_inverse=True)[1].reshape(-1)
+            sums = np.bincount(config, error - error.mean())
             n = len(sums)
             spread = math.sqrt(float((sums**2).sum()) * n / (n - 1)) / len(at) if n > 1 else None
-            found.append(
+            bins.append(
                 {
                     "n": len(at),
                     "predicted": float(predicted[at].mean()),
@@ -173,40 +173,39 @@ def calibration(rows: Rows, predicted: _Floats) -> list[Scores]:
                     "spread": spread,
                 }
             )
-    return found
+    return bins
 
 
 def tau_by_epoch(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> list[Scores]:
     """Return Kendall's tau at every epoch, first seeds, beside its noise ceiling."""
     is_first = first_seed(rows)
-    found: list[Scores] = []
+    taus: list[Scores] = []
     for epoch in np.unique(rows.epoch).tolist():
         is_in = is_first & (rows.epoch == epoch)
         tau = kendall_tau(rows.y[is_in], predicted[is_in])
-        top = ceiling(metric, repeats.take(repeats.epoch == epoch))["tau"]
-        found.append({"epoch": epoch, "n": int(is_in.sum()), "tau": None if math.isnan(tau) else tau, "ceiling": top})
-    return found
+        bound = ceiling(metric, repeats.take(repeats.epoch == epoch))["tau"]
+        taus.append({"epoch": epoch, "n": int(is_in.sum()), "tau": None if math.isnan(tau) else tau, "ceiling": bound})
+    return taus
 
 
 def within_groups(rows: Rows, predicted: _Floats) -> float | None:
-    """Kendall's tau within fidelity groups, averaged with the number of pairs as weight; first seeds at one epoch.
+    """Return Kendall's tau within fidelity groups, weighted by their pairs, of first seeds at one epoch.
 
     None if too few pairs share a group.
     """
     groups = group_numbers(rows.X)
-    n_of_group = np.unique(groups, return_counts=True)[1]
+    sizes = np.unique(groups, return_counts=True)[1]
     tau = kendall_tau_within(rows.y, predicted, groups)
-    return None if math.isnan(tau) or (n_of_group * (n_of_group - 1) // 2).sum() < _FEWEST_PAIRS else tau
+    return None if math.isnan(tau) or (sizes * (sizes - 1) // 2).sum() < _FEWEST_PAIRS else tau
 
 
 def tau_interval(rows: Rows, predicted: _Floats, *, seed: int) -> tuple[float, float] | None:
     """Return a 90 % bootstrap interval of Kendall's tau over rows, one of each config; None if it is not defined."""
     if not len(rows):
         return None
-    found = bootstrap_interval(
+    low, high = bootstrap_interval(
         lambda at: kendall_tau(rows.y[at], predicted[at]), len(rows), level=0.9, n_resamples=_N_RESAMPLES, seed=seed
-    )
-    low, high = found.tolist()
+    ).tolist()
     return None if math.isnan(low) else (low, high)
 
 
@@ -217,7 +216,7 @@ def epoch_bands(max_epoch: int) -> list[tuple[int, int]]:
 
 
 def best_tenth(metric: str, rows: Rows) -> NDArray[np.bool_]:
-    """Return which rows are at least as good as the best tenth of the configs, by the first seed of each."""
+    """Return which rows reach the best tenth of the configs, whose threshold is set by first seeds."""
     if not len(rows):
         return np.zeros(0, np.bool_)
     y = rows.y if METRICS[metric].direction == "max" else -rows.y

@@ -33,7 +33,7 @@ class Point:
 
     Attributes:
         tau: Kendall's tau at the last epoch, first seeds.
-        r2: over all epochs, first seeds.
+        r2: R2 over all epochs, first seeds.
     """
 
     n_configs: int
@@ -96,7 +96,7 @@ def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Fact
     Returns:
         The predictions, and for scores that could not be predicted the reason.
     """
-    found, reasons = {}, {}
+    extrapolated, reasons = {}, {}
     largest = max((point.n_configs for point in points), default=0)
     wanted = {
         "tau": ("tau", points, n_configs),
@@ -107,15 +107,15 @@ def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Fact
             largest,
         ),
     }
-    for name, (score, known, target) in wanted.items():
-        bad = [point.n_configs for point in known if not 0 < getattr(point, score) < 1]
-        usable = [point for point in known if point.n_configs > max(bad, default=0)]
+    for name, (score, subset, target) in wanted.items():
+        bad = [point.n_configs for point in subset if not 0 < getattr(point, score) < 1]
+        usable = [point for point in subset if point.n_configs > max(bad, default=0)]
         try:
-            found[name] = extrapolate(usable, target, score=score)
+            extrapolated[name] = extrapolate(usable, target, score=score)
         except InvalidArgument as err:
             left_out = f"; sizes up to {max(bad)} have scores that are not between 0 and 1" if bad else ""
             reasons[name] = f"{err}{left_out}"
-    return found, reasons
+    return extrapolated, reasons
 
 
 def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") -> Facts:

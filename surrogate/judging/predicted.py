@@ -66,22 +66,22 @@ def fold_predictions(
         rows, test = join_rows([parts["train"], parts["valid"]]), parts["test"]
         held_out = list(held_out_rows(measured, rows, n_folds, seed=seed))
         calls = [
-            {"model": fitted[metric], "rows": rows.take(~is_out), "asked": (rows.X[is_out], test.X)}
+            {"model": fitted[metric], "rows": rows.take(~is_out), "inputs": (rows.X[is_out], test.X)}
             for is_out in held_out
         ]
-        mean, of_test = np.empty(len(rows)), np.zeros(len(test))
+        mean, test_mean = np.empty(len(rows)), np.zeros(len(test))
         for is_out, predicted in zip(held_out, in_processes(_fit_and_predict, calls, workers=workers), strict=True):
             mean[is_out] = predicted[0]
-            of_test += predicted[1] / n_folds
+            test_mean += predicted[1] / n_folds
         _log.info("%s: %d folds", metric, n_folds)
         folded[metric] = Predicted(rows=rows, mean=_per_epoch(metric, rows, mean))
-        tested[metric] = Predicted(rows=test, mean=_per_epoch(metric, test, of_test))
+        tested[metric] = Predicted(rows=test, mean=_per_epoch(metric, test, test_mean))
     return folded, tested
 
 
-def _fit_and_predict(model: Surrogate, rows: Rows, asked: Sequence[NDArray[np.float32]]) -> list[_Floats]:
+def _fit_and_predict(model: Surrogate, rows: Rows, inputs: Sequence[NDArray[np.float32]]) -> list[_Floats]:
     fitted = fit_again(model, rows)
-    return [fitted.predict(X) if len(X) else np.empty(0) for X in asked]
+    return [fitted.predict(X) if len(X) else np.empty(0) for X in inputs]
 
 
 def seed_deviations(metric: str, predicted: Predicted) -> Deviations:
@@ -90,8 +90,8 @@ def seed_deviations(metric: str, predicted: Predicted) -> Deviations:
     values = _values(metric, rows.y)
     order = np.lexsort((rows.seed, rows.epoch if metric != "runtime" else rows.seed * 0, rows.config_id))
     ids, epoch = rows.config_id[order], rows.epoch[order]
-    same = (ids[1:] == ids[:-1]) & ((epoch[1:] == epoch[:-1]) | (metric == "runtime"))
-    first = np.flatnonzero(np.append(True, ~same))[: len(order)]
+    is_same = (ids[1:] == ids[:-1]) & ((epoch[1:] == epoch[:-1]) | (metric == "runtime"))
+    first = np.flatnonzero(np.append(True, ~is_same))[: len(order)]
     counts = np.diff(np.append(first, len(order)))
     place = np.arange(len(order)) - np.repeat(first, counts)
     total = np.cumsum(values[order])

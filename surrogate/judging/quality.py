@@ -97,7 +97,7 @@ def metric_facts(
     }
     test = answered["test"]
     if len(test):
-        facts["test"] = score_surrogate(fitted, test, repeats, seed=seed) | _pictures(fitted, test)
+        facts["test"] = score_surrogate(fitted, test, repeats, seed=seed) | _plot_data(fitted, test)
         scored = score_model(fitted.metric, test, refitted.predict(test.X))
         facts["refitted_test"] = {name: {"model": scored[name]} for name in MAIN_CUTS if name in scored}
     return facts
@@ -123,7 +123,7 @@ def search_facts(
 ) -> Facts | None:
     """Return the trials and the choice of the search for a metric's settings; None if there was no search.
 
-    `is_of_this_split` says whether split, measurements and features are those of the release.
+    `is_of_this_split`: whether the search had the split, measurements and features of the release.
 
     Args:
         history: as `surrogate.tune` wrote it.
@@ -158,14 +158,14 @@ def curve_facts(
         return None
     points = curve(model, measured, parts, sizes, seeds=seeds, workers=workers)
     full_size = round(_TRAIN_SHARE * FULL_SIZE)
-    found, reasons = predictions(points, full_size)
+    extrapolated, reasons = predictions(points, full_size)
     if sizes[-1] >= full_size:
         for score in ("tau", "r2"):
-            found.pop(score, None)
+            extrapolated.pop(score, None)
             reasons[score] = f"{sizes[-1]:,} training configs reach the {full_size:,} that the requirements assume"
     return {
         "points": [asdict(point) for point in points],
-        "predictions": found,
+        "predictions": extrapolated,
         "not_predicted": reasons,
     }
 
@@ -181,7 +181,7 @@ def requirements(metrics: Mapping[str, Facts], *, n_configs: Mapping[str, int]) 
         metrics: `metric_facts` of each metric.
         n_configs: the number of configs with a measurement, by metric.
     """
-    found = []
+    entries = []
     for metric, score, cut, least in REQUIRED:
         entry: Facts = {"metric": metric, "score": score, "cut": cut, "required": least}
         entry |= {"n_configs": 0, "value": None, "ceiling": None}
@@ -202,8 +202,8 @@ def requirements(metrics: Mapping[str, Facts], *, n_configs: Mapping[str, int]) 
         entry["reached"] = value / share_of if value is not None else None
         is_known = value is not None and min(entry["n_configs"], n_repeated) >= _FEWEST_TO_JUDGE
         entry["is_met"] = entry["reached"] >= least if is_known else None
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 def rounded(content: Any) -> Any:  # Any: JSON
@@ -217,7 +217,7 @@ def rounded(content: Any) -> Any:  # Any: JSON
     return content
 
 
-def _pictures(fitted: Surrogate, test: Rows) -> Facts:
+def _plot_data(fitted: Surrogate, test: Rows) -> Facts:
     """Return the data of plots: measured and predicted values at the last epoch, and quantiles of errors by group."""
     last = test.take((test.epoch == test.epoch.max()) & first_seed(test))
     predicted, groups = fitted.predict(last.X), group_numbers(last.X)
@@ -226,8 +226,8 @@ def _pictures(fitted: Surrogate, test: Rows) -> Facts:
         error = error / last.y
     residuals = []
     for group in np.unique(groups).tolist():
-        own = error[groups == group]
-        residuals.append({"group": group, "n": len(own), "quantiles": np.quantile(own, _QUANTILES).tolist()})
-    shown = slice(None, None, math.ceil(len(last) / _MOST_POINTS) or 1)
-    points: list[Sequence[float]] = list(zip(*(v[shown].tolist() for v in (last.y, predicted, groups)), strict=True))
+        errors = error[groups == group]
+        residuals.append({"group": group, "n": len(errors), "quantiles": np.quantile(errors, _QUANTILES).tolist()})
+    thinned = slice(None, None, math.ceil(len(last) / _MOST_POINTS) or 1)
+    points: list[Sequence[float]] = list(zip(*(v[thinned].tolist() for v in (last.y, predicted, groups)), strict=True))
     return {"points": points, "residuals": residuals, "is_relative": METRICS[fitted.metric].unit == "s"}

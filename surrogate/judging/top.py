@@ -1,6 +1,6 @@
 """Quality of the models where optimisers search (full size, best configs), and of fits without one source.
 
-Errors are in units of the standard deviation between seeds there. Intervals are 90 % bootstrap intervals that resample
+Errors are in units of the standard deviation between seeds of these configs. The 90 % bootstrap intervals resample
 configs; the ceiling and the unit are held fixed. A figure that lacks data has no value, only the reason.
 """
 
@@ -156,7 +156,7 @@ def overlap(predicted: Sequence[_Floats]) -> dict[str, Facts]:
 
 
 def least_difference(predicted: _Floats, truths: _Floats, *, n_runs: int = 1) -> Facts:
-    """Return the difference between two predictions from which on 95 % of the truths agree which is better.
+    """Return the least difference between two predictions that has the right sign for 95 % of the truths.
 
     The error of a difference is taken not to depend on the difference. Predictions and truths are means over `n_runs`
     configs each, drawn with replacement. The interval resamples the configs, or several truths.
@@ -169,11 +169,11 @@ def least_difference(predicted: _Floats, truths: _Floats, *, n_runs: int = 1) ->
         return not_measured(f"{len(predicted)} of {FEWEST} configs needed among the predicted best")
     configs = np.arange(len(predicted))
 
-    def difference(of: _Floats, at: NDArray[np.intp]) -> float:
+    def difference(truth: _Floats, at: NDArray[np.intp]) -> float:
         drawn = np.random.default_rng(0).choice(at, (2, _N_PAIRS, n_runs))
         one, other = predicted[drawn].mean(axis=-1)
-        true = of[:, drawn].mean(axis=-1)
-        gap, true_gap = one - other, true[:, 0] - true[:, 1]
+        true_means = truth[:, drawn].mean(axis=-1)
+        gap, true_gap = one - other, true_means[:, 0] - true_means[:, 1]
         too_small = (gap - true_gap) * np.sign(gap)
         return max(float(np.quantile(too_small[:, gap != 0], _SURE)), 0.0)
 
@@ -185,7 +185,7 @@ def least_difference(predicted: _Floats, truths: _Floats, *, n_runs: int = 1) ->
 def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) -> dict[str, Facts]:
     """Return the mean rank correlation between two sizes, measured and predicted, and their difference.
 
-    Each pair of fidelity groups with at least `FEWEST` configs that were trained at both counts once.
+    Each pair of fidelity groups that share at least `FEWEST` configs counts once.
 
     Args:
         bases: equal numbers for configs that differ in N, W and Resolution alone, (n_rows,).
@@ -202,31 +202,31 @@ def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) 
     paired = [np.array(members) for members in pairs if len(members) >= FEWEST]  # (n_shared, 2) row numbers
     if not paired:
         return dict.fromkeys(names, not_measured(f"no two sizes share {FEWEST} configs; propose and train `paired`"))
-    known = np.unique(bases[np.concatenate(paired)])
+    shared_bases = np.unique(bases[np.concatenate(paired)])
 
     def correlate(drawn: NDArray[np.intp]) -> _Floats:
-        n_drawn = np.bincount(drawn, minlength=len(known))
+        n_drawn = np.bincount(drawn, minlength=len(shared_bases))
         means = []
         for members in paired:
-            a, b = np.repeat(members, n_drawn[np.searchsorted(known, bases[members[:, 0]])], axis=0).T
+            a, b = np.repeat(members, n_drawn[np.searchsorted(shared_bases, bases[members[:, 0]])], axis=0).T
             if len(a) > 2:
                 means.append([spearman(values[a], values[b]) for values in (rows.y, predicted)])
         both = np.nanmean(np.array(means), axis=0)
         return np.array([*both, both[1] - both[0]])
 
-    return dict(zip(names, _figures(correlate, len(known), len(known)), strict=True))
+    return dict(zip(names, _figures(correlate, len(shared_bases), len(shared_bases)), strict=True))
 
 
 def _figures(score: Callable[[NDArray[np.int64]], ArrayLike], n_rows: int, n: int) -> list[Facts]:
     """Return scores of rows with their intervals, as figures of n configs."""
-    found = bootstrap_estimates(score, n_rows, level=0.9, n_resamples=500)
-    return [figure(each.value, interval=(each.low, each.high), n=n) for each in found]
+    estimates = bootstrap_estimates(score, n_rows, level=0.9, n_resamples=500)
+    return [figure(estimate.value, interval=(estimate.low, estimate.high), n=n) for estimate in estimates]
 
 
 def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> Facts:
     mean = float(np.nanmean(values))
-    without = [np.nanmean([v for v, pair in zip(values, pairs, strict=True) if out not in pair]) for out in range(n)]
-    reach = _Z * math.sqrt((n - 1) * float(np.var(without))) if n > 2 else math.nan
+    means = [np.nanmean([v for v, pair in zip(values, pairs, strict=True) if out not in pair]) for out in range(n)]
+    reach = _Z * math.sqrt((n - 1) * float(np.var(means))) if n > 2 else math.nan
     return figure(mean, interval=None if math.isnan(reach) else (mean - reach, mean + reach), n=n)
 
 
@@ -245,18 +245,18 @@ def leave_sources_out(
     test = test.take((test.epoch == measured.task.max_epoch) & first_seed(test))
     trained, tested = (rows_of(measured.configs, rows.config_id)["source"] for rows in (train, test))
     fitted = fit_surrogate(metric, train, measured.task, settings=settings)
-    found = []
+    results = []
     for source in SOURCES:
         is_in, is_test = trained == source, tested == source
         counts = {"n_train": train.take(is_in).n_configs, "n_test": int(is_test.sum())}
         if not any(counts.values()):
             continue
-        own, others = test.take(is_test), train.take(~is_in)
+        source_test, other_train = test.take(is_test), train.take(~is_in)
         facts: Facts = {"source": source, **counts, "with": None, "without": None}
-        if counts["n_test"] >= _FEWEST_OF_SOURCE and others.n_configs >= FEWEST_TO_FIT:
-            without = fit_surrogate(metric, others, measured.task, settings=settings)
-            for name, model in (("with", fitted), ("without", without)):
-                scores = agreement(metric, own.y, model.predict(own.X))
+        if counts["n_test"] >= _FEWEST_OF_SOURCE and other_train.n_configs >= FEWEST_TO_FIT:
+            ablated = fit_surrogate(metric, other_train, measured.task, settings=settings)
+            for name, model in (("with", fitted), ("without", ablated)):
+                scores = agreement(metric, source_test.y, model.predict(source_test.X))
                 facts[name] = {score: scores[score] for score in _SCORES}
-        found.append(facts)
-    return found
+        results.append(facts)
+    return results

@@ -44,19 +44,19 @@ def uncertain_of(
 
 
 def choose_scale(found: Uncertain, rows: Rows) -> float:
-    """Return the factor with which the intervals of `LEVELS` have coverages closest to them; 1 without rows."""
+    """Return the scale with which the coverages at `LEVELS` are closest to the levels; 1 without rows."""
     if not len(rows):
         return 1.0
 
     def miss(scale: float) -> float:
-        tried = dataclasses.replace(found, scale=np.array([[scale]]))
-        return sum(abs(float(covered(tried, rows, level)["share"]) - level) for level in LEVELS)
+        scaled = dataclasses.replace(found, scale=np.array([[scale]]))
+        return sum(abs(float(covered(scaled, rows, level)["share"]) - level) for level in LEVELS)
 
     return min(_SCALES, key=miss)
 
 
 def covered(found: Uncertain, rows: Rows, level: float, is_in: NDArray[np.bool_] | slice = slice(None)) -> Facts:
-    """Return the share of rows, or of some of them, inside their interval, as `share_inside`."""
+    """Return the coverage of the intervals of a level, for all rows or a subset; see `share_inside`."""
     low, high = (found.quantile(q, "total")[0] for q in ((1 - level) / 2, (1 + level) / 2))
     is_inside = (rows.y >= low) & (rows.y <= high)
     return share_inside(rows.config_id[is_in], is_inside[is_in], (high - low)[is_in])
@@ -65,48 +65,48 @@ def covered(found: Uncertain, rows: Rows, level: float, is_in: NDArray[np.bool_]
 def uncertainty_facts(
     fitted: Surrogate, refits: Sequence[Surrogate], parts: Mapping[str, Rows], noise: NoiseModel
 ) -> Facts:
-    """Return the scale of one metric's refits, the coverage of the intervals, and how good single refits are."""
+    """Return the scale of one metric's refits, the coverage of the intervals, and the scores of single refits."""
     scale = choose_scale(uncertain_of(fitted, refits, parts["valid"], noise), parts["valid"])
     test = parts["test"]
     facts: Facts = {"scale": scale, "coverage": [], "scores": None, "by_model_sd": None, "by_distance": None}
     if not len(test):
         return facts
-    found = uncertain_of(fitted, refits, test, noise, scale=scale)
-    for cut, is_in in _cuts(test, found):
-        facts["coverage"] += [{"cut": cut, "level": level, **covered(found, test, level, is_in)} for level in LEVELS]
-    facts["scores"] = _scores(found, test)
+    answer = uncertain_of(fitted, refits, test, noise, scale=scale)
+    for cut, is_in in _cuts(test, answer):
+        facts["coverage"] += [{"cut": cut, "level": level, **covered(answer, test, level, is_in)} for level in LEVELS]
+    facts["scores"] = _scores(answer, test)
     is_last = (test.epoch == test.epoch.max()) & first_seed(test)
-    error = np.abs(found.mean[0] - test.y)[is_last]
-    facts["by_model_sd"] = _errors_by(found.model_sd[0, is_last], error)
+    error = np.abs(answer.mean[0] - test.y)[is_last]
+    facts["by_model_sd"] = _errors_by(answer.model_sd[0, is_last], error)
     facts["by_distance"] = _errors_by(distance_to_data(fitted, test.take(is_last), parts["train"]), error)
     return facts
 
 
 def distance_to_data(fitted: Surrogate, rows: Rows, training: Rows) -> NDArray[np.float64]:
-    """Return the distance of each row to the trained configs: the mean over the five nearest ones.
+    """Return the mean distance of each row to its five nearest training configs.
 
-    A distance is the sum over the model's features of the difference of their ranks among the training configs,
+    A distance is a sum over the model's features: the difference of their ranks among the training configs,
     weighted by the square root of the gain of the feature's splits.
     """
     _, first = np.unique(training.config_id, return_index=True)
     X = training.X[first]
     X[:, -1] = training.epoch.max()
     builder = FeatureBuilder(fitted.features, fitted.task)
-    known, asked = builder.build(X), builder.build(rows.X)
+    F_train, F_rows = builder.build(X), builder.build(rows.X)
     gain = fitted.booster.get_score(importance_type="total_gain")
-    total = np.zeros((len(asked), len(known)))
-    for j in range(known.shape[1]):
-        order = np.sort(known[:, j])
-        ranks = [np.searchsorted(order, F[:, j]) / len(order) for F in (asked, known)]
-        total += np.sqrt(gain.get(f"f{j}", 0.0)) * np.abs(ranks[0][:, None] - ranks[1])
-    return np.asarray(np.sort(total, axis=1)[:, :_N_NEAREST].mean(axis=1))
+    distances = np.zeros((len(F_rows), len(F_train)))
+    for j in range(F_train.shape[1]):
+        order = np.sort(F_train[:, j])
+        ranks = [np.searchsorted(order, F[:, j]) / len(order) for F in (F_rows, F_train)]
+        distances += np.sqrt(gain.get(f"f{j}", 0.0)) * np.abs(ranks[0][:, None] - ranks[1])
+    return np.asarray(np.sort(distances, axis=1)[:, :_N_NEAREST].mean(axis=1))
 
 
-def _cuts(rows: Rows, found: Uncertain) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def _cuts(rows: Rows, answer: Uncertain) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Yield the rows that coverage is reported for; predictions choose the best tenth, since measurements regress."""
     is_last = rows.epoch == rows.epoch.max()
     is_full = is_last & (group_numbers(rows.X) == len(GROUP_VALUES) - 1)
-    is_best = is_last & (found.mean[0] >= np.quantile(found.mean[0, is_last], 0.9))
+    is_best = is_last & (answer.mean[0] >= np.quantile(answer.mean[0, is_last], 0.9))
     yield "all epochs", np.ones(len(rows), np.bool_)
     yield "last epoch", is_last
     if is_full.any():
@@ -114,7 +114,7 @@ def _cuts(rows: Rows, found: Uncertain) -> Iterator[tuple[str, NDArray[np.bool_]
     yield "best tenth", is_best
 
 
-def _scores(found: Uncertain, rows: Rows) -> Facts:
+def _scores(answer: Uncertain, rows: Rows) -> Facts:
     """Return tau and MAE at the last epoch, first seeds: of the model, of single refits (average), of their mean."""
     is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
     y = rows.y[is_last]
@@ -122,8 +122,8 @@ def _scores(found: Uncertain, rows: Rows) -> Facts:
     def score(predicted: NDArray[np.float64]) -> tuple[float, float]:
         return kendall_tau(y, predicted[is_last]), float(np.abs(predicted[is_last] - y).mean())
 
-    of_one = np.mean([score(one) for one in found.refits[0].T], axis=0).tolist()
-    pairs = {"model": score(found.mean[0]), "refit": of_one, "mean_of_refits": score(found.refits[0].mean(axis=1))}
+    single = np.mean([score(refit) for refit in answer.refits[0].T], axis=0).tolist()
+    pairs = {"model": score(answer.mean[0]), "refit": single, "mean_of_refits": score(answer.refits[0].mean(axis=1))}
     return {name: {"tau": tau, "mae": mae} for name, (tau, mae) in pairs.items()}
 
 

@@ -51,7 +51,7 @@ class CurveProcess:
 
         with threadpool_limits(1):
             Z = _inputs_of(self.inputs, F)
-            return self.mean + np.column_stack([one.predict(Z) for one in self.processes]) @ self.components
+            return self.mean + np.column_stack([process.predict(Z) for process in self.processes]) @ self.components
 
 
 def fit_curves(F: NDArray[np.float32], curves: _Floats, n_trainings: _Floats) -> CurveProcess:
@@ -88,8 +88,8 @@ class _Process:
 
     def predict(self, Z: _Floats) -> _Floats:
         parts = np.array_split(Z, max(len(Z) // 4000, 1))  # so that the kernel stays small
-        found = [_matern(_squares(part / self.scales, self.A))[0] @ self.weights for part in parts]
-        return self.mean + np.concatenate(found)
+        deviations = [_matern(_squares(part / self.scales, self.A))[0] @ self.weights for part in parts]
+        return self.mean + np.concatenate(deviations)
 
 
 def _inputs_of(inputs: Any, F: NDArray[np.float32]) -> _Floats:  # Any: scikit-learn's
@@ -104,19 +104,19 @@ def _fit(Z: _Floats, y: _Floats, variance: _Floats) -> _Process:
 
     mean, sd = float(y.mean()), float(y.std())
     y = (y - mean) / sd
-    some = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST_TO_TUNE)).round().astype(np.int64))
+    subset = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST_TO_TUNE)).round().astype(np.int64))
     start = np.append(np.full(Z.shape[1], np.log(Z.shape[1]) / 2), np.log(_NOISE))
-    found: _Floats = minimize(  # type: ignore[call-overload]  # its types lack jac=True
-        lambda theta: _minus_log_likelihood(theta, Z[some], y[some], variance[some]),
+    best: _Floats = minimize(  # type: ignore[call-overload]  # its types lack jac=True
+        lambda theta: _minus_log_likelihood(theta, Z[subset], y[subset], variance[subset]),
         start,
         jac=True,
         method="L-BFGS-B",
         bounds=[_SCALES] * Z.shape[1] + [_NOISES],
         options={"maxiter": _N_STEPS},
     ).x.round(_DECIMALS)
-    scales = np.exp(found[:-1])
+    scales = np.exp(best[:-1])
     A = Z / scales
-    K = _matern(_squares(A, A))[0] + np.diag(np.exp(found[-1]) * variance + _JITTER)
+    K = _matern(_squares(A, A))[0] + np.diag(np.exp(best[-1]) * variance + _JITTER)
     return _Process(scales=scales, A=A, weights=sd * cho_solve(cho_factor(K, lower=True), y), mean=mean)
 
 
@@ -137,8 +137,8 @@ def _minus_log_likelihood(theta: _Floats, Z: _Floats, y: _Floats, variance: _Flo
 
 def _squares(A: _Floats, B: _Floats) -> _Floats:
     """Return the squared distances of rows, (n, m)."""
-    found: _Floats = np.maximum((A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2 * A @ B.T, 0.0)
-    return found
+    squares: _Floats = np.maximum((A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2 * A @ B.T, 0.0)
+    return squares
 
 
 def _matern(squares: _Floats) -> tuple[_Floats, _Floats]:

@@ -48,8 +48,8 @@ def fit_each(
         }
         for m in by_size
     ]
-    found = dict(zip(by_size, in_processes(fit_surrogate, calls, workers=workers), strict=True))
-    return {metric: found[metric] for metric in training}
+    models = dict(zip(by_size, in_processes(fit_surrogate, calls, workers=workers), strict=True))
+    return {metric: models[metric] for metric in training}
 
 
 def read_params(path: Path) -> dict[str, ForestSettings]:

@@ -46,8 +46,8 @@ def adjacency(*, undirected: bool, self_loops: bool) -> _Floats:
 def hinge(predicted: Tensor, measured: Tensor) -> Tensor:
     """Return the pairwise hinge loss: the mean over ordered pairs of how far they fall short of the margin."""
     is_above = measured[:, None] > measured[None, :]
-    lacks = torch.relu(MARGIN - (predicted[:, None] - predicted[None, :]))
-    return (lacks * is_above).sum() / is_above.sum().clamp(min=1)
+    shortfall = torch.relu(MARGIN - (predicted[:, None] - predicted[None, :]))
+    return (shortfall * is_above).sum() / is_above.sum().clamp(min=1)
 
 
 class _Network(nn.Module):
@@ -55,7 +55,7 @@ class _Network(nn.Module):
         super().__init__()
         self.reads = torch.tensor(reads, dtype=torch.float32)
         self.embedding = nn.Embedding(len(OPERATIONS) + 2, hidden)
-        self.own = nn.Parameter(torch.zeros(n_layers))
+        self.epsilon = nn.Parameter(torch.zeros(n_layers))
         self.layers = nn.ModuleList(
             nn.Sequential(
                 nn.Linear(hidden, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(),
@@ -68,10 +68,10 @@ class _Network(nn.Module):
     def forward(self, nodes: Tensor, others: Tensor) -> Tensor:
         """Return (n,) predictions for nodes, (n, 8), and other keys, (n, n_others)."""
         h = self.embedding(nodes)
-        for own, layer in zip(self.own, self.layers, strict=True):
-            h = layer(((1 + own) * h + self.reads @ h).flatten(0, 1)).view(h.shape)
-        found: Tensor = self.head(torch.cat([h.mean(dim=1), others], dim=1))[:, 0]
-        return found
+        for epsilon, layer in zip(self.epsilon, self.layers, strict=True):
+            h = layer(((1 + epsilon) * h + self.reads @ h).flatten(0, 1)).view(h.shape)
+        predicted: Tensor = self.head(torch.cat([h.mean(dim=1), others], dim=1))[:, 0]
+        return predicted
 
 
 def fit_gin(
@@ -105,9 +105,9 @@ def fit_gin(
         rates = torch.optim.lr_scheduler.CosineAnnealingLR(steps, _EPOCHS)
         for _ in range(_EPOCHS):
             for batch in torch.randperm(len(target)).tensor_split(max(1, len(target) // _BATCH)):
-                found = network(nodes[batch], keys[batch])
-                loss = nn.functional.mse_loss(found, target[batch]) + point["hinge_weight"] * hinge(
-                    found, target[batch]
+                predicted = network(nodes[batch], keys[batch])
+                loss = nn.functional.mse_loss(predicted, target[batch]) + point["hinge_weight"] * hinge(
+                    predicted, target[batch]
                 )
                 steps.zero_grad()
                 loss.backward()

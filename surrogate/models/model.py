@@ -94,8 +94,8 @@ def fit_again(
 
 def booster_json(model: Surrogate) -> dict[str, Any]:  # Any: JSON
     """Return the forest of a model as XGBoost's JSON."""
-    found: dict[str, Any] = json.loads(model.booster.save_raw("json"))
-    return found
+    forest: dict[str, Any] = json.loads(model.booster.save_raw("json"))
+    return forest
 
 
 def default_features(metric: str, times: TimeCoefficients = DEFAULT_TIMES) -> FeatureSet:

@@ -35,7 +35,7 @@ Ask: TypeAlias = Callable[[Configs], NDArray[np.float64]]
 """Returns the model's prediction of `MAIN` for configs at the last epoch, (n,)."""
 
 IsKnown: TypeAlias = Callable[[Columns], NDArray[np.bool_]]
-"""Returns a mask of the configs that must not be proposed: recorded ones, and those of the final test set."""
+"""Returns a mask of the configs that must not be proposed: recorded ones and the final test set."""
 
 _AT_ONCE: Final = 16  # proposals of our optimisers that are answered as one batch
 _START: Final = 50  # random trials of TPE; optuna's default of ten is for short runs
@@ -154,13 +154,13 @@ def best_found(
     Raises:
         InvalidArgument: fewer than `n` different cells were found.
     """
-    found = []
+    visits = []
     for number, optimizer in enumerate(optimizers):
-        own = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint32)[0])
-        n_own = max(1, evaluations // 10) if optimizer == "tpe" else evaluations
-        found.append(visit(ask, full_size(), optimizer, n=n_own, seed=own))
-    columns = {key: np.concatenate([visited[key] for visited, _ in found]) for key in found[0][0]}
-    values = np.concatenate([answers for _, answers in found])
+        child_seed = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint32)[0])
+        n_visits = max(1, evaluations // 10) if optimizer == "tpe" else evaluations
+        visits.append(visit(ask, full_size(), optimizer, n=n_visits, seed=child_seed))
+    columns = {key: np.concatenate([visited[key] for visited, _ in visits]) for key in visits[0][0]}
+    values = np.concatenate([answers for _, answers in visits])
     return _first_cells(columns, values, n=n, is_known=is_known, where="that are not recorded were found")
 
 
@@ -179,8 +179,8 @@ def disagreed_on(ask: Ask, refitted: Sequence[Ask], *, n: int, seed: int, is_kno
 def poor(*, n: int, seed: int, is_known: IsKnown) -> Columns:
     """Return configs of any size that are likely to be poor: with few paths and with extreme rates, alternating.
 
-    A cell with few paths has at most one live path. Extreme rates are in the outer tenths of their ranges, on a log
-    scale: learning rate and weight decay both are. All other keys are uniform.
+    A cell with few paths has at most one live path. Rates are extreme if learning rate and weight decay are both in the
+    outer tenths of their ranges, on a log scale. All other keys are uniform.
     """
     columns = space().sample_columns(_N_RANDOM, seed=seed)
     is_free = ~is_known(columns)

@@ -1,10 +1,10 @@
 """Refits: the models of the accuracies, fitted again to resampled configs. Their spread shows the error of the model.
 
 Refit k draws as many configs as there are, with replacement. A config, with all its epochs and seeds, is weighted by
-the number of times it was drawn; the draw is the same for all accuracies with the same configs. Settings are those of
-the tuned model, except that all refits of a release must fit into `MOST_BYTES`: leaves have at least 20 rows and values
-of 7 significant bits, a column has 64 thresholds, the same for every refit, and if that is still too large, there are
-fewer trees with larger steps.
+the number of times it was drawn; the draw is the same for all accuracies with the same configs. Refits have the
+settings of the tuned model, except that all refits of a release must fit into `MOST_BYTES`: leaves have at least 20
+rows and values of 7 significant bits, and a column has 64 thresholds, the same for every refit. If that is still too
+large, there are fewer trees with larger steps.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from workshop.jobs import in_processes
 
 N_REFITS: Final = 8
 MOST_BYTES: Final = 1_200_000
-"""All forests of the refits of a task."""
+"""Largest size of all forests of a task's refits."""
 
 _FEWEST_IN_LEAF: Final = 20
 _N_BINS: Final = 64
@@ -81,8 +81,8 @@ def fit_refits(
         for metric, rows in training.items()
         for k in range(n_refits)
     ]
-    found = iter(in_processes(fit_again, calls, workers=workers))
-    return {metric: [next(found) for _ in range(n_refits)] for metric in training}
+    models = iter(in_processes(fit_again, calls, workers=workers))
+    return {metric: [next(models) for _ in range(n_refits)] for metric in training}
 
 
 def refit_share(
@@ -112,20 +112,20 @@ def pack_refits(
             metric for metric in models.metrics if metric in fitted and models.metrics[metric].pack == place
         )
         packs.append(RefitPack(file=f"refits-{i}.npz", pack=place, metrics=metrics))
-        forests.append(_forest([one for several in zip(*(fitted[m] for m in metrics), strict=True) for one in several]))
+        forests.append(_forest([model for refit in zip(*(fitted[m] for m in metrics), strict=True) for model in refit]))
     return tuple(packs), forests
 
 
-def _forest(several: Sequence[Surrogate]) -> Forest:
+def _forest(models: Sequence[Surrogate]) -> Forest:
     """Return the forests of models with leaves of few significant bits, which compress well."""
-    forest = forest_from_xgboost([booster_json(one) for one in several])
+    forest = forest_from_xgboost([booster_json(model) for model in models])
     mantissa, exponent = np.frexp(forest.node_value)
     scale = np.float32(2 ** (_BITS + 1))
     return dataclasses.replace(forest, node_value=np.ldexp(np.rint(mantissa * scale) / scale, exponent))
 
 
 def _size(forest: Forest) -> int:
-    """Return the bytes that a forest has in a file."""
+    """Return the size of a forest's file in bytes."""
     with TemporaryDirectory() as folder:
         save_forest(forest, path := Path(folder) / "forest.npz")
         return path.stat().st_size

@@ -59,8 +59,8 @@ Searched: TypeAlias = Mapping[str, Range | Choice]
 def default_point(searched: Searched) -> dict[str, Any]:  # Any: NePS's values
     """Return the default of every setting."""
     return {
-        name: part.values[0] if isinstance(part, Choice) else (int if part.is_integer else float)(part.default)
-        for name, part in searched.items()
+        name: domain.values[0] if isinstance(domain, Choice) else (int if domain.is_integer else float)(domain.default)
+        for name, domain in searched.items()
     }
 
 
@@ -74,7 +74,7 @@ def search(
     evaluations: int,
     optimizer: str,
 ) -> list[dict[str, Any]]:  # Any: JSON
-    """Score proposals until the folder has `evaluations`, and return the records of all, see `evaluated`.
+    """Score proposals until the folder has `evaluations` records, and return all of them; see `evaluated`.
 
     Args:
         score: the higher, the better; NaN is worse than any number.
@@ -84,20 +84,20 @@ def search(
 
     Raises:
         ProtocolMismatch: the folder holds another search.
-        CorruptFile: a file of it cannot be read.
+        CorruptFile: one of its files cannot be read.
         InvalidArgument: another process searches in it.
     """
     with alone(folder):
         _begin(folder, facts, parts)
-        if len(done := evaluated(folder)) < evaluations:
-            _spend(folder, searched, score, done, evaluations=evaluations, optimizer=optimizer)
+        if len(records := evaluated(folder)) < evaluations:
+            _run_neps(folder, searched, score, records, evaluations=evaluations, optimizer=optimizer)
         return evaluated(folder)
 
 
 def evaluated(folder: Path) -> list[dict[str, Any]]:  # Any: JSON
     """Return the point, tau, seconds and number of every evaluation that has ended, in order; tau is None for NaN."""
-    found = [_read_json(path) for path in sorted((folder / "evaluations").glob("*.json"))]
-    return sorted(found, key=lambda record: record["number"])  # stable: equal numbers stay in order of their digests
+    records = [_read_json(path) for path in sorted((folder / "evaluations").glob("*.json"))]
+    return sorted(records, key=lambda record: record["number"])  # stable: equal numbers stay in order of their digests
 
 
 @contextmanager
@@ -117,30 +117,30 @@ def _begin(folder: Path, facts: Mapping[str, object], parts: Mapping[str, Rows])
     arrays = [np.ascontiguousarray(getattr(parts[part], name)) for part in ("train", "valid") for name in ROW_ARRAYS]
     rows = digest_bytes(b"".join(values.tobytes() for values in arrays))
     wanted = {**facts, "format": SEARCH_FORMAT, "rows": rows}
-    recorded = folder / "search.json"
-    if not recorded.exists():
-        write_text(recorded, json.dumps(wanted, indent=2, sort_keys=True) + "\n")
+    path = folder / "search.json"
+    if not path.exists():
+        write_text(path, json.dumps(wanted, indent=2, sort_keys=True) + "\n")
         return
-    found = _read_json(recorded)
-    if not isinstance(found, dict):
-        raise CorruptFile(f"{recorded} does not hold an object; give a new folder")
+    recorded = _read_json(path)
+    if not isinstance(recorded, dict):
+        raise CorruptFile(f"{path} does not hold an object; give a new folder")
     differing = [
-        f"{key}: {found.get(key)!r}, not {value!r}" for key, value in wanted.items() if found.get(key) != value
+        f"{key}: {recorded.get(key)!r}, not {value!r}" for key, value in wanted.items() if recorded.get(key) != value
     ]
     if differing:
         raise ProtocolMismatch(f"{folder} holds another search ({'; '.join(differing)}); give a new folder")
 
 
-def _spend(
+def _run_neps(
     folder: Path,
     searched: Searched,
     score: Callable[[Mapping[str, Any]], float],  # Any: NePS's values
-    done: list[dict[str, Any]],  # Any: JSON
+    records: list[dict[str, Any]],  # Any: JSON
     *,
     evaluations: int,
     optimizer: str,
 ) -> None:
-    """Give NePS new records of what has ended, and let it propose the rest."""
+    """Import the finished evaluations into a new folder of NePS, and let NePS propose the rest."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, while NePS imports it
         import neps
@@ -159,19 +159,19 @@ def _spend(
         return {"objective_to_minimize": _objective(tau)}
 
     shutil.rmtree(folder / "neps", ignore_errors=True)
-    trials: Any = [(one["point"], {"objective_to_minimize": _objective(one["tau"])}) for one in done]  # Any: NePS's
+    trials: Any = [(r["point"], {"objective_to_minimize": _objective(r["tau"])}) for r in records]  # Any: NePS's
     neps.import_trials(
         trials,
         folder / "neps",
         space,
-        optimizer=optimizer,  # type: ignore[arg-type]  # the name of one of NePS
+        optimizer=optimizer,  # type: ignore[arg-type]  # the name of an optimiser of NePS
     )
     neps.run(
         evaluate_pipeline=evaluate,
         pipeline_space=space,
         root_directory=folder / "neps",
         total_evaluations_to_spend=evaluations,
-        optimizer=optimizer,  # type: ignore[arg-type]  # the name of one of NePS
+        optimizer=optimizer,  # type: ignore[arg-type]  # the name of an optimiser of NePS
     )
 
 
@@ -179,15 +179,15 @@ def _neps_space(searched: Searched, *, has_priors: bool) -> Any:  # Any: NePS bu
     """Return NePS's space; it refuses priors with optimisers that ignore them."""
     import neps
 
-    def part_of(part: Range | Choice) -> Any:  # Any: NePS's parameters
-        default: Any = 0 if isinstance(part, Choice) else part.default
+    def parameter_of(domain: Range | Choice) -> Any:  # Any: NePS's parameters
+        default: Any = 0 if isinstance(domain, Choice) else domain.default
         prior = {"prior": default, "prior_confidence": "low"} if has_priors else {}
-        if isinstance(part, Choice):
-            return neps.Categorical(part.values, **prior)
-        kind = neps.Integer if part.is_integer else neps.Float
-        return kind(part.lower, part.upper, log=part.is_log, **prior)  # type: ignore[arg-type]  # integers are floats
+        if isinstance(domain, Choice):
+            return neps.Categorical(domain.values, **prior)
+        kind = neps.Integer if domain.is_integer else neps.Float
+        return kind(domain.lower, domain.upper, log=domain.is_log, **prior)  # type: ignore[arg-type]  # ints are floats
 
-    return type("Space", (neps.PipelineSpace,), {name: part_of(part) for name, part in searched.items()})()
+    return type("Space", (neps.PipelineSpace,), {name: parameter_of(domain) for name, domain in searched.items()})()
 
 
 def _objective(tau: float | None) -> float:

@@ -61,17 +61,17 @@ def draw_configs(of_task: Task, features: FeatureSet, n: int, epochs: tuple[int,
     n_full = round(_FULL_SHARE * n)
     X = np.concatenate(
         [
-            encode(part.sample_columns(size, seed=seed), epochs[-1])
-            for seed, (part, size) in enumerate(((space(), n - n_full), (space(LARGEST), n_full)))
+            encode(drawn_space.sample_columns(size, seed=seed), epochs[-1])
+            for seed, (drawn_space, size) in enumerate(((space(), n - n_full), (space(LARGEST), n_full)))
             if size
         ]
     )
     others = np.random.default_rng(0).choice(epochs, size=(n, _N_EPOCHS - 1))
-    drawn = np.column_stack([np.full(n, epochs[-1]), others])
+    config_epochs = np.column_stack([np.full(n, epochs[-1]), others])
     rows = np.repeat(X, _N_EPOCHS, axis=0)
-    rows[:, -1] = drawn.reshape(-1)
+    rows[:, -1] = config_epochs.reshape(-1)
     build = FeatureBuilder(features, of_task).build
-    return Drawn(F_last=build(X), epochs=drawn, F=build(rows))
+    return Drawn(F_last=build(X), epochs=config_epochs, F=build(rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,8 +86,8 @@ class Teacher:
         """Return the mean of both predictions for each row of `drawn.F`."""
         columns = np.searchsorted(self.epochs, drawn.epochs)
         curves = np.take_along_axis(self.curves.predict(drawn.F_last), columns, axis=1)
-        found: _Floats = (curves.reshape(-1) + self.forest.inplace_predict(drawn.F)) / 2
-        return found
+        mean: _Floats = (curves.reshape(-1) + self.forest.inplace_predict(drawn.F)) / 2
+        return mean
 
 
 def n_whole(rows: Rows) -> int:

@@ -1,6 +1,6 @@
 """Model families beside the one that ships: their search spaces and their fits.
 
-Spaces are those of NAS-Bench-301 (table 5; NGBoost: the authors' code), whose defaults are the priors here. Differences
+The search spaces are from NAS-Bench-301 (table 5; NGBoost: the authors' code); its defaults are the priors. Differences
 are marked. Every family sees the same rows, the same features and the same target: accuracies through the bounded
 transform of the release's models, standardised. The graph network reads the encoded config itself.
 """
@@ -26,7 +26,7 @@ METRIC: Final = "valid_acc"
 
 _MOST_TREES: Final = 1000
 _PATIENCE: Final = 100  # rounds without a better held-out error
-_MOST_STEPS: Final = 100_000  # of a support vector machine; polynomials of a high degree do not converge
+_MOST_STEPS: Final = 100_000  # iterations of a support vector machine; polynomials of a high degree do not converge
 
 _Floats = NDArray[np.float64]
 _Point: TypeAlias = Mapping[str, Any]  # Any: settings
@@ -43,7 +43,7 @@ class Inputs:
     Attributes:
         X: encoded configs, (n, 15).
         F: features, (n, n_columns).
-        y: standardised targets, (n,); zeros where they are asked for.
+        y: standardised targets, (n,); zeros where they are predicted.
     """
 
     X: NDArray[np.float32]
@@ -53,7 +53,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """A family of models: its title, its search space, and its fit to training rows beside held-out ones."""
+    """A family of models: its title, its search space, and its fit to training and held-out rows."""
 
     title: str
     space: Searched
@@ -72,7 +72,7 @@ def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, 
     z = transform.forward(rows.y)
     centre, scale = float(z.mean()), float(z.std()) or 1.0
     fitted, stopping = (
-        Inputs(X=of.X, F=builder.build(of.X), y=(transform.forward(of.y) - centre) / scale) for of in (rows, held)
+        Inputs(X=r.X, F=builder.build(r.X), y=(transform.forward(r.y) - centre) / scale) for r in (rows, held)
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about convergence, and about old names in the libraries
@@ -80,10 +80,10 @@ def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, 
 
     def predict(X: NDArray[np.float32]) -> _Floats:
         z = model(Inputs(X=X, F=builder.build(X), y=np.zeros(len(X))))
-        found = np.full(len(X), np.nan)
+        accuracies = np.full(len(X), np.nan)
         is_number = np.isfinite(z)
-        found[is_number] = transform.inverse(centre + scale * z[is_number])
-        return found
+        accuracies[is_number] = transform.inverse(centre + scale * z[is_number])
+        return accuracies
 
     return predict
 
@@ -101,14 +101,14 @@ def _xgboost(point: _Point, fitted: Inputs, held: Inputs, seed: int) -> _Predict
         verbose_eval=False,
     )
     best = booster[: booster.best_iteration + 1]
-    return lambda asked: np.asarray(best.inplace_predict(asked.F), np.float64)
+    return lambda inputs: np.asarray(best.inplace_predict(inputs.F), np.float64)
 
 
 def _lightgbm(point: _Point, fitted: Inputs, held: Inputs, seed: int) -> _Predict:
     import lightgbm
 
-    own = {name: value for name, value in point.items() if name != "min_child_weight"}
-    parameters = {**own, "min_sum_hessian_in_leaf": point["min_child_weight"], "seed": seed, **ONE_THREAD}
+    parameters = {name: value for name, value in point.items() if name != "min_child_weight"}
+    parameters |= {"min_sum_hessian_in_leaf": point["min_child_weight"], "seed": seed, **ONE_THREAD}
     data = lightgbm.Dataset(fitted.F, fitted.y, params={"verbosity": -1})
     booster = lightgbm.train(
         parameters,
@@ -117,30 +117,30 @@ def _lightgbm(point: _Point, fitted: Inputs, held: Inputs, seed: int) -> _Predic
         valid_sets=[data.create_valid(held.F, held.y)],
         callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)],
     )
-    return lambda asked: np.asarray(booster.predict(asked.F, num_threads=1), np.float64)
+    return lambda inputs: np.asarray(booster.predict(inputs.F, num_threads=1), np.float64)
 
 
 def _forest(point: _Point, fitted: Inputs, _: Inputs, seed: int) -> _Predict:
     from sklearn.ensemble import RandomForestRegressor  # type: ignore[import-untyped]  # ships no types
 
     model = RandomForestRegressor(**point, random_state=seed, n_jobs=1).fit(fitted.F, fitted.y)
-    return lambda asked: np.asarray(model.predict(asked.F), np.float64)
+    return lambda inputs: np.asarray(model.predict(inputs.F), np.float64)
 
 
 def _ngboost(point: _Point, fitted: Inputs, held: Inputs, seed: int) -> _Predict:
     from ngboost import NGBRegressor  # type: ignore[import-untyped]  # ships no types
     from sklearn.tree import DecisionTreeRegressor  # type: ignore[import-untyped]  # ships no types
 
-    own = ("n_estimators", "minibatch_frac", "learning_rate")
-    tree = DecisionTreeRegressor(random_state=seed, **{name: value for name, value in point.items() if name not in own})
+    keys = ("n_estimators", "minibatch_frac", "learning_rate")
+    tree = DecisionTreeRegressor(random_state=seed, **{key: value for key, value in point.items() if key not in keys})
     model = NGBRegressor(
         Base=tree,
-        **{name: point[name] for name in own},
+        **{name: point[name] for name in keys},
         random_state=seed,
         verbose=False,
     )
     model.fit(fitted.F, fitted.y, X_val=held.F, Y_val=held.y, early_stopping_rounds=_PATIENCE)
-    return lambda asked: np.asarray(model.predict(asked.F, max_iter=model.best_val_loss_itr), np.float64)
+    return lambda inputs: np.asarray(model.predict(inputs.F, max_iter=model.best_val_loss_itr), np.float64)
 
 
 def _vectors(kind: str) -> Callable[[_Point, Inputs, Inputs, int], _Predict]:
@@ -153,8 +153,8 @@ def _vectors(kind: str) -> Callable[[_Point, Inputs, Inputs, int], _Predict]:
         try:
             model.fit(fitted.F, fitted.y)
         except ValueError:  # a polynomial of degree 128 overflows
-            return lambda asked: np.full(len(asked.F), np.nan)
-        return lambda asked: np.asarray(model.predict(asked.F), np.float64)
+            return lambda inputs: np.full(len(inputs.F), np.nan)
+        return lambda inputs: np.asarray(model.predict(inputs.F), np.float64)
 
     return fit
 
@@ -163,10 +163,10 @@ def _graph(point: _Point, fitted: Inputs, _: Inputs, seed: int) -> _Predict:
     from surrogate.models.gin import fit_gin
 
     predict = fit_gin(point, fitted.X, fitted.y, seed=seed)
-    return lambda asked: predict(asked.X)
+    return lambda inputs: predict(inputs.X)
 
 
-_BOTH: Final[Searched] = {
+_SVM: Final[Searched] = {
     "C": Range(1.0, 20.0, 5.0, is_log=True),
     "coef0": Range(-0.5, 0.5, 0.0),
     "degree": Range(1, 128, 3, is_log=True, is_integer=True),
@@ -216,9 +216,9 @@ FAMILIES: Final[Mapping[str, Family]] = {
         fit=_forest,
     ),
     "svr": Family(
-        title="epsilon-SVR", space={**_BOTH, "epsilon": Range(0.01, 0.99, 0.0251, is_log=True)}, fit=_vectors("SVR")
+        title="epsilon-SVR", space={**_SVM, "epsilon": Range(0.01, 0.99, 0.0251, is_log=True)}, fit=_vectors("SVR")
     ),
-    "nu_svr": Family(title="nu-SVR", space={**_BOTH, "nu": Range(0.01, 1.0, 0.1839)}, fit=_vectors("NuSVR")),
+    "nu_svr": Family(title="nu-SVR", space={**_SVM, "nu": Range(0.01, 1.0, 0.1839)}, fit=_vectors("NuSVR")),
     "ngboost": Family(
         title="NGBoost",
         space={

@@ -140,8 +140,8 @@ def test_a_config_torn_apart_by_seed_is_found():
     parts = np.zeros(8, dtype=int)
     assert find_leaks(table, parts) == []
     parts[7] = 1
-    (said,) = find_leaks(table, parts)
-    assert re.fullmatch(r"[0-9a-f]{16} train, [0-9a-f]{16} valid", said)
+    (leak,) = find_leaks(table, parts)
+    assert re.fullmatch(r"[0-9a-f]{16} train, [0-9a-f]{16} valid", leak)
 
 
 def test_hyperparameters_one_bit_apart_are_no_leak():

@@ -58,9 +58,9 @@ def test_the_file_is_what_it_always_was(tmp_path):
 
 
 def test_a_file_is_read(file):
-    found = read_split(file)
-    assert found.assignments == SPLIT.assignments
-    assert (found.seed, found.task, found.protocol, found.extends) == (7, "digits", "ab" * 8, None)
+    split = read_split(file)
+    assert split.assignments == SPLIT.assignments
+    assert (split.seed, split.task, split.protocol, split.extends) == (7, "digits", "ab" * 8, None)
 
 
 def test_every_flipped_bit_of_a_split_is_noticed(file):

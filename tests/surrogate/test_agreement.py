@@ -37,16 +37,16 @@ def test_a_perfect_prediction_scores_one_and_errs_by_nothing() -> None:
 
 
 def test_scores_of_a_worked_example() -> None:
-    found = agreement("valid_acc", np.array([10.0, 20.0, 30.0]), np.array([12.0, 30.0, 24.0]))
-    assert found["tau"] == pytest.approx(1 / 3)
-    assert found["r2"] == pytest.approx(1 - 140 / 200)
-    assert found["rmse"] == pytest.approx((140 / 3) ** 0.5)
-    assert (found["mae"], found["bias"]) == (6.0, 2.0)
+    scores = agreement("valid_acc", np.array([10.0, 20.0, 30.0]), np.array([12.0, 30.0, 24.0]))
+    assert scores["tau"] == pytest.approx(1 / 3)
+    assert scores["r2"] == pytest.approx(1 - 140 / 200)
+    assert scores["rmse"] == pytest.approx((140 / 3) ** 0.5)
+    assert (scores["mae"], scores["bias"]) == (6.0, 2.0)
 
 
 def test_what_is_not_defined_is_none() -> None:
-    found = agreement("valid_acc", np.array([5.0, 5.0]), np.array([5.0, 6.0]))
-    assert (found["tau"], found["r2"]) == (None, None)
+    scores = agreement("valid_acc", np.array([5.0, 5.0]), np.array([5.0, 6.0]))
+    assert (scores["tau"], scores["r2"]) == (None, None)
     assert agreement("latency", np.empty(0), np.empty(0))["rmse"] is None
 
 
@@ -65,9 +65,9 @@ def test_the_ceiling_is_the_agreement_of_two_seeds() -> None:
         kendall_tau(runs[0].y[both], runs[2].y),
         kendall_tau(runs[1].y, runs[2].y),
     ]
-    found = ceiling("valid_acc", TRAIN.take(TRAIN.epoch == EPOCHS[-1]))
-    assert found["tau"] == pytest.approx(np.mean(taus))
-    assert found["n"] == both.sum()
+    scores = ceiling("valid_acc", TRAIN.take(TRAIN.epoch == EPOCHS[-1]))
+    assert scores["tau"] == pytest.approx(np.mean(taus))
+    assert scores["n"] == both.sum()
     assert ceiling("valid_acc", TRAIN.take(TRAIN.seed == 0))["tau"] is None
 
 
@@ -163,11 +163,11 @@ def test_a_calibrated_prediction_has_equal_means_in_every_decile() -> None:
     predicted = first.y + chance.normal(0, 0.5, len(first))
     bins = calibration(first, predicted)
     assert len(bins) == 10
-    assert sum(int(found["n"] or 0) for found in bins) == len(first)
-    for found in bins:
-        assert abs((found["predicted"] or 0) - (found["measured"] or 0)) < 5 * (found["spread"] or 0)
+    assert sum(int(row["n"] or 0) for row in bins) == len(first)
+    for row in bins:
+        assert abs((row["predicted"] or 0) - (row["measured"] or 0)) < 5 * (row["spread"] or 0)
     off = calibration(first, first.y + 7)
-    assert all((found["predicted"] or 0) - (found["measured"] or 0) == pytest.approx(7) for found in off)
+    assert all((row["predicted"] or 0) - (row["measured"] or 0) == pytest.approx(7) for row in off)
 
 
 def test_a_config_with_two_epochs_counts_once_in_the_error_of_a_bin() -> None:
@@ -184,13 +184,13 @@ def test_a_config_with_two_epochs_counts_once_in_the_error_of_a_bin() -> None:
 
 
 def test_few_rows_have_fewer_bins_and_none_have_none() -> None:
-    assert [found["n"] for found in calibration(TRAIN.take(np.arange(7)), TRAIN.y[:7])] == [4, 3]
+    assert [row["n"] for row in calibration(TRAIN.take(np.arange(7)), TRAIN.y[:7])] == [4, 3]
     assert calibration(TRAIN.take(np.arange(0)), TRAIN.y[:0]) == []
 
 
 def test_each_epoch_has_its_own_tau_and_ceiling() -> None:
-    found = tau_by_epoch("valid_acc", TRAIN, TRAIN.y, TRAIN)
-    assert [row["epoch"] for row in found] == list(EPOCHS)
-    assert all(row["tau"] == 1 for row in found)
+    taus = tau_by_epoch("valid_acc", TRAIN, TRAIN.y, TRAIN)
+    assert [row["epoch"] for row in taus] == list(EPOCHS)
+    assert all(row["tau"] == 1 for row in taus)
     at_end = ceiling("valid_acc", TRAIN.take(TRAIN.epoch == EPOCHS[-1]))["tau"]
-    assert found[-1]["ceiling"] == at_end
+    assert taus[-1]["ceiling"] == at_end

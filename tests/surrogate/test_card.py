@@ -209,9 +209,9 @@ def test_the_page_is_whole_by_itself_and_light_and_dark(tmp_path: Path, capsys: 
 
 def test_the_same_release_gives_the_same_card(tmp_path: Path) -> None:
     release = read_release(write(tmp_path, QUALITY))
-    found = [card.write_card(read_release(release.path), tmp_path / name) for name in ("a", "b")]
-    assert found[0][0].read_bytes() == found[1][0].read_bytes()
-    assert found[0][1].read_bytes() == found[1][1].read_bytes()
+    paths = [card.write_card(read_release(release.path), tmp_path / name) for name in ("a", "b")]
+    assert paths[0][0].read_bytes() == paths[1][0].read_bytes()
+    assert paths[0][1].read_bytes() == paths[1][1].read_bytes()
 
 
 def test_a_metric_without_a_test_part_has_no_scores(tmp_path: Path) -> None:
@@ -263,8 +263,8 @@ def test_text_is_shown_as_it_is_in_both_forms() -> None:
 def test_the_caveat_of_a_task_is_the_first_paragraph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caveat: str | None
 ) -> None:
-    found = dataclasses.replace(TASKS["digits"], caveat=caveat)
-    monkeypatch.setattr("jahs.tasks.definitions.TASKS", {**TASKS, "digits": found})
+    task = dataclasses.replace(TASKS["digits"], caveat=caveat)
+    monkeypatch.setattr("jahs.tasks.definitions.TASKS", {**TASKS, "digits": task})
     text, page = (
         path.read_text(encoding="utf-8") for path in card.write_card(read_release(write(tmp_path, QUALITY)), tmp_path)
     )
@@ -280,6 +280,6 @@ def test_the_caveat_of_a_task_is_the_first_paragraph(
 
 def test_a_second_family_is_beside_the_first_where_a_release_has_one(tmp_path: Path) -> None:
     assert "LightGBM" not in markdown(tmp_path, QUALITY)
-    other = {"test": {"valid_acc": {"last epoch": {**SCORES, "tau": 0.755, "mae": 2.25}}}}
-    text = markdown(tmp_path / "more", {**QUALITY, "lightgbm": other})
+    lightgbm = {"test": {"valid_acc": {"last epoch": {**SCORES, "tau": 0.755, "mae": 2.25}}}}
+    text = markdown(tmp_path / "more", {**QUALITY, "lightgbm": lightgbm})
     assert "| valid_acc | last epoch | 30 | 0.800 | 2 points | 0.755 | 2.25 points |" in text

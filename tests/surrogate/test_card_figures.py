@@ -48,12 +48,12 @@ FOUND: dict[str, Any] = {
 }  # fmt: skip
 
 
-def shown(found: dict[str, Any] | None, blocks: Any = figures_blocks) -> str:
-    return to_markdown(Document(title="t", subtitle="s", sections=sections_of(blocks(found))), has_figures=False)
+def shown(figures: dict[str, Any] | None, blocks: Any = figures_blocks) -> str:
+    return to_markdown(Document(title="t", subtitle="s", sections=sections_of(blocks(figures))), has_figures=False)
 
 
-def verdict(found: dict[str, Any] | None) -> str:
-    return shown(found, verdict_blocks)
+def verdict(figures: dict[str, Any] | None) -> str:
+    return shown(figures, verdict_blocks)
 
 
 def test_without_figures_nothing_has_a_number() -> None:
@@ -86,11 +86,11 @@ def test_the_verdict_says_what_can_be_told_apart_and_what_is_unknown() -> None:
 
 
 def test_fits_that_were_rejected_are_on_the_card() -> None:
-    found = copy.deepcopy(FOUND)
-    found["fits"] = {
+    figures = copy.deepcopy(FOUND)
+    figures["fits"] = {
         "columns": ["fit", "tau"], "rows": [["present", "0.800"]], "n_configs": 9, "most_lost": 0.005, "verdict": "none"
     }  # fmt: skip
-    assert "| present | 0.800 |" in shown(found)
+    assert "| present | 0.800 |" in shown(figures)
 
 
 def test_figures_are_of_one_release(tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ def points_of(sizes: list[int], *, n_seeds: int, n_trees: int) -> list[Point]:
 def test_the_curve_predicts_a_size_that_was_not_fitted() -> None:
     points = points_of([27, 54, 81, 108, 162], n_seeds=2, n_trees=30)
     assert [point.n_configs for point in points] == [27, 54, 81, 108, 162] * 2
-    found, reasons = predictions(points, 1400)
-    assert found["tau"]["low"] < found["tau"]["value"] < found["tau"]["high"] < 1
-    assert max(point.tau for point in points) < found["tau"]["high"]
+    extrapolated, reasons = predictions(points, 1400)
+    assert extrapolated["tau"]["low"] < extrapolated["tau"]["value"] < extrapolated["tau"]["high"] < 1
+    assert max(point.tau for point in points) < extrapolated["tau"]["high"]
     assert "tau" not in reasons
 
 
@@ -45,10 +45,10 @@ def test_a_power_law_is_found_again_and_its_interval_holds_the_truth() -> None:
         for n in sizes
         for s in seeds
     ]
-    found = extrapolate(points, 5000)
-    assert found["exponent"] == pytest.approx(-0.3, abs=0.03)
-    assert found["low"] < 1 - 2 * 5000**-0.3 < found["high"]
-    assert found["high"] - found["low"] < 0.05
+    extrapolated = extrapolate(points, 5000)
+    assert extrapolated["exponent"] == pytest.approx(-0.3, abs=0.03)
+    assert extrapolated["low"] < 1 - 2 * 5000**-0.3 < extrapolated["high"]
+    assert extrapolated["high"] - extrapolated["low"] < 0.05
 
 
 def test_too_few_sizes_are_refused() -> None:

@@ -70,32 +70,32 @@ def test_the_final_test_set_is_read_only_when_it_is_asked_for_and_then_counted(
     runs: Path, release: Path, tmp_path: Path
 ) -> None:
     assert call(runs, release, tmp_path / "one.json") == 0
-    found = read_figures(tmp_path / "one.json")
-    assert (found["final"], found["n_reads"], n_reads(runs / "split.json")) == (None, 0, 0)
-    assert found["final_counts"] == {"uniform": 20}
-    assert found["ordinary"]["mae"]["value"] is None
-    assert "needed" in found["ordinary"]["mae"]["missing"]
-    assert found["search"]["missing"] == "no config that this release proposed is trained; propose and train `best`"
-    assert 0 <= found["refits"]["overlap"]["value"] <= 1
-    assert found["shipped_refits"]["tau"]["missing"] == "the release has no refits"
-    assert found["sizes"]["measured"]["value"] is None
-    assert found["trained"]["one_run"]["missing"] == "0 of 6 configs needed among the predicted best"
+    facts = read_figures(tmp_path / "one.json")
+    assert (facts["final"], facts["n_reads"], n_reads(runs / "split.json")) == (None, 0, 0)
+    assert facts["final_counts"] == {"uniform": 20}
+    assert facts["ordinary"]["mae"]["value"] is None
+    assert "needed" in facts["ordinary"]["mae"]["missing"]
+    assert facts["search"]["missing"] == "no config that this release proposed is trained; propose and train `best`"
+    assert 0 <= facts["refits"]["overlap"]["value"] <= 1
+    assert facts["shipped_refits"]["tau"]["missing"] == "the release has no refits"
+    assert facts["sizes"]["measured"]["value"] is None
+    assert facts["trained"]["one_run"]["missing"] == "0 of 6 configs needed among the predicted best"
     assert call(runs, release, tmp_path / "two.json", "--read-final") == 0
-    found = read_figures(tmp_path / "two.json")
-    assert (found["final"]["n_configs"], found["n_reads"]) == (20, 1)
+    facts = read_figures(tmp_path / "two.json")
+    assert (facts["final"]["n_configs"], facts["n_reads"]) == (20, 1)
 
 
 def test_refits_that_ship_are_compared_as_a_user_asks_them(tmp_path: Path) -> None:
     path = make_release(tmp_path / "release", task=TASK.name, n_refits=3, noise=noise_model(TASK.name).to_dict())
-    found = command._of_shipped(read_release(path), seed=3)
+    facts = command._shipped_facts(read_release(path), seed=3)
     columns = full_size().sample_columns(command._N_SAMPLE, seed=3)
     best = [
         set(np.argsort(-Benchmark(TASK.name, release=path, refit=k).query_many(columns)["valid_acc"])[:200].tolist())
         for k in range(3)
     ]
     pairs = [len(a & b) / 200 for a, b in combinations(best, 2)]
-    assert found["overlap"]["value"] == pytest.approx(np.mean(pairs))
-    assert found["overlap"]["n"] == found["difference"]["n"] == 3
+    assert facts["overlap"]["value"] == pytest.approx(np.mean(pairs))
+    assert facts["overlap"]["n"] == facts["difference"]["n"] == 3
 
 
 def test_a_release_of_another_split_is_refused_before_anything_is_read(
@@ -124,13 +124,13 @@ def test_every_source_is_left_out_in_turn() -> None:
     columns["source"] = np.where(np.arange(n) % 3 == 0, "best", "uniform")
     measured = replace(measured, configs={**measured.configs, **columns})
     parts = by_part(assemble("valid_acc", measured), split_of(measured))
-    found = leave_sources_out("valid_acc", measured, parts, SETTINGS)
-    assert [facts["source"] for facts in found] == ["uniform", "best"]
-    assert all(facts["with"].keys() == facts["without"].keys() == {"r2", "tau"} for facts in found)
-    assert sum(facts["n_train"] for facts in found) == parts["train"].n_configs
-    assert found[1]["with"] != found[1]["without"]
-    one = replace(measured, configs={**measured.configs, "source": np.full(n, "uniform")})
-    assert leave_sources_out("valid_acc", one, parts, SETTINGS) == []
+    results = leave_sources_out("valid_acc", measured, parts, SETTINGS)
+    assert [facts["source"] for facts in results] == ["uniform", "best"]
+    assert all(facts["with"].keys() == facts["without"].keys() == {"r2", "tau"} for facts in results)
+    assert sum(facts["n_train"] for facts in results) == parts["train"].n_configs
+    assert results[1]["with"] != results[1]["without"]
+    one_source = replace(measured, configs={**measured.configs, "source": np.full(n, "uniform")})
+    assert leave_sources_out("valid_acc", one_source, parts, SETTINGS) == []
 
 
 def test_configs_that_the_release_proposed_are_judged_by_it(runs: Path, release: Path, tmp_path: Path) -> None:
@@ -138,10 +138,10 @@ def test_configs_that_the_release_proposed_are_judged_by_it(runs: Path, release:
     configs = {name: values.copy() for name, values in WITH_FINAL.configs.items()}
     n = len(configs["config_id"])
     columns = {name: np.full(n, value) for name, value in SOURCE_DEFAULTS.items()}
-    own = np.isin(configs["config_id"], WITH_FINAL.configs["config_id"][:50])
-    columns |= {"source": np.where(own, "best", "uniform"), "release": np.where(own, sha, "")}
+    is_proposed = np.isin(configs["config_id"], WITH_FINAL.configs["config_id"][:50])
+    columns |= {"source": np.where(is_proposed, "best", "uniform"), "release": np.where(is_proposed, sha, "")}
     write_table(runs / "configs.parquet", {**configs, **columns}, CONFIG_TABLE_COLUMNS)
     assert call(runs, release, tmp_path / "out.json") == 0
-    found = read_figures(tmp_path / "out.json")
-    assert "final configs of a search are trained with two seeds; 6 are needed" in found["search"]["missing"]
-    assert [facts["source"] for facts in found["sources"]] == ["uniform", "best"]
+    results = read_figures(tmp_path / "out.json")
+    assert "final configs of a search are trained with two seeds; 6 are needed" in results["search"]["missing"]
+    assert [facts["source"] for facts in results["sources"]] == ["uniform", "best"]

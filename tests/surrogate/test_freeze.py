@@ -37,8 +37,8 @@ def test_it_is_frozen_once_and_its_list_is_written_again(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command.main(arguments(runs, tmp_path / "list")) == 0
-    said = capsys.readouterr().out
-    assert "is frozen: 12 uniform, 4 random_search, 4 local_search, 4 regularized_evolution" in said
+    output = capsys.readouterr().out
+    assert "is frozen: 12 uniform, 4 random_search, 4 local_search, 4 regularized_evolution" in output
     final = final_beside(runs / "split.json")
     assert final is not None
     frozen = (runs / "final_test.json").read_bytes()

@@ -40,15 +40,15 @@ def test_a_landscape_agrees_with_itself(folder: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_person_sees_every_part_and_the_same_every_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = [str(folder / "digits"), "--landscape", str(folder / "cifar10"), "--configs", "60"]
-    asked += ["--cells", str(folder / "cells.csv")]
-    assert main(asked) == 0
+    arguments = [str(folder / "digits"), "--landscape", str(folder / "cifar10"), "--configs", "60"]
+    arguments += ["--cells", str(folder / "cells.csv")]
+    assert main(arguments) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("Digits (16 px) against CIFAR-10 (JAHS-Bench-201): 60 uniform configs")
     for part in ("rho with epoch 200", "rho with epoch   3", "Resolution 0.25 to 1", "LearningRate x WeightDecay"):
         assert part in shown
     assert "NAS-Bench-201's accuracies, 1000 cells: Spearman's rho of ours\n  after 200 epochs: " in shown
-    assert main(asked) == 0
+    assert main(arguments) == 0
     assert capsys.readouterr().out == shown
 
 
@@ -64,6 +64,6 @@ def test_a_person_sees_every_part_and_the_same_every_time(folder: Path, capsys: 
 def test_a_mistake_ends_with_a_message(
     folder: Path, caplog: pytest.LogCaptureFixture, given: list[str], message: str
 ) -> None:
-    asked = [part.replace("{}", str(folder)) for part in given]
-    assert main([*asked, "--landscape", str(folder / "cifar10")]) == 2
+    arguments = [part.replace("{}", str(folder)) for part in given]
+    assert main([*arguments, "--landscape", str(folder / "cifar10")]) == 2
     assert message in caplog.text

@@ -42,8 +42,8 @@ def test_answers_rank_unseen_configs(metric: str) -> None:
 
 @pytest.mark.parametrize("metric", ["train_acc", "valid_acc", "test_acc"])
 def test_accuracies_are_percentages(metric: str) -> None:
-    found = fitted(metric).predict(X)
-    assert ((found >= 0) & (found <= 100)).all()
+    predicted = fitted(metric).predict(X)
+    assert ((predicted >= 0) & (predicted <= 100)).all()
 
 
 def test_runtime_strictly_rises_with_the_epoch_and_latency_stays() -> None:
@@ -62,8 +62,8 @@ def test_cells_that_compute_the_same_get_the_same_accuracy() -> None:
     rows[:, 3:9] = np.random.default_rng(0).choice([0, 1, 1, 1, 2, 4], (2000, 6))
     keys = canonical_keys(rows[:, 3:9].astype(int))
     for metric in ("train_acc", "valid_acc", "test_acc"):
-        found = fitted(metric).predict(rows)
-        assert all(np.ptp(found[keys == key]) == 0 for key in np.unique(keys))
+        predicted = fitted(metric).predict(rows)
+        assert all(np.ptp(predicted[keys == key]) == 0 for key in np.unique(keys))
 
 
 def test_the_same_rows_and_settings_give_the_same_bytes() -> None:

@@ -22,23 +22,23 @@ MEASURED = measurements(10)
 def test_an_entry_is_compared_with_the_mean_of_the_others() -> None:
     values = np.array([[80.0, 82.0, 84.0], [50.0, 50.0, 56.0]])
     answers = np.array([82.0, 53.0])
-    found = judge(values, answers, answers + 1, np.array([2.0, 2.0]), n_fitted=5, is_seen=False, image=0.1)
-    np.testing.assert_allclose(found.table[0], [3.0, 3.0])
-    np.testing.assert_allclose(found.surrogate[0], [1.0, 0.0])
-    np.testing.assert_allclose(found.ensemble[0], [0.0, 1.0])
-    assert found.is_better.tolist() == [True, False]
+    judged = judge(values, answers, answers + 1, np.array([2.0, 2.0]), n_fitted=5, is_seen=False, image=0.1)
+    np.testing.assert_allclose(judged.table[0], [3.0, 3.0])
+    np.testing.assert_allclose(judged.surrogate[0], [1.0, 0.0])
+    np.testing.assert_allclose(judged.ensemble[0], [0.0, 1.0])
+    assert judged.is_better.tolist() == [True, False]
     # N(82, 2) from N(83, 2): (shift / sd)^2 / 2
-    assert found.divergence[0] == pytest.approx(0.125)
+    assert judged.divergence[0] == pytest.approx(0.125)
 
 
 def test_a_config_counts_if_it_was_trained_three_times_to_the_end() -> None:
     rows = assemble("valid_acc", MEASURED)
-    ids, values, asked = repeated(rows)
+    ids, values, judged = repeated(rows)
     assert values.shape == (len(ids), 3)
-    np.testing.assert_array_equal(asked.config_id, ids)
+    np.testing.assert_array_equal(judged.config_id, ids)
     for i, config_id in enumerate(ids.tolist()):
-        own = rows.take((rows.config_id == config_id) & (rows.epoch == TASK.max_epoch))
-        assert sorted(own.y.tolist()) == sorted(values[i].tolist())
+        trainings = rows.take((rows.config_id == config_id) & (rows.epoch == TASK.max_epoch))
+        assert sorted(trainings.y.tolist()) == sorted(values[i].tolist())
     with pytest.raises(InvalidArgument, match="configs have 3 trainings"):
         repeated(rows.take(rows.seed == 0))
 

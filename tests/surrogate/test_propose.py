@@ -74,11 +74,11 @@ def test_the_best_have_a_cell_each_at_full_size_and_the_first_ten_two_seeds(
     runs: Path, release: Path, tmp_path: Path
 ) -> None:
     assert call("best", runs, tmp_path / "list", "--release", release, "--n", 12) == 0
-    found = columns_of(tmp_path / "list")
-    assert {key: set(found[key].tolist()) for key in ("N", "W", "Resolution")} == {
+    columns = columns_of(tmp_path / "list")
+    assert {key: set(columns[key].tolist()) for key in ("N", "W", "Resolution")} == {
         "N": {5}, "W": {16}, "Resolution": {1.0}
     }  # fmt: skip
-    assert len(np.unique(canonical_keys(np.column_stack([found[op] for op in OPS])))) == 12
+    assert len(np.unique(canonical_keys(np.column_stack([columns[op] for op in OPS])))) == 12
     assert [line["seeds"] for line in lines(tmp_path / "list")] == [[0, 1]] * 10 + [[0]] * 2
     bench = jahs.Benchmark(TASK.name, release=release)
     values = bench.query_many([line["config"] for line in lines(tmp_path / "list")])["valid_acc"]
@@ -110,35 +110,35 @@ def test_the_stream_at_full_size_is_a_function_of_the_number_alone(runs: Path, t
 
 def test_the_measured_best_of_train_and_valid_get_three_seeds(runs: Path, tmp_path: Path) -> None:
     assert call("seeds", runs, tmp_path / "list", "--n", 6) == 0
-    found = config_ids([line["config"] for line in lines(tmp_path / "list")])
+    ids = config_ids([line["config"] for line in lines(tmp_path / "list")])
     assert all(line["seeds"] == [0, 1, 2] for line in lines(tmp_path / "list"))
     last = MEASURED.runs["epoch"] == TASK.max_epoch
     means = {
-        one: MEASURED.runs["valid_acc"][last & (MEASURED.runs["config_id"] == one)].mean(dtype=np.float64)
-        for one in MEASURED.configs["config_id"][MEASURED.configs["config_index"] // 27 % 10 < 9].tolist()
+        config_id: MEASURED.runs["valid_acc"][last & (MEASURED.runs["config_id"] == config_id)].mean(dtype=np.float64)
+        for config_id in MEASURED.configs["config_id"][MEASURED.configs["config_index"] // 27 % 10 < 9].tolist()
     }
-    assert found.tolist() == sorted(means, key=lambda one: (-means[one], one))[:6]
+    assert ids.tolist() == sorted(means, key=lambda config_id: (-means[config_id], config_id))[:6]
 
 
 def test_a_paired_config_differs_in_its_size_alone(runs: Path, tmp_path: Path) -> None:
     assert call("paired", runs, tmp_path / "list", "--n", 3) == 0
-    found = lines(tmp_path / "list")
-    sizes = [tuple(line["config"][key] for key in ("N", "W", "Resolution")) for line in found]
+    proposals = lines(tmp_path / "list")
+    sizes = [tuple(line["config"][key] for key in ("N", "W", "Resolution")) for line in proposals]
     assert len(set(sizes)) == 8
     assert sizes[:8] == sizes[8:16] == sizes[16:]
-    rest = [{key: v for key, v in line["config"].items() if key not in {"N", "W", "Resolution"}} for line in found]
+    rest = [{key: v for key, v in line["config"].items() if key not in {"N", "W", "Resolution"}} for line in proposals]
     assert rest[0] == rest[7] != rest[8]
 
 
 def test_the_poor_have_few_paths_or_extreme_rates(runs: Path, tmp_path: Path) -> None:
     assert call("poor", runs, tmp_path / "list", "--n", 40) == 0
-    found = columns_of(tmp_path / "list")
-    paths = path_features(np.column_stack([found[op] for op in OPS]))[:, [0, 5, 10, 15]].sum(axis=1)
+    columns = columns_of(tmp_path / "list")
+    paths = path_features(np.column_stack([columns[op] for op in OPS]))[:, [0, 5, 10, 15]].sum(axis=1)
     assert (paths[::2] <= 1).all()
-    rate, decay = np.log10(found["LearningRate"][1::2]), np.log10(found["WeightDecay"][1::2])
+    rate, decay = np.log10(columns["LearningRate"][1::2]), np.log10(columns["WeightDecay"][1::2])
     assert (np.abs(rate + 1.5) >= 1.2).all()
     assert (np.abs(decay + 3.5) >= 1.2).all()
-    assert len({(n, w) for n, w in zip(found["N"], found["W"], strict=True)}) > 4
+    assert len({(n, w) for n, w in zip(columns["N"], columns["W"], strict=True)}) > 4
 
 
 def test_as_many_poor_configs_as_are_drawn_can_be_proposed(monkeypatch: pytest.MonkeyPatch) -> None:

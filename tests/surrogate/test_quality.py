@@ -36,15 +36,15 @@ def scored(
 
 
 def judged(metrics: dict[str, Any], *, n_configs: int = 2000) -> dict[tuple[str, str], dict[str, Any]]:
-    found = requirements(metrics, n_configs=dict.fromkeys(("valid_acc", "runtime", "latency"), n_configs))
-    return {(entry["metric"], entry["score"]): entry for entry in found}
+    entries = requirements(metrics, n_configs=dict.fromkeys(("valid_acc", "runtime", "latency"), n_configs))
+    return {(entry["metric"], entry["score"]): entry for entry in entries}
 
 
 def test_tau_is_required_as_a_share_of_its_ceiling_and_r2_as_it_is() -> None:
-    found = judged({"valid_acc": scored(0.81, 0.88), "runtime": scored(0.94, 0.98), "latency": scored(0.91, None)})
-    assert found["valid_acc", "tau"]["reached"] == pytest.approx(0.81 / 0.88)
-    assert [found[key]["is_met"] for key in found] == [True, False, True, True]
-    assert all(entry["is_due"] for entry in found.values())
+    entries = judged({"valid_acc": scored(0.81, 0.88), "runtime": scored(0.94, 0.98), "latency": scored(0.91, None)})
+    assert entries["valid_acc", "tau"]["reached"] == pytest.approx(0.81 / 0.88)
+    assert [entries[key]["is_met"] for key in entries] == [True, False, True, True]
+    assert all(entry["is_due"] for entry in entries.values())
     assert not judged({"valid_acc": scored(0.8, 0.88, r2=0.949)})["valid_acc", "r2"]["is_met"]
     assert judged({"valid_acc": scored(0.8, 0.88, r2=0.951)})["valid_acc", "r2"]["is_met"]
 
@@ -60,21 +60,21 @@ def test_the_ceiling_of_r2_is_what_a_model_that_knows_every_mean_has() -> None:
 
 
 def test_nothing_is_claimed_of_few_configs_or_of_what_was_not_measured() -> None:
-    found = judged({"valid_acc": scored(1.0, 0.9, n_configs=19), "runtime": {"test": None}}, n_configs=120)
-    assert [entry["is_met"] for entry in found.values()] == [None] * 4
-    assert not any(entry["is_due"] for entry in found.values())
+    entries = judged({"valid_acc": scored(1.0, 0.9, n_configs=19), "runtime": {"test": None}}, n_configs=120)
+    assert [entry["is_met"] for entry in entries.values()] == [None] * 4
+    assert not any(entry["is_due"] for entry in entries.values())
 
 
 def test_nothing_is_claimed_by_a_ceiling_of_few_repeats() -> None:
-    found = judged({"valid_acc": scored(0.9, 0.3, n_repeated=19), "runtime": scored(0.9, None, n_repeated=0)})
-    assert [found[key]["is_met"] for key in (("valid_acc", "tau"), ("runtime", "tau"))] == [None, False]
-    assert (found["valid_acc", "r2"]["is_met"], found["valid_acc", "r2"]["ceiling"]) == (True, None)
+    entries = judged({"valid_acc": scored(0.9, 0.3, n_repeated=19), "runtime": scored(0.9, None, n_repeated=0)})
+    assert [entries[key]["is_met"] for key in (("valid_acc", "tau"), ("runtime", "tau"))] == [None, False]
+    assert (entries["valid_acc", "r2"]["is_met"], entries["valid_acc", "r2"]["ceiling"]) == (True, None)
 
 
 def test_a_requirement_is_due_by_the_configs_of_its_own_metric() -> None:
     metrics = {"valid_acc": scored(0.8, 0.9), "runtime": scored(0.8, 0.9)}
-    found = requirements(metrics, n_configs={"valid_acc": 2000, "runtime": 1100})
-    assert [entry["is_due"] for entry in found] == [True, False, False, True]
+    entries = requirements(metrics, n_configs={"valid_acc": 2000, "runtime": 1100})
+    assert [entry["is_due"] for entry in entries] == [True, False, False, True]
 
 
 def test_counts_are_those_of_the_tables() -> None:
@@ -118,7 +118,7 @@ def test_a_history_belongs_to_its_data_or_says_so() -> None:
     of_data = data_of(MEASURED, SPLIT)
     chosen = {"default_tau": 0.5, "chosen": {"settings": {"n_trees": 7}}}
     moved = replace(MEASURED, profile={**MEASURED.profile, "machine": np.full(270, "another")})
-    told = {"of_data": of_data, "settings": ForestSettings(n_trees=7)}
+    options = {"of_data": of_data, "settings": ForestSettings(n_trees=7)}
     for of_search, is_same in (
         (of_data, True),
         (data_of(moved, SPLIT), False),
@@ -127,10 +127,10 @@ def test_a_history_belongs_to_its_data_or_says_so() -> None:
         ({"split": SPLIT.digest}, False),
     ):
         history = {"format": 1, **of_search, "metrics": {"runtime": chosen}}
-        assert search_facts(history, "runtime", **told) == {**chosen, "is_of_this_split": is_same}
-        assert search_facts(history, "latency", **told) is None
-    assert search_facts({}, "latency", **told) is None
+        assert search_facts(history, "runtime", **options) == {**chosen, "is_of_this_split": is_same}
+        assert search_facts(history, "latency", **options) is None
+    assert search_facts({}, "latency", **options) is None
     with pytest.raises(CorruptFile, match="lacks what a search records"):
-        search_facts({"format": 1}, "runtime", **told)
+        search_facts({"format": 1}, "runtime", **options)
     with pytest.raises(CorruptFile, match=r"runtime: params.json differs from the settings .* tune again"):
         search_facts(history, "runtime", of_data=of_data, settings=ForestSettings())

@@ -63,8 +63,8 @@ def test_rows_that_count_once_give_the_model_itself_and_unused_ones_do_not_count
 
 
 def test_refits_have_the_settings_of_the_model_but_for_the_size() -> None:
-    found = refit_settings(SETTINGS, refit=3, share=0.5)
-    assert asdict(found) == asdict(SETTINGS) | {
+    settings = refit_settings(SETTINGS, refit=3, share=0.5)
+    assert asdict(settings) == asdict(SETTINGS) | {
         "n_trees": 10, "learning_rate": 0.6, "min_child_weight": 20, "seed": 3,
     }  # fmt: skip
 
@@ -91,21 +91,21 @@ def test_short_leaves_hardly_change_an_answer() -> None:
 def test_validation_chooses_the_scale_that_covers() -> None:
     several = fit_refits(TRAINING, FITTED, share=1.0, seed=0)["valid_acc"]
     valid = by_part(PARTS["valid_acc"]["train"], SPLIT)["train"]  # any rows will do
-    found = uncertain_of(FITTED["valid_acc"], several, valid, noise_model(TASK.name, max_epoch=TASK.max_epoch))
+    answer = uncertain_of(FITTED["valid_acc"], several, valid, noise_model(TASK.name, max_epoch=TASK.max_epoch))
     rng = np.random.default_rng(0)
-    found.mean = np.clip(found.mean, 20, 80)
-    found.refits = found.mean[..., None] + rng.normal(0, 3, found.refits.shape)
+    answer.mean = np.clip(answer.mean, 20, 80)
+    answer.refits = answer.mean[..., None] + rng.normal(0, 3, answer.refits.shape)
     deviation = rng.normal(0, 1, len(valid))
     scales = []
     for sd in (3, 14):
-        valid.y[:] = np.clip(found.mean[0] + sd * deviation, 0, 100)
-        scales.append(choose_scale(found, valid))
+        valid.y[:] = np.clip(answer.mean[0] + sd * deviation, 0, 100)
+        scales.append(choose_scale(answer, valid))
     assert scales[0] < scales[1]
     assert scales[1] > 1
-    found = replace(found, scale=np.array([[scales[1]]]))
-    assert covered(found, valid, 0.9)["share"] == pytest.approx(0.9, abs=0.05)
-    assert 0 <= covered(found, valid, LEVELS[0])["share"] <= covered(found, valid, LEVELS[-1])["share"] <= 1
-    assert choose_scale(found, valid.take(np.zeros(0, np.intp))) == 1.0
+    answer = replace(answer, scale=np.array([[scales[1]]]))
+    assert covered(answer, valid, 0.9)["share"] == pytest.approx(0.9, abs=0.05)
+    assert 0 <= covered(answer, valid, LEVELS[0])["share"] <= covered(answer, valid, LEVELS[-1])["share"] <= 1
+    assert choose_scale(answer, valid.take(np.zeros(0, np.intp))) == 1.0
 
 
 def test_a_release_with_refits_answers_as_before_and_predicts(tmp_path: Path) -> None:
@@ -119,10 +119,10 @@ def test_a_release_with_refits_answers_as_before_and_predicts(tmp_path: Path) ->
     now = read_release(folder)
     now.verify()
     assert now.manifest.files.keys() - before.manifest.files.keys() == {"refits.json", "refits-0.npz"}
-    found = now.quality["uncertainty"]
-    assert (found["n_refits"], set(found["metrics"])) == (3, set(ACCURACIES))
-    assert {(one["cut"], one["level"]) for one in found["metrics"]["valid_acc"]["coverage"]} >= {("last epoch", 0.9)}
-    blocks = list(uncertainty_blocks(found))
+    uncertainty = now.quality["uncertainty"]
+    assert (uncertainty["n_refits"], set(uncertainty["metrics"])) == (3, set(ACCURACIES))
+    assert {(e["cut"], e["level"]) for e in uncertainty["metrics"]["valid_acc"]["coverage"]} >= {("last epoch", 0.9)}
+    blocks = list(uncertainty_blocks(uncertainty))
     assert [len(block.rows) for block in blocks if isinstance(block, Table)][::2] == [9, 6]
     assert isinstance(blocks[-1], Text)
     assert "the absolute errors" in blocks[-1].text

@@ -104,28 +104,28 @@ def test_the_same_input_gives_the_same_bytes_wherever_the_folders_are(made: Path
 
 
 def test_a_release_answers_within_the_metrics_bounds_and_time_only_passes(made: Path) -> None:
-    found = read_release(made / "one")
-    found.verify()
+    opened = read_release(made / "one")
+    opened.verify()
     X = encode(space().sample_columns(300, seed=5), TASK.max_epoch)
     X_before = X.copy()
     X_before[:, -1] -= 1
-    assert tuple(found.models.metrics) == ("train_acc", "valid_acc", "test_acc", "latency", "runtime")
+    assert tuple(opened.models.metrics) == ("train_acc", "valid_acc", "test_acc", "latency", "runtime")
     for metric in ("train_acc", "valid_acc", "test_acc"):
-        answers = release_answers(found, metric, X)
+        answers = release_answers(opened, metric, X)
         assert ((answers >= 0) & (answers <= 100)).all()
         assert np.ptp(answers) > 5
-    assert (release_answers(found, "runtime", X) > release_answers(found, "runtime", X_before)).all()
-    assert (release_answers(found, "latency", X) > 0).all()
-    assert (release_answers(found, "latency", X) == release_answers(found, "latency", X_before)).all()
+    assert (release_answers(opened, "runtime", X) > release_answers(opened, "runtime", X_before)).all()
+    assert (release_answers(opened, "latency", X) > 0).all()
+    assert (release_answers(opened, "latency", X) == release_answers(opened, "latency", X_before)).all()
 
 
 def test_models_that_ship_know_the_validation_part_and_both_scores_are_kept(made: Path) -> None:
-    found = read_release(made / "one")
+    opened = read_release(made / "one")
     parts = by_part(assemble("valid_acc", MEASURED), split_of(MEASURED))
-    facts = found.quality["metrics"]["valid_acc"]
+    facts = opened.quality["metrics"]["valid_acc"]
     assert facts["fitted_on"]["rows"] == len(parts["train"])
     assert facts["refitted_on"]["rows"] == len(parts["train"]) + len(parts["valid"])
-    assert found.models.counts["valid_acc"] == facts["refitted_on"]
+    assert opened.models.counts["valid_acc"] == facts["refitted_on"]
     once, again = facts["test"]["cuts"], facts["refitted_test"]["last epoch"]
     assert once["last epoch"]["model"]["n"] == again["model"]["n"] == len(np.unique(parts["test"].config_id))
     assert once["last epoch"]["model"]["rmse"] != again["model"]["rmse"]
@@ -142,14 +142,14 @@ def test_settings_that_were_found_are_used_and_their_search_is_kept(made: Path) 
 
 
 def test_a_release_carries_and_answers_with_the_times_that_its_training_part_gives(runs: Path, made: Path) -> None:
-    found = read_release(made / "one")
+    opened = read_release(made / "one")
     times = times_of(*read_with_split(runs, runs / "split.json"))
     assert times != DEFAULT_TIMES
-    assert joint_times([pack.features for pack in found.models.packs]) == times
+    assert joint_times([pack.features for pack in opened.models.packs]) == times
     configs = space().sample(50, seed=6)
     answers = Benchmark(TASK.name, release=made / "one").query_many(configs, at=1, metrics=["latency", "runtime"])
     for metric in ("latency", "runtime"):
-        assert (answers[metric] == release_answers(found, metric, encode(configs, 1))).all()
+        assert (answers[metric] == release_answers(opened, metric, encode(configs, 1))).all()
 
 
 def test_the_recorded_table_is_what_was_measured(runs: Path, made: Path) -> None:
@@ -181,21 +181,21 @@ def test_a_config_that_is_only_profiled_helps_to_fit_latency_and_stays_out_of_th
 
 
 def test_noise_references_and_refits_come_with_it(made: Path) -> None:
-    found = read_release(made / "one")
-    assert found.noise.task == TASK.name
-    assert {share["metric"] for share in found.quality["noise"]["folds"]} >= {"valid_acc", "runtime"}
-    assert ["valid_acc", "latency"] in [front["metrics"] for front in found.quality["references"]["fronts"]]
-    assert found.manifest.read_json("references.json")["format"] == 1
-    assert found.refits.n_refits == found.quality["uncertainty"]["n_refits"] == 2
-    assert found.refits.metrics == ("train_acc", "valid_acc", "test_acc")
-    assert sum(size for name, (size, _) in found.manifest.files.items() if name.startswith("refits")) < 2_000_000
+    opened = read_release(made / "one")
+    assert opened.noise.task == TASK.name
+    assert {share["metric"] for share in opened.quality["noise"]["folds"]} >= {"valid_acc", "runtime"}
+    assert ["valid_acc", "latency"] in [front["metrics"] for front in opened.quality["references"]["fronts"]]
+    assert opened.manifest.read_json("references.json")["format"] == 1
+    assert opened.refits.n_refits == opened.quality["uncertainty"]["n_refits"] == 2
+    assert opened.refits.metrics == ("train_acc", "valid_acc", "test_acc")
+    assert sum(size for name, (size, _) in opened.manifest.files.items() if name.startswith("refits")) < 2_000_000
 
 
 def test_exact_costs_are_modelled_for_comparison_only(made: Path) -> None:
-    found = read_release(made / "one")
-    assert "n_params" not in found.models.metrics
-    assert 0.5 < found.quality["compared"]["n_params"]["r2"] < 1
-    assert found.quality["compared"]["n_macs"]["relative_error"]["most"] > 0
+    opened = read_release(made / "one")
+    assert "n_params" not in opened.models.metrics
+    assert 0.5 < opened.quality["compared"]["n_params"]["r2"] < 1
+    assert opened.quality["compared"]["n_macs"]["relative_error"]["most"] > 0
 
 
 def test_few_configs_without_a_profile_make_a_release_that_says_so(tmp_path: Path) -> None:
@@ -204,9 +204,9 @@ def test_few_configs_without_a_profile_make_a_release_that_says_so(tmp_path: Pat
     runs = write_folder(tmp_path / "runs", measured)
     settings = ReleaseSettings(params=write_params(tmp_path / "t"), fewest=0, n_refits=0, workers=1)
     quality = make_release(*read_with_split(runs, runs / "split.json"), tmp_path / "release", settings)
-    found = read_release(tmp_path / "release")
+    opened = read_release(tmp_path / "release")
     assert "there is no profile yet" in quality["missing"]["latency"]
-    assert "latency" not in found.models.metrics
+    assert "latency" not in opened.models.metrics
     assert quality["data"]["configs"] == 20
     assert quality["data"]["small_groups"] == 27
     assert quality["metrics"]["valid_acc"]["test"] is None
@@ -214,7 +214,7 @@ def test_few_configs_without_a_profile_make_a_release_that_says_so(tmp_path: Pat
     assert [entry["is_met"] for entry in quality["requirements"]] == [None] * 4
     assert not any(entry["is_due"] for entry in quality["requirements"])
     assert "4 configs were trained with more than one seed; noise needs 5" in quality["noise"]["reason"]
-    assert found.noise is None
+    assert opened.noise is None
 
 
 def test_bad_tables_are_refused_and_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,7 +267,7 @@ def test_a_release_stays_as_it_is_if_the_new_one_is_too_large_or_answers_otherwi
     assert release.main([*arguments(runs, made / "one"), *options]) == 2
     assert "more than 1,000; tune with fewer --trees" in capsys.readouterr().err
     monkeypatch.undo()
-    monkeypatch.setattr(packing, "release_answers", lambda found, metric, X: np.zeros(len(X)))
+    monkeypatch.setattr(packing, "release_answers", lambda _, metric, X: np.zeros(len(X)))
     assert release.main([*arguments(runs, made / "one"), *options]) == 2
     assert "does not answer as its model" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in (made / "one").iterdir()} == before

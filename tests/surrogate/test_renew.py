@@ -97,9 +97,9 @@ def test_what_was_searched_is_what_ships_whatever_is_recorded_meanwhile(
 
     monkeypatch.setattr(renew, "tune_all", search)
     assert renew.main(arguments(tmp_path, runs)) == 0
-    found = read_release(tmp_path / "r" / "release")
-    assert found.manifest.facts["measurements"] == before
-    assert found.quality["data"]["configs"] == 30
+    opened = read_release(tmp_path / "r" / "release")
+    assert opened.manifest.facts["measurements"] == before
+    assert opened.quality["data"]["configs"] == 30
 
 
 def test_a_search_of_something_else_works_in_another_folder(
@@ -135,12 +135,12 @@ def test_what_a_search_finds_is_recorded_and_ships(tmp_path: Path, monkeypatch: 
     runs = write_runs(tmp_path / "runs", MEASURED)
     options = ["--evaluations", "1", "--trees", "5", "--seed", "3"]
     assert renew.main(arguments(tmp_path, runs, *options)) == 0
-    found = json.loads((tmp_path / "found" / "params.json").read_text())["metrics"]
+    params = json.loads((tmp_path / "found" / "params.json").read_text())["metrics"]
     history = json.loads((tmp_path / "found" / "history.json").read_text())
     quality = read_release(tmp_path / "r" / "release").quality
     assert history["split"] == read_split(tmp_path / "s" / "split.json").digest == quality["split"]
     facts = quality["metrics"]["runtime"]
-    assert ForestSettings.from_dict(facts["settings"]) == ForestSettings.from_dict(rounded(found["runtime"]))
+    assert ForestSettings.from_dict(facts["settings"]) == ForestSettings.from_dict(rounded(params["runtime"]))
     assert facts["search"]["is_of_this_split"]
     assert len(facts["search"]["evaluations"]) == 1
     assert facts["search"]["chosen"]["tau"] >= max(size["tau"] for size in facts["search"]["sizes"]) - 0.0021

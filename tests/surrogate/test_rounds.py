@@ -49,12 +49,12 @@ def test_every_source_of_a_round_is_predicted_by_its_release(release: Path) -> N
         return release_answers(opened, "valid_acc", X)
 
     seen = MEASURED.configs["config_id"][MEASURED.configs["config_index"] % 8 == 1]
-    found = rounds_of(measured, split, {opened.sha256: (ask, seen)})
-    assert [(one.round, one.source, one.release) for one in found] == [
+    outcomes = rounds_of(measured, split, {opened.sha256: (ask, seen)})
+    assert [(outcome.round, outcome.source, outcome.release) for outcome in outcomes] == [
         (1, "full", opened.sha256), (1, "best", opened.sha256), (2, "best", "f" * 64)
     ]  # fmt: skip
     in_parts = split.parts_of(MEASURED.configs["config_id"]) < 2
-    full, best, later = found
+    full, best, later = outcomes
     assert full.n_configs == (in_parts & (np.arange(N) % 4 == 2)).sum() == full.n_new
     assert best.n_new == (in_parts & (np.arange(N) % 8 == 5)).sum() < best.n_configs < best.n_runs
     assert best.predicted is not None

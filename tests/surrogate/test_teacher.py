@@ -45,9 +45,9 @@ def test_the_gradient_of_the_likelihood_is_that_of_its_differences() -> None:
 def test_curves_of_unseen_configs_are_predicted() -> None:
     F = np.random.default_rng(0).uniform(-1, 1, (120, 3)).astype(np.float32)
     curves = curves_of(F)
-    found = fit_curves(F[:100], curves[:100], np.ones(100)).predict(F[100:])
-    assert found.shape == (20, 5)
-    assert np.abs(found - curves[100:]).max() < 0.05
+    predicted = fit_curves(F[:100], curves[:100], np.ones(100)).predict(F[100:])
+    assert predicted.shape == (20, 5)
+    assert np.abs(predicted - curves[100:]).max() < 0.05
 
 
 def test_a_config_with_more_trainings_is_followed_more_closely() -> None:
@@ -94,8 +94,8 @@ def test_rows_without_weight_are_not_learned() -> None:
     weights = np.where(rows.config_id == rows.config_id[0], 0.0, 1.0)
     changed = Rows(X=rows.X, y=np.where(weights > 0, rows.y, 50.0), config_id=rows.config_id, seed=rows.seed)
     plain, other = (
-        fit_surrogate("valid_acc", one, TASK, settings=TAUGHT, weights=weights).predict(rows.X)
-        for one in (rows, changed)
+        fit_surrogate("valid_acc", part, TASK, settings=TAUGHT, weights=weights).predict(rows.X)
+        for part in (rows, changed)
     )
     assert (plain == other).all()
 

@@ -44,10 +44,10 @@ def test_only_training_configs_decide() -> None:
     measured, rng = landscape.measurements(20), np.random.default_rng(0)
     split = landscape.split_of(measured)
     noise = np.where(split.parts_of(measured.profile["config_id"]) == 0, 1.0, rng.uniform(1, 9, 540))
-    other = {**measured.profile, **{name: noise * measured.profile[name] for name in ("latency", "step_time_s")}}
-    found = times_of(measured, split)
-    assert found == times_of(replace(measured, profile=other), split) == fit_times(measured, split)[0]
-    assert found != DEFAULT_TIMES
+    scaled = {**measured.profile, **{name: noise * measured.profile[name] for name in ("latency", "step_time_s")}}
+    coefficients = times_of(measured, split)
+    assert coefficients == times_of(replace(measured, profile=scaled), split) == fit_times(measured, split)[0]
+    assert coefficients != DEFAULT_TIMES
 
 
 @pytest.mark.parametrize("n_profiled", [0, 20])

@@ -56,20 +56,20 @@ def test_the_best_tenth_is_judged_in_units_of_the_seeds() -> None:
     truth = np.linspace(50, 90, 4000)
     rows = repeated(truth, 0.5)
     predicted = np.tile(truth + 1.0, 2)
-    found = best_tenth(rows, predicted, rows, predicted)
-    assert found["bias"]["value"] == pytest.approx(2.0, abs=0.25)
-    assert found["mae"]["value"] == pytest.approx(2.1, abs=0.25)
-    assert found["mae"]["n"] == 400
-    low, high = found["bias"]["interval"] or (0, 0)
+    figures = best_tenth(rows, predicted, rows, predicted)
+    assert figures["bias"]["value"] == pytest.approx(2.0, abs=0.25)
+    assert figures["mae"]["value"] == pytest.approx(2.1, abs=0.25)
+    assert figures["mae"]["n"] == 400
+    low, high = figures["bias"]["interval"] or (0, 0)
     assert low < 2 < high < 3
 
 
 @pytest.mark.parametrize(("n", "missing"), [(59, "59 of 60 configs needed"), (60, "0 repeated configs among")])
 def test_too_few_configs_or_repeats_give_no_number(n: int, missing: str) -> None:
     rows = rows_of(np.linspace(50, 90, n))
-    found = best_tenth(rows, rows.y, rows, rows.y)["mae"]
-    assert found["value"] is None
-    assert missing in found["missing"]
+    figure = best_tenth(rows, rows.y, rows, rows.y)["mae"]
+    assert figure["value"] is None
+    assert missing in figure["missing"]
     assert top_quarter(rows, rows.y, rows)["value"] is None
 
 
@@ -77,16 +77,16 @@ def test_the_top_quarter_is_a_share_of_what_two_seeds_agree_by() -> None:
     truth = np.linspace(80, 90, 4000)
     rows = repeated(truth, 0.7)
     second = repeated(truth, 0.7, seed=1).y[:4000]  # another training of each predicts as well as the second seed
-    found = top_quarter(rows, np.tile(second, 2), rows)
-    assert found["value"] == pytest.approx(1.0, abs=0.1)
-    assert found["n"] == 1000
+    figure = top_quarter(rows, np.tile(second, 2), rows)
+    assert figure["value"] == pytest.approx(1.0, abs=0.1)
+    assert figure["n"] == 1000
     assert top_quarter(rows, -rows.y, rows)["value"] < -1
 
 
 def test_the_gap_of_a_search_is_trained_minus_predicted() -> None:
     trained = [np.array([86.0, 87.0])] * 10
-    found = search_gap(trained, np.full(10, 86.0))
-    assert found["value"] == pytest.approx(0.5 / np.sqrt(0.5))
+    figure = search_gap(trained, np.full(10, 86.0))
+    assert figure["value"] == pytest.approx(0.5 / np.sqrt(0.5))
     assert search_gap(trained[:5], np.full(5, 86.0))["value"] is None
 
 
@@ -105,10 +105,10 @@ def test_correlations_between_sizes_are_measured_and_predicted_on_the_same_pairs
     small, large = rows_of(base, ids=np.arange(30), N=1), rows_of(base[::-1].copy(), ids=np.arange(30, 60))
     rows = join_rows([small, large])
     bases = np.tile(np.arange(30), 2)
-    found = size_correlations(bases, rows, np.tile(base, 2))
-    assert (found["measured"]["value"], found["predicted"]["value"]) == (pytest.approx(-1), pytest.approx(1))
-    assert found["difference"]["value"] == pytest.approx(2)
-    assert found["difference"]["n"] == 30
+    figures = size_correlations(bases, rows, np.tile(base, 2))
+    assert (figures["measured"]["value"], figures["predicted"]["value"]) == (pytest.approx(-1), pytest.approx(1))
+    assert figures["difference"]["value"] == pytest.approx(2)
+    assert figures["difference"]["n"] == 30
     assert size_correlations(np.arange(60), rows, rows.y)["measured"]["value"] is None
 
 

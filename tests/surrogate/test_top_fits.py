@@ -24,7 +24,7 @@ LAST = TRUTH.take(TRUTH.epoch == MEASURED.task.max_epoch)
 
 def right(out: Rows) -> np.ndarray:
     known = dict(zip(LAST.config_id.tolist(), LAST.y.tolist(), strict=True))
-    return np.array([known[one] for one in out.config_id.tolist()])
+    return np.array([known[config_id] for config_id in out.config_id.tolist()])
 
 
 def beside_the_forest(name: str, predict: Callable[[Rows], np.ndarray]) -> Callable[..., dict[str, np.ndarray]]:
@@ -41,27 +41,27 @@ def test_a_better_fit_is_chosen_and_no_test_config_is_read() -> None:
         seen.update(train.config_id.tolist(), out.config_id.tolist())
         return {"forest": fit_forest(train, out, *more), "right": right(out)}
 
-    found = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=fit)
-    assert found["chosen"] == "right"
-    assert found["verdict"] == "“right” is chosen"
-    assert [row[0] for row in found["rows"]] == ["forest", "right", "chosen on the other folds"]
-    assert found["rows"][1][1:] == found["rows"][2][1:]
+    fits = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=fit)
+    assert fits["chosen"] == "right"
+    assert fits["verdict"] == "“right” is chosen"
+    assert [row[0] for row in fits["rows"]] == ["forest", "right", "chosen on the other folds"]
+    assert fits["rows"][1][1:] == fits["rows"][2][1:]
     test = by_part(assemble("valid_acc", MEASURED), SPLIT)["test"]
     assert not seen & set(test.config_id.tolist())
 
 
 def test_what_answers_too_slowly_to_ship_is_shown_but_not_chosen() -> None:
-    found = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=beside_the_forest("teacher", right))
-    assert (found["chosen"], found["rows"][1][-1]) == ("forest", "–")
+    fits = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=beside_the_forest("teacher", right))
+    assert (fits["chosen"], fits["rows"][1][-1]) == ("forest", "–")
 
 
 def test_a_gain_at_the_top_that_costs_the_whole_space_is_not_chosen() -> None:
     def top_alone(out: Rows) -> np.ndarray:
         return np.where(right(out) > np.median(LAST.y), right(out), 50.0)
 
-    found = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=beside_the_forest("top", top_alone))
-    assert found["rows"][1][-1] == "no"
-    assert (found["chosen"], found["verdict"]) == ("forest", "no fit is clearly better at the top")
+    fits = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=beside_the_forest("top", top_alone))
+    assert fits["rows"][1][-1] == "no"
+    assert (fits["chosen"], fits["verdict"]) == ("forest", "no fit is clearly better at the top")
 
 
 def test_every_fit_predicts_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_the_command_writes_what_is_read_back(
     monkeypatch.setattr(command, "_DISTILLED", ())
     assert command.main(arguments(runs, tmp_path / "fits.json")) == 0
     shown = capsys.readouterr().out
-    found = read_fits(tmp_path / "fits.json")
+    fits = read_fits(tmp_path / "fits.json")
     assert "| forest |" in shown
-    assert found["verdict"] in shown
-    assert len(found["rows"]) == 4
+    assert fits["verdict"] in shown
+    assert len(fits["rows"]) == 4

@@ -94,21 +94,21 @@ def test_the_smallest_forest_within_the_tolerance_is_chosen() -> None:
     def size(n_nodes: int, tau: float, r2: float | None = 0.95) -> Size:
         return Size(settings=ForestSettings(), n_nodes=n_nodes, tau=tau, r2=r2)
 
-    found = [size(1000, 0.9), size(300, 0.8985), size(200, 0.8979), size(300, 0.899)]
-    assert smallest(found) == found[3]
+    forests = [size(1000, 0.9), size(300, 0.8985), size(200, 0.8979), size(300, 0.899)]
+    assert smallest(forests) == forests[3]
     far_off = [size(10, 0.95, r2=-4.0), size(20, 0.9, r2=0.93)]
-    assert smallest([*found, *far_off]) == found[3]
-    assert smallest([*found, size(100, 0.899, r2=0.9401)]).n_nodes == 100
+    assert smallest([*forests, *far_off]) == forests[3]
+    assert smallest([*forests, size(100, 0.899, r2=0.9401)]).n_nodes == 100
     assert smallest([size(10, 0.9, r2=None), size(20, 0.9)]).n_nodes == 20
 
 
 def test_sizes_are_measured_on_the_forests_that_would_be_shipped() -> None:
     best = ForestSettings(n_trees=60, max_depth=5)
-    found = {(s.settings.max_depth, s.settings.n_trees): s for s in sizes("latency", TASK, PARTS, best)}
-    assert set(found) == {(4, 50), (4, 60), (5, 50), (5, 60)}
-    for of_size in found.values():
-        assert of_size.tau == validation_tau("latency", TASK, PARTS, of_size.settings)
-    assert found[4, 50].n_nodes < found[4, 60].n_nodes
+    forests = {(s.settings.max_depth, s.settings.n_trees): s for s in sizes("latency", TASK, PARTS, best)}
+    assert set(forests) == {(4, 50), (4, 60), (5, 50), (5, 60)}
+    for forest in forests.values():
+        assert forest.tau == validation_tau("latency", TASK, PARTS, forest.settings)
+    assert forests[4, 50].n_nodes < forests[4, 60].n_nodes
 
 
 @pytest.mark.slow
@@ -130,10 +130,10 @@ def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_p
     assert 1 <= len(before) < 3
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert f"going on after {len(before)}/3 evaluations" in done.stderr
-    found = evaluated(out / "valid_acc")
-    assert len(found) == 3
-    assert found[: len(before)] == before
-    assert all(0 < evaluation["tau"] < 1 for evaluation in found)
+    records = evaluated(out / "valid_acc")
+    assert len(records) == 3
+    assert records[: len(before)] == before
+    assert all(0 < evaluation["tau"] < 1 for evaluation in records)
     summary = json.loads((out / "history.json").read_text())["metrics"]["valid_acc"]
     best = max([summary["default_tau"], *(evaluation["tau"] for evaluation in summary["evaluations"])])
     assert best <= max(size["tau"] for size in summary["sizes"])

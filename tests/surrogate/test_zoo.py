@@ -92,22 +92,22 @@ def test_what_is_done_is_kept_and_the_test_part_chooses_nothing(
     monkeypatch.setattr(zoo, "_search", search)
     families = ("random_forest", "svr", "nu_svr")
     how = {"searches": tmp_path, "families": families, "evaluations": 1}
-    found = score_families(MEASURED, SPLIT, tmp_path / "zoo.json", **how)
-    assert set(found["ensembles"]) == set(families)
-    assert read_zoo(tmp_path / "zoo.json") | {"format": None} == found | {"format": None}
+    results = score_families(MEASURED, SPLIT, tmp_path / "zoo.json", **how)
+    assert set(results["ensembles"]) == set(families)
+    assert read_zoo(tmp_path / "zoo.json") | {"format": None} == results | {"format": None}
     monkeypatch.setattr(zoo, "_search", None)  # nothing is left to be searched
-    assert score_families(MEASURED, SPLIT, tmp_path / "zoo.json", **how) == found
+    assert score_families(MEASURED, SPLIT, tmp_path / "zoo.json", **how) == results
 
     # Other test measurements change no answer and no choice, only what the answers are compared with.
     is_test = np.isin(MEASURED.runs["config_id"], SPLIT.config_ids[SPLIT.parts == 2])
     runs = {**MEASURED.runs, METRIC: np.where(is_test, 50.0, MEASURED.runs[METRIC]).astype(np.float32)}
     monkeypatch.setattr(zoo, "_search", search)
     other = score_families(replace(MEASURED, runs=runs), SPLIT, tmp_path / "other.json", **how)
-    assert other["parts"]["test"]["measured"] != found["parts"]["test"]["measured"]
+    assert other["parts"]["test"]["measured"] != results["parts"]["test"]["measured"]
     for name in families:
-        assert other["families"][name]["predicted"] == found["families"][name]["predicted"]
-        assert other["families"][name]["tau"] == found["families"][name]["tau"]
-    assert best_families(other) == best_families(found)
+        assert other["families"][name]["predicted"] == results["families"][name]["predicted"]
+        assert other["families"][name]["tau"] == results["families"][name]["tau"]
+    assert best_families(other) == best_families(results)
 
 
 @pytest.mark.slow
@@ -115,8 +115,8 @@ def test_a_search_goes_on_where_it_ended(tmp_path: Path) -> None:
     of_data = {"task": TASK.name, "protocol": "p", "split": "s", "features": 1}
     for n in (1, 3):
         point, tried = zoo._search(tmp_path, "random_forest", PARTS, MEASURED, of_data, evaluations=n)
-        assert [one["number"] for one in tried] == list(range(n + 1))
-    assert max(one["tau"] for one in tried) == next(one["tau"] for one in tried if one["point"] == point)
+        assert [record["number"] for record in tried] == list(range(n + 1))
+    assert max(record["tau"] for record in tried) == next(record["tau"] for record in tried if record["point"] == point)
 
 
 def test_what_cannot_be_fitted_is_refused_at_once(tmp_path: Path) -> None:
