@@ -58,8 +58,8 @@ RESPONSIBLE = {
     "rai:dataCollection": "Configs are drawn from a numbered stream of uniform random configs, with equal shares of "
     "27 fidelity groups (N, W, Resolution), or proposed by a model (column `source`). Each is trained on one CPU core "
     "or on a GPU (column `device`) under a frozen protocol, some with several seeds, and measured after every epoch.",
-    "rai:dataBiases": "Times were measured on few processors, for training on CPUs. The split of the images is one draw. "
-    "Configs whose source is not `uniform` were chosen because a model expected them to be good or informative: "
+    "rai:dataBiases": "Times were measured on few processors, for training on CPUs. The split of the images is one "
+    "draw. Configs whose source is not `uniform` were chosen because a model expected them to be good or informative: "
     "leave them out of statistics of the space, or weight them.",
     "rai:dataLimitations": "Training is short and images are small: rankings need not carry over to full training. "
     "Single trainings are noisy. Times on different processors do not compare.",

@@ -51,8 +51,8 @@ def check_split(recorded: Recorded, split: Split, final: FinalTest | None = None
     leaks = find_leaks(recorded.configs, parts)
     faults = []
     if leaks:
-        what = "configs with equal canonical cells and bit-equal hyperparameters in several parts"
-        faults.append(f"{len(leaks)} times {what}: {'; '.join(leaks[:_MOST_EXAMPLES])}")
+        what = "groups of configs with equal canonical cells and hyperparameters are in several parts"
+        faults.append(f"{len(leaks)} {what}: {'; '.join(leaks[:_MOST_EXAMPLES])}")
     if final is not None and (inside := np.intersect1d(final.config_ids, split.config_ids)).size:
         faults.append(f"{len(inside)} configs of the final test set are in the split: {examples(inside)}")
         raise Leakage("\n".join(faults))

@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if is_json:
             return {"counts": split.counts, "digest": split.digest, "extends": split.extends, "seed": split.seed}
         counts = ", ".join(f"{part} {count}" for part, count in split.counts.items())
-        note = "" if split.extends is None else f"; every part of {split.extends} was kept"
+        note = "" if split.extends is None else f"; every config of split {split.extends} stays in its part"
         return f"{given['out']}: {counts}; seed {split.seed}, digest {split.digest}{note}"
 
     return run_command("splits.make", work)

@@ -102,7 +102,7 @@ def _text(bench: Benchmark, facts: Mapping[str, Any]) -> str:  # Any: JSON
     for key, values in facts["marginals"].items():
         lines += [f"  {key + ' ' + row['value']:32} {row['ours']:6.2f}  {row['real']:6.2f}" for row in values]
     for whose, cells in facts.get("cells", {}).items():
-        lines += ["", f"NAS-Bench-201's accuracies, {cells['n_cells']} cells: Spearman's rho of {whose}"]
+        lines += ["", f"NAS-Bench-201's accuracies, {cells['n_cells']} cells: Spearman's rho with them, {whose}"]
         lines += [
             f"  after {epoch} epochs: {score_text(row['rho'])}, better half {score_text(row['rho_better_half'])}"
             for epoch, row in cells.items()

@@ -183,8 +183,8 @@ def _check_release(release: Release, measured: Measurements) -> None:
     origin = (release.task.name, release.facts.get("protocol"))
     if origin != (measured.task.name, measured.protocol):
         raise ProtocolMismatch(
-            f"{release.path} is of {origin[0]}, protocol {origin[1]}; the runs are of {measured.task.name}, protocol "
-            f"{measured.protocol}; name a release of these runs"
+            f"{release.path} has task {origin[0]} and protocol {origin[1]}, but the runs have task "
+            f"{measured.task.name} and protocol {measured.protocol}; name a release of these runs"
         )
 
 

@@ -90,7 +90,7 @@ def score_families(
             point, history = _search(folder, name, parts, measured, results, evaluations=evaluations)
             results["families"][name] = {**_scored(name, point, parts, measured), "evaluations": history}
             write_text(out, sealed_text(results))
-            _log.info("%s: validation tau %.4f", name, results["families"][name]["tau"])
+            _log.info("%s", _tau_line(name, results))
     best = best_families(results)
     results["ensembles"] = {name: ensemble for name, ensemble in results["ensembles"].items() if name in best}
     for name in best:
@@ -102,8 +102,14 @@ def score_families(
 
 
 def best_families(found: Facts) -> list[str]:
-    """Return the families with the highest validation tau, the best first."""
-    return sorted(found["families"], key=lambda name: -float(found["families"][name]["tau"] or 0))[:N_BEST]
+    """Return the families with the highest validation tau, the best first; an undefined tau counts as -1."""
+    taus = {name: family["tau"] for name, family in found["families"].items()}
+    return sorted(taus, key=lambda name: 1.0 if taus[name] is None else -taus[name])[:N_BEST]
+
+
+def _tau_line(name: str, results: Facts) -> str:
+    tau = results["families"][name]["tau"]
+    return f"{name}: validation tau {'undefined' if tau is None else f'{tau:.4f}'}"
 
 
 def read_zoo(path: Path) -> Facts:
@@ -224,7 +230,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> str:
         results = score_families(*read_of_split(runs, split), out, **given)
-        return "\n".join(f"{name}: validation tau {result['tau']:.4f}" for name, result in results["families"].items())
+        return "\n".join(_tau_line(name, results) for name in results["families"])
 
     return run_command("surrogate.zoo", work)
 

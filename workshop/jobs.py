@@ -182,7 +182,8 @@ def _renew(pool: _Processes | Cluster, n_lost: int, err: BaseException) -> int:
     _log.warning("a worker or its scheduler was lost (%s); its job is done again", reason)
     if n_lost > _MOST_LOST:
         raise JahsError(
-            f"{n_lost} workers were lost ({reason}); finished jobs are kept: start again with fewer workers or more memory"
+            f"{n_lost} workers were lost ({reason}); finished jobs are kept: start again with fewer workers or more "
+            "memory"
         ) from err
     pool.renew()
     return n_lost

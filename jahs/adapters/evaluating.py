@@ -206,8 +206,8 @@ def make_evaluator(
     largest |= {objective_name(objective): value for objective, value in worst_values}
     if missing := [name for name, value in largest.items() if math.isinf(value)]:
         raise InvalidArgument(
-            f"worst: {', '.join(missing)} has no largest value, and this tool knows no constraints; give worst= a "
-            "value that no config that keeps the constraints is worse than"
+            f"worst: {', '.join(missing)} has no largest value, and this tool knows no constraints; set worst= "
+            "to a value at least as bad as that of every feasible config"
         )
     return Evaluator(view=view, objectives=objectives, constraints=bounds, worst=largest, seed=seed)
 

@@ -206,7 +206,9 @@ def _download(arguments: argparse.Namespace) -> str:
         return to_json(
             [{"path": str(x.path), "n_bytes": x.n_bytes, "sha256": x.sha256, "is_new": x.is_new} for x in fetched]
         )
-    lines = [f"{x.path}: {x.n_bytes} bytes, sha256 {x.sha256}{'' if x.is_new else ', was there'}" for x in fetched]
+    lines = [
+        f"{x.path}: {x.n_bytes} bytes, sha256 {x.sha256}{'' if x.is_new else ', already downloaded'}" for x in fetched
+    ]
     return "\n".join([*lines, f"Next: jahs import {fetched[0].path} --out DIR"])
 
 

@@ -135,8 +135,8 @@ def _format_search(shown: Demo) -> str:
         )
     if len(shown.gains) > 1:
         text += (
-            f"\nOver {len(shown.gains)} random sets of configs, halving ends {mean(shown.gains):.1f} points above that "
-            f"on average (standard deviation {stdev(shown.gains):.1f}), and above in "
+            f"\nOver {len(shown.gains)} random sets of configs, halving ends {mean(shown.gains):.1f} points higher "
+            f"on average (standard deviation {stdev(shown.gains):.1f}), and is better in "
             f"{sum(gain > 0 for gain in shown.gains)}."
         )
     title = f"Successive halving among {len(halving.configs)} configs: the best third continues"

@@ -209,7 +209,9 @@ def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
         raise OptimizerFailed(f"the rerun failed: {err}") from err
     for number, (logged, rerun) in enumerate(zip(log.trials, trials, strict=False)):
         if fault := _difference(logged, rerun):
-            raise ProtocolMismatch(f"the rerun differs in the {number + 1}. trial that ended, {logged.trial}: {fault}")
+            raise ProtocolMismatch(
+                f"the rerun differs at trial {logged.trial}, which ended as number {number + 1}: {fault}"
+            )
     if len(trials) != len(log.trials):
         raise ProtocolMismatch(f"the rerun has {len(trials)} trials, the log {len(log.trials)}")
     return len(trials)

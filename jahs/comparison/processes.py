@@ -141,7 +141,7 @@ def _ask(process: subprocess.Popen[str], job: Run, limit_s: float) -> None:
         answer = process.stdout.readline()
     label = f"{job.name}, seed {job.seed}"
     if not answer and time.monotonic() - begin >= limit_s:
-        raise OptimizerFailed(f"{label}: did not end within {limit_s:g} s; --limit-s changes the limit")
+        raise OptimizerFailed(f"{label}: did not end within {limit_s:g} s; limit_s changes the limit")
     if not answer:
         raise OptimizerFailed(f"{label}: its process ended without a result")
     reply = json.loads(answer)

@@ -60,7 +60,7 @@ def _without_models(release: Release) -> str | None:
     if not release.has("models.json") or not release.models.metrics:
         return "The release has no models."
     if release.models.costs != "exact":
-        return "The release was imported: its models answer by rules of their own, which the page does not know."
+        return "The release was imported: its models use rules that the page does not implement."
     n_nodes = sum(forest.n_nodes for forest in release.forests)
     if n_nodes > MOST_NODES:
         return f"The models have {n_nodes:,} nodes; at most {MOST_NODES:,} fit a page."

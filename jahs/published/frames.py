@@ -152,7 +152,7 @@ def _column(row: Values, words: tuple[object, ...] | None, where: str) -> Column
         return Column(row, words)
     items = row.tolist()  # a short table; longer ones are coded
     if not all(isinstance(item, str | bool | int | float | None) for item in items):
-        raise CorruptFile(f"{where}: a column of something else than texts, bools and numbers")
+        raise CorruptFile(f"{where}: a column of something other than texts, bools and numbers")
     scalars(items)
     distinct = list(dict.fromkeys((type(item).__name__, item) for item in items))
     code_of = {key: code for code, key in enumerate(distinct)}

@@ -37,7 +37,7 @@ def _getattr(arguments: tuple[object, ...]) -> Record:
     match arguments:
         case (Name(name="jahs_bench.surrogate.utils.CustomTransformFunctions"), "sigmoid" | "inverse_sigmoid" as name):
             return Record(name)
-    raise UnsafeFile("it calls builtins.getattr on something else than the transform's functions")
+    raise UnsafeFile("it calls builtins.getattr on something other than the transform's functions")
 
 
 _MODELS: Final = (

@@ -402,5 +402,5 @@ def _smallest(least: int, most: int) -> np.dtype[np.signedinteger[Any]]:
 
 def _whole(values: NDArray[Any]) -> NDArray[Any]:  # Any: the file decides on the dtype
     if values.dtype.kind not in "iu":
-        raise InvalidTable(f"numbers that should be whole are {values.dtype}")
+        raise InvalidTable(f"a column of integers must not be {values.dtype}")
     return values

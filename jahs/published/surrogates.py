@@ -224,4 +224,4 @@ def _features(columns: tuple[str, ...], name: str) -> FeatureSet:
     try:
         return FeatureSet(name="imported", columns=columns, is_canonical=False)
     except (UnknownName, InvalidArgument) as err:
-        raise UnknownFormat(f"{name}: the models read what this version does not know: {err}") from err
+        raise UnknownFormat(f"{name}: the models use features that this version does not know: {err}") from err

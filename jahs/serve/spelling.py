@@ -119,7 +119,7 @@ class BlindSpelling(Spelling):
 
     def explain(self, err: JahsError) -> str:  # noqa: ARG002  # it has real names
         """Return the text that the client may read; here only its reports can be at fault."""
-        return "reports must be increasing integers from 1 to before the f1 that is asked for"
+        return "reports must be increasing integers, at least 1 and below the requested f1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

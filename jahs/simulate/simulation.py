@@ -161,7 +161,7 @@ class Simulation:
             OptimizerFailed: the proposal is not valid, no worker is free, or the simulation is over.
         """
         if not self.n_free:
-            fault = f"asks after the end ({self._cluster.why_over()})"
+            fault = f"proposes a trial after the end ({self._cluster.why_over()})"
             if self._state == "over" and not self._cluster.is_cut:
                 fault = "asks after the simulation was closed"
             raise self._failure(

@@ -112,9 +112,8 @@ def write_task_file(path: Path, chosen: Task) -> None:
 
 def recorded_as(chosen: Task) -> str | dict[str, Any]:  # Any: JSON
     """Return the record of a task in a file: its name if it equals a built-in task, otherwise all its facts."""
-    known = TASKS.get(chosen.name)
-    is_built_in = chosen.name in BUILT_IN and chosen == known
-    return chosen.name if known is None or is_built_in else task_facts(chosen)
+    is_built_in = chosen.name in BUILT_IN and chosen == TASKS[chosen.name]
+    return chosen.name if is_built_in else task_facts(chosen)
 
 
 def task_recorded_as(content: object, *, protocol: object = None) -> Task:

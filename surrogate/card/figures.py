@@ -121,8 +121,8 @@ def figures_blocks(found: Facts | None) -> Iterator[str | Block]:
         "In brackets: the 90 % interval, and the number of configs (of fits, for the best 1 %). Errors are predicted "
         "minus measured, for one run of each config; the unit is the standard deviation between seeds of the same "
         "config there. The value of the first three lines is for the ordinary test configs; the verdict is for the "
-        "final test set if there is one. The best 1 % are those of 20,000 random configs at full size; their tau is "
-        "over the configs that either fit ranks among them. Two fits to 7/8 of the configs share 6/7 of them, which "
+        "final test set if there is one. The best 1 % are chosen among 20,000 random configs at full size; their tau "
+        "is over the configs that either fit ranks among them. Two fits to 7/8 of the configs share 6/7 of them, which "
         "favours agreement; the refits that ship were fitted to bootstrap samples, with fewer trees. The correlations "
         "between sizes are predicted by models that were fitted to no config with the same cell and hyperparameters."
     )
@@ -149,9 +149,9 @@ def verdict_blocks(found: Facts | None) -> Iterator[str | Block]:
         f"right sign in 95 % of the cases: {'; '.join(f'{_points(figure)} {title}' for title, figure in differences)}."
     )
     yield Text(
-        "Points of validation accuracy, with 90 % intervals. Refits are those that ship, and configs the best tenth of "
-        "20,000 random ones. Trainings are of recorded configs, predicted by models that were not fitted to them; the "
-        "runs of an optimiser are taken to end at different configs. `python -m surrogate.figures` measures this."
+        "Points of validation accuracy, with 90 % intervals. For refits: the shipped ones, on the predicted best tenth "
+        "of 20,000 random configs. For trainings: recorded configs, predicted by models that were not fitted to them; "
+        "the runs of an optimiser are assumed to end at different configs. `python -m surrogate.figures` measures this."
     )
 
 

@@ -44,7 +44,7 @@ def _scores(judged: Sequence[tuple[str, Facts]]) -> Table:
         for metric, facts in judged
         for name, title in _ANSWERS.items()
     ]
-    return table_of(("metric, last epoch", "answers of", "tau", "MAE"), rows)
+    return table_of(("metric, last epoch", "predicted by", "tau", "MAE"), rows)
 
 
 def _coverage(judged: Sequence[tuple[str, Facts]]) -> Table:

@@ -98,7 +98,7 @@ def test_an_extended_split_keeps_every_side(runs, out, tmp_path, capsys):
     grown = make_runs_folder(tmp_path / "grown", 330, n_epochs=2)
     assert "130 of 330 recorded configs are not in the split" in refused(capsys, check.main, grown, out)
     assert call(make.main, grown, "--out", out, "--extend", out) == 0
-    assert f"every part of {old.digest} was kept" in capsys.readouterr().out
+    assert f"every config of split {old.digest} stays in its part" in capsys.readouterr().out
     new = read_split(out)
     assert (new.parts_of(old.config_ids) == old.parts).all()
     assert (new.seed, new.extends, len(new.parts)) == (5, old.digest, 330)
@@ -173,7 +173,7 @@ def test_the_check_refuses_a_folder_and_a_split_with_a_planted_leak(tmp_path, ou
     planted = Split(config_ids=split.config_ids, parts=parts, seed=0, task=split.task, protocol=split.protocol)
     write_split(out, planted)
     message = refused(capsys, check.main, folder, out)
-    assert "1 times configs with equal canonical cells and bit-equal hyperparameters in several parts: " in message
+    assert "1 groups of configs with equal canonical cells and hyperparameters are in several parts: " in message
     assert "0000000000000063 " in message
 
 

@@ -47,7 +47,7 @@ def test_a_person_sees_every_part_and_the_same_every_time(folder: Path, capsys: 
     assert shown.startswith("Digits (16 px) against CIFAR-10 (JAHS-Bench-201): 60 uniform configs")
     for part in ("rho with epoch 200", "rho with epoch   3", "Resolution 0.25 to 1", "LearningRate x WeightDecay"):
         assert part in shown
-    assert "NAS-Bench-201's accuracies, 1000 cells: Spearman's rho of ours\n  after 200 epochs: " in shown
+    assert "NAS-Bench-201's accuracies, 1000 cells: Spearman's rho with them, ours\n  after 200 epochs: " in shown
     assert main(arguments) == 0
     assert capsys.readouterr().out == shown
 

@@ -184,7 +184,7 @@ def test_a_release_of_another_protocol_is_refused(
 ) -> None:
     other = make_release(tmp_path / "other", task=TASK.name, facts={"protocol": "f" * 16})
     assert call("best", runs, tmp_path / "list", "--release", other) == 2
-    assert f"protocol {'f' * 16}; the runs are of {TASK.name}, protocol {PROTOCOL}" in capsys.readouterr().err
+    assert f"protocol {'f' * 16}, but the runs have task {TASK.name} and protocol {PROTOCOL}" in capsys.readouterr().err
     assert not (tmp_path / "list").exists()
 
 

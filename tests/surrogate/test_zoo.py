@@ -110,6 +110,15 @@ def test_what_is_done_is_kept_and_the_test_part_chooses_nothing(
     assert best_families(other) == best_families(results)
 
 
+def test_a_family_whose_tau_is_undefined_comes_last():
+    taus = {"constant": None, "bad": -0.5, "good": 0.5}
+    assert best_families({"families": {name: {"tau": tau} for name, tau in taus.items()}}) == [
+        "good",
+        "bad",
+        "constant",
+    ]
+
+
 @pytest.mark.slow
 def test_a_search_goes_on_where_it_ended(tmp_path: Path) -> None:
     of_data = {"task": TASK.name, "protocol": "p", "split": "s", "features": 1}

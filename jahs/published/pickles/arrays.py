@@ -176,4 +176,4 @@ def build_array(state: object) -> Array | CodedArray:
             return items.finish(read_shape(shape), is_fortran=is_fortran)
         case (1, shape, DType(is_object=False) as item_type, bool(is_fortran), bytes() | np.ndarray() as content):
             return array_from(content, item_type, read_shape(shape), is_fortran=is_fortran)
-    raise TypeError("an array with something else than its content")
+    raise TypeError("an array with something other than its content")

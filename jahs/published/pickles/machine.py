@@ -261,7 +261,7 @@ class _Machine:
     def new_object(self) -> None:
         what, arguments = self.pop(2)
         if not isinstance(what, Name) or what.use != "record" or not isinstance(arguments, tuple):
-            raise UnsafeFile("it makes an object of something else than an allowed class")
+            raise UnsafeFile("it makes an object of something other than an allowed class")
         self.stack.append(Record(what.name, arguments))
 
     def build(self) -> None:
@@ -296,7 +296,7 @@ class _Machine:
                 raise TypeError("an array of joblib's without shape, order and dtype")
         if item_type.is_object:
             if self.is_inner:
-                raise UnsafeFile("it nests pickles in pickles in pickles")
+                raise UnsafeFile("it nests pickles more than one level deep")
             inner = _Machine(self.source, self.names, is_inner=True).run()
             if not isinstance(inner, np.ndarray | CodedArray):
                 raise TypeError("an invalid array of objects")

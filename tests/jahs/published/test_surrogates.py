@@ -393,7 +393,7 @@ def test_columns_that_do_not_exist_are_refused(task_folder, tmp_path):
     folder.mkdir()
     model_file(folder, thing)
     (folder / "params.pkl.gz").write_bytes(gzip.compress(dumps(make_params(("latency",)), 0)))
-    with pytest.raises(UnknownFormat, match=r"cifar10: the models read what this version does not know.*SiLU"):
+    with pytest.raises(UnknownFormat, match=r"cifar10: the models use features that this version does not know.*SiLU"):
         import_surrogates(folder, tmp_path / "out")
 
 

@@ -232,7 +232,11 @@ def test_an_import_is_not_done_twice_nor_over_another(tmp_path):
         (lambda c: c.pop(("features", "epoch")), InvalidTable, "lacks the column features / epoch"),
         (lambda c: c.pop(("sampling_index", "model_ID")), InvalidTable, "lacks the column sampling_index / model_ID"),
         (lambda c: c.update({("labels", "valid-acc"): c["features", "Activation"]}), InvalidTable, "not numbers"),
-        (lambda c: c.update({("features", "epoch"): c["labels", "runtime"]}), InvalidTable, "should be whole"),
+        (
+            lambda c: c.update({("features", "epoch"): c["labels", "runtime"]}),
+            InvalidTable,
+            "a column of integers must not be",
+        ),
         (lambda c: c.update({("features", "N"): c["features", "Activation"]}), InvalidTable, "N holds <U4, not int"),
         (lambda c: c.update({("features", "Op1"): c["labels", "runtime"]}), InvalidTable, "Op1 holds float64, not int"),
     ],

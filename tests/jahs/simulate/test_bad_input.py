@@ -249,7 +249,9 @@ class TestWhoeverDrives:
         driven = simulation(budget=1e-3)
         driven.submit(CONFIGS[0])
         assert driven.wait() == []
-        with pytest.raises(OptimizerFailed, match=r"the optimiser, trial 1, .*: asks after the end \(budget\)"):
+        with pytest.raises(
+            OptimizerFailed, match=r"the optimiser, trial 1, .*: proposes a trial after the end \(budget\)"
+        ):
             driven.submit(CONFIGS[1])
         assert [t.status for t in driven.trials()] == ["unfinished"]
 

@@ -44,6 +44,7 @@ def test_a_task_comes_back_from_its_file_and_from_what_artifacts_hold(tmp_path):
     recorded = json.loads(json.dumps(recorded_as(OWN)))
     only_the_name = recorded_as(TASKS["digits"])
     del KNOWN["leaves"]
+    assert recorded_as(OWN) == task_facts(OWN)  # also where nobody has registered it
     assert task_recorded_as(recorded) == OWN
     assert only_the_name == "digits"
 

@@ -120,7 +120,7 @@ def test_an_allowed_name_is_not_a_way_to_others(trace):
         refuse(dumps(thing, 4), "asks for", names=names)
     partial = Call(Name("functools", "partial"), (Name("a", "function"),), (Name("a", "word"), (), {}, None))
     refuse(dumps(Call(partial, (1,)), 4), "a call of a Record", names=names)
-    refuse(b"\x80\x02K\x05)\x81.", "makes an object of something else than an allowed class")
+    refuse(b"\x80\x02K\x05)\x81.", "makes an object of something other than an allowed class")
     refuse(
         dumps(Call(Name("copy_reg", "_reconstructor"), (Name("a", "word"), Name("__builtin__", "object"), None)), 2),
         "_reconstructor with arguments that no data needs",
@@ -144,7 +144,7 @@ def test_numpy_is_never_asked_to_unpickle(trace):
     refuse(dumps(call("numpy.core.multiarray", "scalar", objects, inner), 2), "a number of numpy that is not one")
     array = call("numpy.core.multiarray", "_reconstruct", Name("numpy", "ndarray"), (0,), b"b")
     state = (1, (1,), objects, False, inner)
-    refuse(dumps(Call(array.what, array.arguments, state), 2), "an array with something else than its content")
+    refuse(dumps(Call(array.what, array.arguments, state), 2), "an array with something other than its content")
     other = call("numpy.core.multiarray", "_reconstruct", Name("numpy", "float64"), (0,), b"b")
     refuse(dumps(other, 2), "_reconstruct with arguments that no data needs")
     fields = call("numpy", "dtype", "V8", False, True)
