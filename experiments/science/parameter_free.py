@@ -71,9 +71,9 @@ def with_fewer_parameters(
     ops: NDArray[np.int64], operation: int, n: int, order: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return cells, (n_cells, 6), with the first `n` edges of each row's order set to an operation."""
-    found = ops.copy()
-    np.put_along_axis(found, order[:, :n], operation, axis=1)
-    return found
+    cells = ops.copy()
+    np.put_along_axis(cells, order[:, :n], operation, axis=1)
+    return cells
 
 
 def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -> dict[str, Floats]:
@@ -86,7 +86,7 @@ def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -
 
     def mean(model: jahs.Benchmark, operation: int, n: int) -> Floats:
         cells = (with_fewer_parameters(ops, operation, n, order) for order in orders)
-        return np.asarray(np.mean([answers(model, {**configs, **cell_columns(of)}) for of in cells], axis=0))
+        return np.asarray(np.mean([answers(model, {**configs, **cell_columns(variant)}) for variant in cells], axis=0))
 
     return {
         name: np.array([[mean(model, operation, n) for n in range(_N_OPS + 1)] for model in models])
@@ -105,24 +105,24 @@ def study_of(subject: Subject, split: Split) -> Study:
     runs = take(table.runs, (table.runs["epoch"] == bench.max_epoch) & np.isfinite(table.runs[MAIN]))
     ids, place, counts = np.unique(runs["config_id"], return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=runs[MAIN].astype(np.float64)) / counts
-    every = rows_of(table.configs, ids)
+    configs = rows_of(table.configs, ids)
     is_test = split.parts_of(ids) == 2
     if not is_test.any():
         raise InvalidArgument(
             f"no config of the test part is recorded at epoch {bench.max_epoch}; give the task's split"
         )
-    tests: Columns = {key: every[key][is_test] for key in CONFIG_KEYS}
+    tests: Columns = {key: configs[key][is_test] for key in CONFIG_KEYS}
     if not subject.refits:
         raise InvalidArgument("the release has no refits, which the intervals are from; choose one that has")
-    found = replaced(subject.models, tests, seed=subject.seed)
-    all_ops = ops_of(every)
+    predictions = replaced(subject.models, tests, seed=subject.seed)
+    all_ops = ops_of(configs)
     return Study(
         bench=bench,
-        changes={name: _changes(values) for name, values in found.items()},
+        changes={name: _changes(values) for name, values in predictions.items()},
         measured=means[is_test],
         predicted=answers(bench, tests),
         ops=ops_of(tests),
-        cells={name: values[0, -1] for name, values in found.items()},
+        cells={name: values[0, -1] for name, values in predictions.items()},
         recorded={name: means[(all_ops == code).all(axis=1)] for name, code in FREE.items()},
     )
 
@@ -143,12 +143,12 @@ def parameter_free_page(subjects: Sequence[Subject]) -> Document:
         InvalidArgument: no folder of data was given, which has the split of each task.
     """
     studies = []
-    for of in subjects:
-        if of.data is None:
+    for subject in subjects:
+        if subject.data is None:
             raise InvalidArgument(
                 "parameter_free needs the split of a task; add --data data, which has TASK/split.json"
             )
-        studies.append(study_of(of, read_split(of.data / of.bench.task.name / "split.json")))
+        studies.append(study_of(subject, read_split(subject.data / subject.bench.task.name / "split.json")))
     beside: list[str | Block] = ["Comparison with NAS-Bench-301", _beside(studies), Text(_WHY)]
     return Document(
         title="Operations without parameters",
@@ -159,11 +159,11 @@ def parameter_free_page(subjects: Sequence[Subject]) -> Document:
 
 def _finding(study: Study) -> str:
     order = sorted(FREE, key=lambda name: study.changes[name][-1].value)
-    said = ", ".join(f"{_interval(study.changes[name][-1])} points with {name} alone" for name in order)
+    changes = ", ".join(f"{_interval(study.changes[name][-1])} points with {name} alone" for name in order)
     praised = 100 * float((study.cells["identity"] > study.predicted).mean())
     known = len(study.recorded["identity"])
     return (
-        f"On {study.bench.task.title}, replacing all operations of a cell changes the predicted accuracy by {said} "
+        f"On {study.bench.task.title}, replacing all operations of a cell changes the predicted accuracy by {changes} "
         f"(90 % intervals over configs and refits), and replacing one of six by an identity by "
         f"{_interval(study.changes['identity'][1])}. A cell of identities alone is predicted above the own cell of "
         f"{praised:.0f} % of the test configs; {known or 'no'} such cell{'s were' if known > 1 else ' was'} trained."
@@ -179,12 +179,12 @@ def _beside(studies: Sequence[Study]) -> Table:
     )
     rows = [
         compared(
-            f"change of the predicted accuracy by {what} ({n} of {_N_OPS} operations, points)",
+            f"change of the predicted accuracy by {replacement} ({n} of {_N_OPS} operations, points)",
             *(study.bench.task.title, paper, study.changes[name][n]),
             sign=sign,
             show=_interval,
         )
-        for what, paper, name, n, sign in claims
+        for replacement, paper, name, n, sign in claims
         for study in studies
     ]
     more = (
@@ -252,14 +252,14 @@ def _recorded_table(study: Study) -> Table:
 
 
 def _mean(values: Floats) -> Interval:
-    (found,) = bootstrap_estimates(lambda at: values[at].mean(), len(values), level=_LEVEL, n_resamples=_N_RESAMPLES)
-    return found
+    (interval,) = bootstrap_estimates(lambda at: values[at].mean(), len(values), level=_LEVEL, n_resamples=_N_RESAMPLES)
+    return interval
 
 
 def _praise_table(study: Study) -> Table:
     recorded = {
-        name: f"{of.mean():.1f} ({len(of)} configs)" if len(of) else "not recorded"
-        for name, of in study.recorded.items()
+        name: f"{accuracies.mean():.1f} ({len(accuracies)} configs)" if len(accuracies) else "not recorded"
+        for name, accuracies in study.recorded.items()
     }
     return Table(
         caption=f"{MAIN} at the last epoch, %. Test configs have {study.measured.mean():.1f} on average and "
