@@ -40,7 +40,7 @@ def attainable(surrogate: Floats) -> Interval:
     drawn = np.take_along_axis(surrogate[None], picks, axis=3)[..., 0].mean(axis=2)  # (n_draws, n_arms)
     means = surrogate.mean(axis=(1, 2))
     taus = np.array(
-        [rank_agreement(one[:, None], means[:, None], has_same_seeds=True, n_resamples=1).value for one in drawn]
+        [rank_agreement(draw[:, None], means[:, None], has_same_seeds=True, n_resamples=1).value for draw in drawn]
     )
     return percentile_interval(float(taus.mean()), taus)
 
@@ -52,9 +52,9 @@ def curve_distance(trained: Floats, surrogate: Floats) -> float:
         trained: errors on trainings, (n_seeds, n_evaluations).
         surrogate: errors on the surrogate, (n_seeds, n_runs, n_evaluations).
     """
-    apart = np.abs(trained.mean(axis=0) - surrogate.mean(axis=(0, 1)))
-    known = np.isfinite(apart)
-    return float(apart[known].mean()) if known.any() else float("nan")
+    differences = np.abs(trained.mean(axis=0) - surrogate.mean(axis=(0, 1)))
+    known = np.isfinite(differences)
+    return float(differences[known].mean()) if known.any() else float("nan")
 
 
 def reversed_pairs(one: Floats, other: Floats) -> list[tuple[int, int]]:
