@@ -72,8 +72,8 @@ class Repetition:
     @property
     def path(self) -> str:
         """The path of its log in the study's folder."""
-        of_refit = "" if self.refit is None else f"refit-{self.refit}/"
-        return f"{self.task}/{self.arm}/{of_refit}seed-{self.seed:04d}.jsonl"
+        folder = "" if self.refit is None else f"refit-{self.refit}/"
+        return f"{self.task}/{self.arm}/{folder}seed-{self.seed:04d}.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,10 +65,10 @@ class Tool(Baseline[S]):
 
     def propose(self) -> tuple[Config, AskedFidelity, Any] | None:
         """Ask the tool."""
-        asked = self._ask_tool()
-        if asked is None:
+        reply = self._ask_tool()
+        if reply is None:
             return None
-        config, budget, trial = asked
+        config, budget, trial = reply
         return config, None if budget is None else self.budgets.fidelity(budget), trial
 
     def learn(self, result: TrialResult) -> None:
