@@ -98,7 +98,7 @@ def open_or_make(
         InvalidArgument: the folder has other files, or cannot be written.
     """
     now = {"commit": commit(), "versions": package_versions(), "command": shlex.join(command)}
-    wanted, known = set(arms), dict(tasks)
+    wanted, all_tasks = set(arms), dict(tasks)
     made: tuple[Mapping[str, Any], ...] = (now,)  # Any: JSON
     if (path / _FILE).exists():
         old = read_folder(path)
@@ -107,14 +107,14 @@ def open_or_make(
         is_new = now not in old.made_with and not all(is_finished(path, repetition) for repetition in requested)
         made = (*old.made_with, now) if is_new else old.made_with
         wanted |= set(old.arms)
-        known = {**old.tasks, **tasks}
+        all_tasks = {**old.tasks, **tasks}
         n_seeds = max(n_seeds, old.n_seeds)
     elif path.exists() and not (path.is_dir() and all(file.match(f".{_FILE}.*.part") for file in path.iterdir())):
         raise InvalidArgument(f"{path} must be new or the folder of a study; choose another folder, or remove it")
     content = {
         "format": STUDY_FORMAT,
         "study": study.to_dict(),
-        "tasks": {name: asdict(facts) for name, facts in known.items()},
+        "tasks": {name: asdict(facts) for name, facts in all_tasks.items()},
         "arms": [arm.name for arm in study.arms if arm.name in wanted],
         "n_seeds": n_seeds,
         "made_with": made,
@@ -194,8 +194,8 @@ def check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts], *
     if old.study.name != study.name:
         faults.append(f"it has the study {old.study.name!r}, not {study.name!r}")
     else:
-        known = [arm.name for arm in study.arms]
-        differing = (n for n in old.arms if n not in known or study.digest_of(n) != old.study.digest_of(n))
+        names = [arm.name for arm in study.arms]
+        differing = (n for n in old.arms if n not in names or study.digest_of(n) != old.study.digest_of(n))
         faults += [f"the declaration of the arm {name} differs" for name in differing]
     for name, facts in tasks.items():
         recorded = old.tasks.get(name)

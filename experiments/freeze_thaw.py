@@ -307,7 +307,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise InvalidArgument(f"resamples={given.resamples} must be at least 1")
         curves = [read_curves(folder) for folder in given.runs]
         protocols = ", ".join(read_protocol(folder).digest for folder in given.runs)
-        scored = [(each, score(each, n_resamples=given.resamples)) for each in curves]
+        scored = [(task_curves, score(task_curves, n_resamples=given.resamples)) for task_curves in curves]
         return _document(scored, (commit_fact(), ("protocols", protocols), versions_fact()))
 
     flags = ("--runs", *map(str, given.runs), "--resamples", str(given.resamples))

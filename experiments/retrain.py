@@ -57,7 +57,7 @@ class Incumbent:
 
 
 def best_incumbents(results: Results, task: str, *, top: int, arms: Sequence[str] = ()) -> list[Incumbent]:
-    """Return the best different final incumbents of a task by predicted mean error, none of them trained.
+    """Return the best distinct final incumbents of a task by predicted mean error, none of them trained.
 
     Args:
         arms: patterns of arm names; empty: all.

@@ -1,4 +1,4 @@
-"""What a short training tells about the full one: if its learning rate is annealed, and if it is the full one's start.
+"""How well short trainings predict full ones: annealed trainings, and the starts of full trainings.
 
     python -m experiments.schedules --docs --out docs/studies/schedules
 

@@ -142,17 +142,17 @@ def correlations(results: Floats) -> Floats:
 
 def choose(every: Sequence[Candidate], results: Floats, *, n: int) -> list[int]:
     """Return the numbers of n candidates in the order of the rule; strata take turns, so that all have a share."""
-    similar = np.nan_to_num(correlations(results), nan=1.0)  # no order is like every other, so it is chosen last
+    similar = np.nan_to_num(correlations(results), nan=1.0)  # an undefined order equals all, so it is chosen last
     ranks = np.stack([mean_ranks(values) for values in results])
     clear = ranks.std(axis=1)  # spread of the mean ranks
     strata = sorted({candidate.stratum for candidate in every}, key=str)
     chosen: list[int] = []
     while len(chosen) < min(n, len(every)):
         stratum = strata[len(chosen) % len(strata)]
-        left = [i for i, candidate in enumerate(every) if candidate.stratum == stratum and i not in chosen]
-        left = left or [i for i in range(len(every)) if i not in chosen]
-        closest = [max((similar[i, j] for j in chosen), default=0.0) for i in left]
-        chosen.append(min(zip(closest, (-clear[i] for i in left), left, strict=True))[2])
+        remaining = [i for i, candidate in enumerate(every) if candidate.stratum == stratum and i not in chosen]
+        remaining = remaining or [i for i in range(len(every)) if i not in chosen]
+        closest = [max((similar[i, j] for j in chosen), default=0.0) for i in remaining]
+        chosen.append(min(zip(closest, (-clear[i] for i in remaining), remaining, strict=True))[2])
     return chosen
 
 
@@ -170,9 +170,9 @@ def kept(path: Path, every: Sequence[Candidate]) -> list[int] | None:
         names = [str(problem["id"]) for problem in read_sealed(path)["problems"]]
     except (KeyError, TypeError) as err:
         raise CorruptFile(f"{path} is not a suite: {err!r}; remove it to choose problems anew") from err
-    if gone := [name for name in names if name not in number]:
+    if missing := [name for name in names if name not in number]:
         raise InvalidArgument(
-            f"{path} has problems that are not candidates: {', '.join(gone)}; remove it to choose anew"
+            f"{path} has problems that are not candidates: {', '.join(missing)}; remove it to choose anew"
         )
     return [number[name] for name in names]
 
@@ -224,7 +224,7 @@ def _blocks(
     n_seeds = results.shape[2]
     half = n_seeds // 2
     halves = [correlations(np.stack([r[:, :half], r[:, half : 2 * half]]))[0, 1] for r in results] if half else []
-    known = [rho for rho in halves if np.isfinite(rho)]
+    finite = [rho for rho in halves if np.isfinite(rho)]
     yield "Orders of optimisers"
     yield answer(
         f"{name} has {len(chosen)} of {len(results)} candidates. Their orders of optimisers correlate by "
@@ -241,8 +241,8 @@ def _blocks(
     chosen_on = f" Those of {name} were chosen on {_CHOSEN_ON.get(name)}; this page orders optimisers on its season."
     yield Text(_RULE + chosen_on if name in _CHOSEN_ON else _RULE)
     yield Text(
-        f"The orders by two halves of the {n_seeds} seeds correlate by {np.mean(known or np.nan):.2f} on average over "
-        f"the {len(known)} candidates on which the optimisers do not all tie in either half, so part of these "
+        f"The orders by two halves of the {n_seeds} seeds correlate by {np.mean(finite or np.nan):.2f} on average over "
+        f"the {len(finite)} candidates on which the optimisers do not all tie in either half, so part of these "
         "differences is chance: an order on one problem requires more seeds than this choice."
     )
     yield "Problems"
@@ -323,9 +323,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     def work() -> object:
         all_candidates = candidates(sorted(EMBEDDED))
         path = given.out / f"jahs-{given.n}.json"
-        known = kept(path, all_candidates)  # refuse a bad file before any run
+        problems = kept(path, all_candidates)  # refuse a bad file before any run
         results, baseline = orders(all_candidates, n_seeds=given.seeds, workers=given.workers)
-        rows = sorted(known or choose(all_candidates, results, n=given.n), key=lambda i: all_candidates[i].id)
+        rows = sorted(problems or choose(all_candidates, results, n=given.n), key=lambda i: all_candidates[i].id)
         seen = np.minimum(results.min(axis=(1, 2)), baseline.min(axis=1))[rows]
         content = frozen([all_candidates[i] for i in rows], baseline[rows], seen)
         given.out.mkdir(parents=True, exist_ok=True)

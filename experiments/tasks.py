@@ -268,8 +268,8 @@ def _release_blocks(
 ) -> Iterator[str | Block]:
     """Yield the comparison of both releases, or name the tasks without one."""
     yield "Fronts and optimizers"
-    known, names = {bench.task.name for bench in benches}, [record.task.title for record in recorded]
-    if missing := [record.task.title for record in recorded if record.task.name not in known]:
+    released, names = {bench.task.name for bench in benches}, [record.task.title for record in recorded]
+    if missing := [record.task.title for record in recorded if record.task.name not in released]:
         yield Text(f"Not yet: {' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} no release.")
         return
     yield _fronts(names, benches)

@@ -74,7 +74,7 @@ class Scored:
     Attributes:
         n: configs.
         scores: R2, tau and sparse tau of each model, with 90 % intervals over configs.
-        differences: those to XGBoost.
+        differences: the same scores minus XGBoost's.
     """
 
     n: int
@@ -171,8 +171,8 @@ def _models(zoo: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:  # Any: JSO
 
 
 def _title(name: str) -> str:
-    family, *several = name.split(" x ")
-    return f"{FAMILIES[family].title}{', ensemble' if several else ''}"
+    family, *ensemble = name.split(" x ")
+    return f"{FAMILIES[family].title}{', ensemble' if ensemble else ''}"
 
 
 def _finding(result: _Result) -> str:
@@ -200,10 +200,10 @@ def _listed(names: Sequence[str]) -> str:
 
 def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
     yield "Comparison with NAS-Bench-301"
-    known = [(result, scored) for result in results if (scored := result.tests["all"]) is not None]
-    yield _figure(known)
-    yield _beside(known)
-    for result, scored in known:
+    tested = [(result, scored) for result in results if (scored := result.tests["all"]) is not None]
+    yield _figure(tested)
+    yield _beside(tested)
+    for result, scored in tested:
         single = result.single
         rho = spearman([PAPER[name][1] for name in single], [scored.sparse[name].value for name in single])
         yield Text(
@@ -241,13 +241,13 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
         yield _settings_table(result.zoo)
 
 
-def _beside(known: Sequence[tuple[_Result, Scored]]) -> Table:
+def _beside(tested: Sequence[tuple[_Result, Scored]]) -> Table:
     """Return the differences to XGBoost, the paper's and ours."""
     rows = [
         _difference(name, k, result.task.title, scored.differences[name][score])
         for name in PAPER
         for k, score in enumerate((0, _SPARSE))
-        for result, scored in known
+        for result, scored in tested
         if name in result.single and name != _BASE
     ]
     more = " over configs; test scores. A dash: the paper sees no difference."
@@ -323,14 +323,14 @@ def _settings_table(zoo: Mapping[str, Any]) -> Table:  # Any: JSON
     )
 
 
-def _figure(known: Sequence[tuple[_Result, Scored]]) -> Figure:
+def _figure(tested: Sequence[tuple[_Result, Scored]]) -> Figure:
     """Return the sparse tau of every family: the paper's, and ours with intervals."""
     estimates: dict[str, Interval] = {}
     numbers: list[int] = []
     for name, (_, theirs) in PAPER.items():
-        ours = {result.task.title: scored.sparse[name] for result, scored in known if name in scored.sparse}
+        ours = {result.task.title: scored.sparse[name] for result, scored in tested if name in scored.sparse}
         by_source = {"NAS-Bench-301": Interval(value=theirs, low=theirs, high=theirs), **ours}
-        estimates |= {f"{_title(name)}, {where}": interval for where, interval in by_source.items()}
+        estimates |= {f"{_title(name)}, {source}": interval for source, interval in by_source.items()}
         numbers += range(len(by_source))
     return Figure(
         name="families",

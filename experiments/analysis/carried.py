@@ -65,7 +65,7 @@ class Carried:
 
     @property
     def n_hold(self) -> int | None:
-        """The number of findings that hold on refits of this task; None if that is not known of any."""
+        """The number of findings that hold on refits of this task; None if this is known of none."""
         known = [finding.holds for finding in self.findings if finding.holds is not None]
         return sum(known) if known else None
 

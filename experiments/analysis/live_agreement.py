@@ -27,7 +27,7 @@ def order_agreement(trained: Floats, surrogate: Floats) -> Interval:
 def attainable(surrogate: Floats) -> Interval:
     """Return the attainable tau: between single runs, one per seed, and the means of all runs.
 
-    Trainings would reach it, with their number of seeds, if the surrogate were exact. Returned are the mean and the
+    Trainings would reach it, with their number of seeds, if the surrogate were exact. The result is the mean and the
     central 95 % of draws. A draw takes the same run of every arm, since these share the noise of their first configs,
     as trainings do.
 
@@ -58,7 +58,7 @@ def curve_distance(trained: Floats, surrogate: Floats) -> float:
 
 
 def reversed_pairs(one: Floats, other: Floats) -> list[tuple[int, int]]:
-    """Return the pairs of arms whose errors, (n_arms,) each, have opposite orders here and there."""
+    """Return the pairs of arms that two sets of errors, (n_arms,) each, put in opposite orders."""
     i, j = np.triu_indices(len(one), k=1)
     is_reversed: NDArray[np.bool_] = np.sign(one[i] - one[j]) * np.sign(other[i] - other[j]) < 0
     return list(zip(i[is_reversed].tolist(), j[is_reversed].tolist(), strict=True))

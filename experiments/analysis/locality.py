@@ -24,9 +24,9 @@ _N_RESAMPLES: Final = 500
 
 def contexts(space: Space, keys: Sequence[str], n: int, *, seed: int) -> list[Space]:
     """Return `n` spaces that search only `keys`, with all other keys of `space` fixed at random values."""
-    held = [key for key in space.searched if key not in set(keys)]
+    fixed = [key for key in space.searched if key not in set(keys)]
     columns = space.sample_columns(n, seed=seed)
-    return [space.fix({key: columns[key][i] for key in held}) for i in range(n)]
+    return [space.fix({key: columns[key][i] for key in fixed}) for i in range(n)]
 
 
 def random_walk(space: Space, n_steps: int, *, seed: int) -> list[Config]:

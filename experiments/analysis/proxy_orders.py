@@ -166,10 +166,10 @@ def _measures(
         seed_measures = [
             _measure(row[drawn], truth[drawn], (places(row, rng)[drawn] * n + copies, order)) for row in scores
         ]
-        resampled.append([_mean([each[measure] for each in seed_measures]) for measure in MEASURES])
+        resampled.append([_mean([row[measure] for row in seed_measures]) for measure in MEASURES])
     measures = {
         measure: {
-            "mean": known(_mean(values := [each[measure] for each in by_seed])),
+            "mean": known(_mean(values := [row[measure] for row in by_seed])),
             "sd": known(float(np.std(values, ddof=1))) if len(values) > 1 else None,
             **_interval(np.array([row[i] for row in resampled])),
         }

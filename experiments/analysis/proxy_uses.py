@@ -62,7 +62,7 @@ class ScoredTask:
         group: fidelity group of each config.
         part: part of each config in the split, as a position in `SPLIT_PARTS`; -1 without a split.
         accuracy: validation accuracy of the first finished run, (n, epochs).
-        runtime_s: cumulative CPU seconds of this run, (n, epochs); NaN if it was not timed on the one processor.
+        runtime_s: cumulative CPU seconds of this run, (n, epochs); NaN if it was not timed on the timing machine.
         scores: scores by proxy, (n_seeds, n); NaN for a missing score.
         cpu_s: mean CPU seconds of each proxy, (n,).
         versions: versions of torch, and processors.

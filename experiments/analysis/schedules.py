@@ -66,8 +66,8 @@ class Searched:
         cost: its cost in full trainings.
         reached: mean test accuracy (%) of the config that it returns.
         needed: full trainings that random search needs to find as good a config.
-        speed_up: these divided by the cost.
-        gain: the speed-up minus that with continued budgets, paired.
+        speed_up: `needed` divided by the cost.
+        gain: the speed-up minus the one with continued budgets, paired.
     """
 
     cost: float
@@ -102,15 +102,15 @@ def read_trainings(whole: Path, short: Sequence[Path]) -> Trainings:
     ids = shared[np.all(is_whole, axis=0)] if len(shared) else shared
     if len(ids) < _FEWEST:
         raise InvalidArgument(f"{len(ids)} configs finished with every budget; {_FEWEST} are needed")
-    at = {n: rows_of(take(runs, runs["epoch"] == n), ids) for n in budgets}
-    end = at[task.max_epoch]["valid_acc"].astype(np.float64)
-    continued = [at[n]["valid_acc"] for n in budgets[:-1]]
+    by_budget = {n: rows_of(take(runs, runs["epoch"] == n), ids) for n in budgets}
+    end = by_budget[task.max_epoch]["valid_acc"].astype(np.float64)
+    continued = [by_budget[n]["valid_acc"] for n in budgets[:-1]]
     annealed = [rows_of(last[n], ids)["valid_acc"] for n in budgets[:-1]]
     return Trainings(
         task=task,
         budgets=budgets,
         valid={kind: np.stack([*start, end], axis=1) for kind, start in zip(KINDS, (continued, annealed), strict=True)},
-        test=at[task.max_epoch]["test_acc"].astype(np.float64),
+        test=by_budget[task.max_epoch]["test_acc"].astype(np.float64),
         groups=group_positions(rows_of(configs, ids)),
         n_left_out=len(shared) - len(ids),
     )

@@ -109,7 +109,7 @@ def simulation_of(
     header: Mapping[str, str] | None = None,
 ) -> tuple[Simulation, Stepwise]:
     """Return the simulation of an arm in a world, and its optimiser; `header` has more facts of its log."""
-    view = View(world, fixed=CORNER)  # type: ignore[arg-type]  # all that simulations ask
+    view = View(world, fixed=CORNER)  # type: ignore[arg-type]  # all that simulations use
     simulation = Simulation(
         view,
         workers=1,

@@ -205,10 +205,10 @@ def _advance(job: TrajectoryJob, world: TrainedWorld) -> None:
         world, job.arm, job.facts, seed=job.seed, evaluation_seed=job.seed, log=job.log, header=header
     )
     end = job.until * job.facts.mean_runtime_s
-    known = declared.read_trajectory(job.log)
-    n_known = len(known.trials) if known else 0
+    log = declared.read_trajectory(job.log)
+    n_recorded = len(log.trials) if log else 0
     with closing(simulation.stream(optimizer)) as trials:  # type: ignore[type-var]  # a generator
         for number, trial in enumerate(trials, start=1):
-            is_over = number >= n_known and time.time() > job.deadline
+            is_over = number >= n_recorded and time.time() > job.deadline
             if is_over or end <= trial.end < job.facts.budget_s:
                 return

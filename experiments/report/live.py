@@ -248,7 +248,7 @@ def _prediction_blocks(results: LiveResults) -> Iterator[Block]:
         for arm in results.arms
     }
     all_runs = [run for runs in proposed.values() for run in runs]
-    rows = [_prediction_row(results, *each) for each in {"all": all_runs, **proposed}.items() if any(each[1])]
+    rows = [_prediction_row(results, name, runs) for name, runs in {"all": all_runs, **proposed}.items() if any(runs)]
     if not rows:
         yield Text("No training has reached the last epoch yet.")
         return

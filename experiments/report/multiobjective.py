@@ -99,15 +99,15 @@ def _table(
     by_volume = sorted(zip(arms, final, areas, points, strict=True), key=lambda entry: -entry[1].mean())
     for arm, values, area, sets in by_volume:
         distances = np.array([igd_plus(F, front=front.F, ideal=front.ideal, nadir=front.nadir) for F in sets])
-        known = distances[np.isfinite(distances)]
+        finite = distances[np.isfinite(distances)]
         volume = summarize(values)
         rows.append(
             (
                 *(arm.title, summary_text(volume)),
                 number_text(float(volume.median), digits_for(float(volume.se), usual=4)),
                 summary_text(summarize(np.array(area))),
-                summary_text(summarize(known)) if known.size else "–",
-                f"{known.size}/{len(values)}",
+                summary_text(summarize(finite)) if finite.size else "–",
+                f"{finite.size}/{len(values)}",
             )
         )
     return Table(

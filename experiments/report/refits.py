@@ -90,8 +90,8 @@ def _row(arms: Sequence[Arm], on_release: Floats, on_refits: Floats) -> tuple[st
 
 def _range_text(shares: Floats) -> str:
     """Return the smallest and the largest share of some arms in percent; a dash where none is known."""
-    known = 100 * shares[np.isfinite(shares)]
-    return f"{known.min():.0f} to {known.max():.0f}" if known.size else "–"
+    finite = 100 * shares[np.isfinite(shares)]
+    return f"{finite.min():.0f} to {finite.max():.0f}" if finite.size else "–"
 
 
 def variance_shares(values: Floats) -> tuple[float, float, float]:

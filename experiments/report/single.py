@@ -99,10 +99,10 @@ def summary_text(found: Summary) -> str:
 
 def error_limits(values: Floats) -> tuple[float, float] | None:
     """Return limits of an error axis that show the range after the first evaluations; None without any value."""
-    known = values[np.isfinite(values)]
-    if not known.size:
+    finite = values[np.isfinite(values)]
+    if not finite.size:
         return None
-    low, high = float(known.min()), float(np.quantile(known, 0.97))
+    low, high = float(finite.min()), float(np.quantile(finite, 0.97))
     margin = max(0.04 * (high - low), 0.05)
     return max(low - margin, 0.0), min(high + margin, 100.0)
 
@@ -157,13 +157,13 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
     over = "seeds and refits" if on_refits.size else "seeds"
     rows = []
     for number, (arm, values) in enumerate(zip(arms, final, strict=True)):
-        known = values[np.isfinite(values)]
+        finite = values[np.isfinite(values)]
         counts = [result.n_trials for result in results.of(task, arm, seeds)]
         numbers: tuple[str, ...] = ("–",) * 6
-        if known.size:
-            summary, digits = summarize(known), digits_for(float(summarize(known).se))
-            has_refits = on_refits.size and known.size == len(values)
-            mean = mean_with_refits(known, on_refits[number]) if has_refits else mean_interval(known)
+        if finite.size:
+            summary, digits = summarize(finite), digits_for(float(summarize(finite).se))
+            has_refits = on_refits.size and finite.size == len(values)
+            mean = mean_with_refits(finite, on_refits[number]) if has_refits else mean_interval(finite)
             area = summarize(np.array([100 * regret_area(steps, **scale) for steps in results.steps(task, arm, seeds)]))
             test = test_errors(results, task, arm, seeds)
             test = test[np.isfinite(test)]
@@ -176,7 +176,7 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
                 summary_text(summarize(test)) if test.size else "–",
             )
         n_trials = f"{np.mean(counts):.0f}" if counts else "–"
-        rows.append((arm.title, *numbers, f"{known.size}/{len(values)}", n_trials))
+        rows.append((arm.title, *numbers, f"{finite.size}/{len(values)}", n_trials))
     return Table(
         caption="Mean errors of the incumbent at the end of the budget, and the area under the regret curve over the "
         "whole run: mean ± standard error over seeds. The area is normalised: 0 % has the best known mean error "

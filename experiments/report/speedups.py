@@ -67,7 +67,7 @@ def speedup(
     counts = weights[:, np.argsort(values[1][:, -1], kind="stable")].cumsum(axis=1)
     target = last[(2 * counts >= n).argmax(axis=1)]
     times = [np.full(len(weights), np.inf) for _ in values]
-    for level in np.unique(target):  # there are as many as seeds, so few
+    for level in np.unique(target):  # at most one per seed
         rows = target == level
         for arm, reached in zip(values, times, strict=True):
             is_there = 2 * (weights[rows] @ (arm <= level)) >= n

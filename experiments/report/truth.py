@@ -118,8 +118,8 @@ def _curves(arms: Sequence[Arm], values: Floats, all_values: Sequence[Floats], g
 
 def _agreement_figure(task: str, values: Mapping[str, Floats], grid: Floats) -> Block:
     """Return rank agreement over time, from the time at which every seed of every arm has a result in both worlds."""
-    known = np.all([~np.isnan(errors).any(axis=(0, 1)) for errors in values.values()], axis=0)
-    if not len(at := np.flatnonzero(known)):
+    is_complete = np.all([~np.isnan(errors).any(axis=(0, 1)) for errors in values.values()], axis=0)
+    if not len(at := np.flatnonzero(is_complete)):
         return Text("There is no time at which all seeds of all optimisers have a result in both worlds.")
     at = at[np.unique(np.linspace(0, len(at) - 1, _N_TIMES).round().astype(int))]
     one, other = values.values()

@@ -50,8 +50,8 @@ def run_page(command: str, given: argparse.Namespace, make: Callable[[], Documen
         target = check_target(given.out)
         with mpl.rc_context(dict(style())):
             document = make()
-        again = shlex.join(["python", "-m", command, *flags, "--out", "DIR"])
-        document = replace(document, facts=(("command", again), *document.facts))
+        command_line = shlex.join(["python", "-m", command, *flags, "--out", "DIR"])
+        document = replace(document, facts=(("command", command_line), *document.facts))
         return written(write_document(document, target, is_for_docs=given.docs))
 
     return run_command(command, work)

@@ -2,8 +2,8 @@
 
     python -m experiments.science hyperparameters --out out/hyperparameters
 
-Each study asks the releases of all chosen tasks, and their refits, whose spread widens the intervals. `papers` reads
-the pages of all studies instead, and shows the figures of papers beside ours on one page.
+Each study queries the releases of all chosen tasks and their refits, whose spread widens the intervals. `papers`
+instead reads the pages of all studies, and compares the figures of papers with ours on one page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Do settings tuned on a part of the space, or on another task, serve the whole? Section 4.2 of NAS-Bench-101.
+"""Do settings that were tuned on a part of the space, or on another task, transfer? Section 4.2 of NAS-Bench-101.
 
 The declared part fixes one edge of the cell to "none", as NAS-Bench-Mini has fewer vertices.
 """
@@ -78,13 +78,13 @@ _METHOD: Final = f"""The part of the space has {", ".join(f"{key}={value}" for k
 
 
 Ends = Mapping[str, Floats]
-"""Where every arm ends on each space, (n_arms, n_seeds): the best value of each search on the released models. By the
-name of the space and `_ON_REFITS`: the mean of the refits' values of the same configs; NaN without refits."""
+"""Final values of every arm, (n_arms, n_seeds), by space: the best value of each search on the released models. By the
+name of a space plus `_ON_REFITS`: the refits' mean values of the same configs; NaN without refits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Transferred:
-    """How a choice on one problem serves on another.
+    """How well a setting that is chosen on one problem does on another.
 
     Attributes:
         chosen: the arm of `TUNED` with the best mean where it was tuned.
@@ -101,7 +101,7 @@ class Transferred:
 
 
 def measure_ends(subject: Subject, *, n_seeds: int, n_trials: int) -> Ends:
-    """Return where every arm ends on both spaces of a task."""
+    """Return the final values of every arm on both spaces of a task."""
     ends_by_space = {}
     for name, fixed in SPACES.items():
         view = View(subject.bench, fixed=fixed)
@@ -125,9 +125,9 @@ def _search(view: View, make: _Make, *, n: int, seed: int) -> tuple[Config, floa
 
 
 def transferred(tuned: Floats, tested: Floats) -> Transferred:
-    """Return how the best of `TUNED` by `tuned` serves by `tested`, both (n_arms, n_seeds).
+    """Return how well the best arm of `TUNED` by `tuned` does by `tested`, both (n_arms, n_seeds).
 
-    The seeds of both are resampled, each on its own.
+    The seeds of both are resampled independently.
     """
     names = list(ARMS)
     indices, rng = [names.index(name) for name in TUNED], np.random.default_rng(0)

@@ -3,7 +3,7 @@
 adjacency     the operation of each edge
 string        one choice for each target node: its incoming operations, as NAS-Bench-201's string groups them
 path          the operations on each of the four paths; the cell that agrees with most of them
-continuous    a weight for each edge and how many of the heaviest are kept, as S3 of NAS-Bench-101
+continuous    a weight for each edge and how many of the heaviest are kept, as in S3 of NAS-Bench-101
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _tpe(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
 def _smac(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
     """Run SMAC with a random forest and the settings of NAS-Bench-101 (appendix S3).
 
-    Its local search goes through sets of configs, whose order differs between processes, so candidates are random.
+    Its local search iterates over sets of configs, whose order differs between processes, so candidates are random.
     """
     names = ("smac", "smac.runhistory", "smac.acquisition.maximizer")
     tool, history, maximizers = (import_tool(name, needs="smac") for name in names)

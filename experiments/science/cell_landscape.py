@@ -1,7 +1,7 @@
 """The landscape of all 15,625 cells with fixed hyperparameters: exact sums over the whole space, as in NAS-Bench-101.
 
 Values of cells are an array of shape (5, 5, 5, 5, 5, 5), one axis for each edge. A move changes the operation of one
-edge. A canonical distance counts moves between functions: cells that compute the same are one place.
+edge. A canonical distance counts moves between functions: cells that compute the same function are one point.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ GAINS: Final = (
 """Compared shapes of live cells, the columns of `gains_of_shape`."""
 
 GONE: Final = 0.05
-"""A correlation below it does not count."""
+"""Correlations below this value count as zero."""
 
 _SHAPE: Final = (len(OPERATIONS),) * len(EDGES)
 _LENGTHS: Final = (3, 2, 2, 1)  # edges on each of the paths of jahs.spaces.cell.PATHS

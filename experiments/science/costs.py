@@ -77,7 +77,7 @@ def recorded_flops(folder: Path) -> tuple[Columns, Floats]:
 
 
 def costs_blocks(computed: Sequence[str], folders: Sequence[Path]) -> Iterator[str | Block]:
-    """Yield the section of recorded FLOPS: a sentence about tasks, by title, that compute them, and imported tables."""
+    """Yield the section on recorded FLOPS: titles of tasks that compute them, and a table for each imported folder."""
     yield "Recorded FLOPS beside exact ones"
     yield Text(
         f"JAHS-Bench-201 counted the FLOPS of {_PAPER_TASK} twice and reports a Kendall's tau between "

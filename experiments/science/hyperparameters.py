@@ -65,7 +65,7 @@ class SharedSetting:
 
     Attributes:
         best: f*, (n_cells,), of the architectures that it was not chosen on.
-        shared: f(A, H-dagger) of the same.
+        shared: f(A, H-dagger) of the same architectures.
         setting: the position of H-dagger among the settings.
         measures: "rho" (Spearman's, of both), "rho in the better half" (of f*), "loss" (mean of f* - f-dagger),
             "loss of the worst tenth" (its 90 % quantile), and "loss of the winner" (best f* less f* of the
@@ -79,11 +79,11 @@ class SharedSetting:
 
 
 def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMPLES) -> SharedSetting:
-    """Compare both for values of cells by settings, (n_cells, n_settings), more being better.
+    """Compare the shared setting with the best one of each cell, by values (n_cells, n_settings); higher is better.
 
     Args:
         n_tuned: the first cells, on which H-dagger is chosen; the others are measured.
-        n_resamples: of these others, for the intervals.
+        n_resamples: bootstrap resamples of the measured cells.
     """
     setting = int(values[:n_tuned].mean(axis=0).argmax())
     best, shared = values[n_tuned:].max(axis=1), values[n_tuned:, setting]

@@ -1,4 +1,4 @@
-"""The exhaustive optimum of a release, the refits' opinion of it, and how far optimisers end from it."""
+"""The exhaustive optimum of a release, its value by the refits, and the distance at which optimisers end from it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from workshop.pages.document import Block, Document, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_estimates
 
 N_FLOATS: Final = 16
-"""Values of each rate on the grid on which every cell is asked."""
+"""Values of each rate on the grid on which every cell is queried."""
 
 _STUDIES: Final = ("strong", "baselines")
-"""An optimiser of both is read from the second, which has more seeds. Their budgets are the same."""
+"""An optimiser that is in both is read from the second, which has more seeds. Both have the same budget."""
 
 _NEAR: Final = 0.5
 _METHOD: Final = f"""Every cell, activation and augmentation is queried on a {N_FLOATS} × {N_FLOATS} grid of learning
@@ -156,7 +156,7 @@ def optimum_page(subjects: Sequence[Subject]) -> Document:
 
 
 def _ends(subject: Subject, optimum: Optimum) -> list[Distance]:
-    """Return the distances of the optimisers of the studies whose packs are there."""
+    """Return the distances of the optimisers of the studies that have a pack."""
     packs = [pack for study in _STUDIES if (pack := find_pack(subject, study)) is not None]
     ends = {title: configs for pack in packs for title, configs in ends_of_pack(pack, subject.bench.task.name).items()}
     return distances(subject, optimum, ends)

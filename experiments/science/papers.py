@@ -20,12 +20,12 @@ from workshop.pages.document import Document, Table, Text, sections_of
 from workshop.pages.markdown import table_text
 
 PAGES: Final = ("hyperparameters", "cells", "encodings", "bootstrap", "schedules", "zoo", "parameter_free", "repeats")
-"""The studies whose pages have such a table."""
+"""The studies whose pages compare a paper's figures with ours."""
 
 COLUMNS: Final = ("quantity", "task", "paper", "ours", "same sign", "reason")
 
 NO_SIGN: Final = "–"
-"""The cell of a figure whose sign says nothing."""
+"""The table cell of a figure without a sign to compare."""
 
 _CAVEAT: Final = re.compile(r"^\*\*Caveat:\*\* (.+)$", re.MULTILINE)
 _HEAD: Final = re.escape(table_text(COLUMNS, (), n_labels=len(COLUMNS)))

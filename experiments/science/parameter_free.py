@@ -1,8 +1,8 @@
 """Does the surrogate see what operations without parameters cost? NAS-Bench-301's study of them (appendix D.6).
 
 Identities, zeros and poolings have no parameters. In the cells of test configs a rising share of operations is replaced
-by one of them, and the release predicts what becomes of the accuracy; nothing was trained for that. Where such configs
-were recorded, trainings are beside the predictions.
+by one of them, and the release predicts the accuracy; nothing was trained for that. Where such configs were recorded,
+their trainings are compared with the predictions.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _WHY: Final = """NAS-Bench-301 replaces operations of one kind of cell in networ
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Study:
-    """What was found for a task.
+    """The results of one task.
 
     Attributes:
         changes: change of the predicted accuracy, by operation and number replaced.
         measured, predicted: accuracy of each recorded test config at the last epoch.
         ops: their cells, (n, 6).
-        cells: by operation, the predictions for a cell of it alone with the other keys of the test configs, (n,).
+        cells: by operation, the predictions for a cell of that operation alone with the other keys of the test configs, (n,).
         recorded: by operation, the accuracies of the recorded configs of any part whose cell has it alone.
     """
 
@@ -79,7 +79,7 @@ def with_fewer_parameters(
 def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -> dict[str, Floats]:
     """Return each model's predictions by operation and number of replaced edges, (n_models, 7, n_configs).
 
-    The edges are drawn `N_REPEATS` times and predictions averaged; more edges are always those of fewer and one more.
+    The edges are drawn `N_REPEATS` times and predictions averaged; a larger set of edges contains the smaller ones.
     """
     ops = ops_of(configs)
     orders = np.random.default_rng(seed).permuted(np.tile(np.arange(_N_OPS), (N_REPEATS, len(ops), 1)), axis=2)
@@ -130,7 +130,7 @@ def study_of(subject: Subject, split: Split) -> Study:
 def _changes(values: Floats) -> list[Interval]:
     """Return the mean change to no replacement by number replaced, with intervals over configs and refits."""
     change = values - values[:, :1]
-    models = chain(change[:1], cycle(change[1:]))  # the estimate is asked first, then each resample
+    models = chain(change[:1], cycle(change[1:]))  # the estimate is computed first, then each resample
     return bootstrap_estimates(
         lambda at: next(models)[:, at].mean(axis=1), values.shape[2], level=_LEVEL, n_resamples=_N_RESAMPLES
     )
@@ -171,7 +171,7 @@ def _finding(study: Study) -> str:
 
 
 def _beside(studies: Sequence[Study]) -> Table:
-    """Return what NAS-Bench-301 found beside the predictions."""
+    """Return the findings of NAS-Bench-301 and our predictions."""
     claims = (
         ("many identities", "falls", "identity", _N_OPS, -1),
         ("many poolings", "falls", "pooling", _N_OPS, -1),

@@ -1,4 +1,4 @@
-"""What the studies of released models ask: a benchmark and the refits of its release."""
+"""The subjects of studies of released models: a benchmark and the refits of its release."""
 
 from __future__ import annotations
 

@@ -99,9 +99,9 @@ class Bananas(Baseline[BananasSettings]):
     def _batch(self) -> list[Config]:
         """Fit the ensemble and return the most promising candidates, the best last."""
         candidates = self._candidates()
-        known = encoded(self.view.space, [config for _, config in self._results], self._keys)
+        evaluated = encoded(self.view.space, [config for _, config in self._results], self._keys)
         losses = np.array([loss for loss, _ in self._results])
-        predicted = self._predicted(known, losses, encoded(self.view.space, candidates, self._keys))
+        predicted = self._predicted(evaluated, losses, encoded(self.view.space, candidates, self._keys))
         drawn = self.rng.normal(predicted.mean(axis=0), predicted.std(axis=0))
         return [candidates[i] for i in np.argsort(drawn, kind="stable")[: self._settings.n_chosen].tolist()][::-1]
 
@@ -119,10 +119,10 @@ class Bananas(Baseline[BananasSettings]):
                 break
         return list(children.values()) or [self.random_config()]
 
-    def _predicted(self, known: _Floats, losses: _Floats, candidates: _Floats) -> _Floats:
+    def _predicted(self, evaluated: _Floats, losses: _Floats, candidates: _Floats) -> _Floats:
         """Fit every network and return their predictions, (n_networks, n asked), in standard deviations."""
         torch, settings = self._torch, self._settings
-        sizes = [known.shape[1], *[settings.width] * settings.n_layers, 1]
+        sizes = [evaluated.shape[1], *[settings.width] * settings.n_layers, 1]
         weights = [
             (torch.rand(settings.n_networks, n_in, n_out, generator=self._chance) * 2 - 1) * (6 / n_in) ** 0.5
             for n_in, n_out in itertools.pairwise(sizes)
@@ -131,7 +131,7 @@ class Bananas(Baseline[BananasSettings]):
         learned = [tensor.requires_grad_() for tensor in (*weights, *biases)]
         adam = torch.optim.Adam(learned, lr=settings.learning_rate, foreach=True)
         spread = float(losses.std()) or 1.0
-        x = torch.from_numpy(known).float()
+        x = torch.from_numpy(evaluated).float()
         y = torch.from_numpy((losses - losses.mean()) / spread).float()
 
         def forward(rows: Any) -> Any:  # Any: tensors, (n_networks, n, n_features) and (n_networks, n)

@@ -55,7 +55,7 @@ class Smac(Tool[SmacSettings]):
             seed=self.tool_seed(),
             **({"min_budget": 1, "max_budget": self.budgets.most} if has_budgets else {}),
         )
-        logging.getLogger("smac").setLevel(logging.WARNING)  # it tells every new incumbent to whoever logs
+        logging.getLogger("smac").setLevel(logging.WARNING)  # it logs every new incumbent
         facade = getattr(tool, _FACADES[settings.facade])
         more = {}
         if has_budgets:
