@@ -54,7 +54,7 @@ class Study:
         changes: change of the predicted accuracy, by operation and number replaced.
         measured, predicted: accuracy of each recorded test config at the last epoch.
         ops: their cells, (n, 6).
-        cells: by operation, the predictions for a cell of that operation alone with the other keys of the test configs, (n,).
+        cells: by operation, predictions for a cell of it alone, with the other keys of the test configs, (n,).
         recorded: by operation, the accuracies of the recorded configs of any part whose cell has it alone.
     """
 
