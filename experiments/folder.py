@@ -58,11 +58,11 @@ class StudyFolder:
         Raises:
             MissingData: no repetition is finished.
         """
-        every = self.study.repetitions(tasks=self.tasks, arms=self.arms, n_seeds=self.n_seeds)
-        found = [own for own in every if is_finished(self.path, own)]
-        if not found:
+        repetitions = self.study.repetitions(tasks=self.tasks, arms=self.arms, n_seeds=self.n_seeds)
+        finished = [repetition for repetition in repetitions if is_finished(self.path, repetition)]
+        if not finished:
             raise MissingData(f"{self.path} has no finished repetition; python -m experiments.run continues it")
-        return found
+        return finished
 
 
 def facts_of(bench: Benchmark, *, unit_s: float, n_evaluations: int) -> TaskFacts:
@@ -98,23 +98,23 @@ def open_or_make(
         InvalidArgument: the folder has other files, or cannot be written.
     """
     now = {"commit": commit(), "versions": package_versions(), "command": shlex.join(command)}
-    wanted, known = set(arms), dict(tasks)
+    wanted, all_tasks = set(arms), dict(tasks)
     made: tuple[Mapping[str, Any], ...] = (now,)  # Any: JSON
     if (path / _FILE).exists():
         old = read_folder(path)
         check_same(old, study, tasks, otherwise="cannot be continued; choose a new folder")
-        asked = study.repetitions(tasks=tasks, arms=arms, n_seeds=n_seeds)
-        is_new = now not in old.made_with and not all(is_finished(path, repetition) for repetition in asked)
+        requested = study.repetitions(tasks=tasks, arms=arms, n_seeds=n_seeds)
+        is_new = now not in old.made_with and not all(is_finished(path, repetition) for repetition in requested)
         made = (*old.made_with, now) if is_new else old.made_with
         wanted |= set(old.arms)
-        known = {**old.tasks, **tasks}
+        all_tasks = {**old.tasks, **tasks}
         n_seeds = max(n_seeds, old.n_seeds)
-    elif path.exists() and not (path.is_dir() and all(each.match(f".{_FILE}.*.part") for each in path.iterdir())):
+    elif path.exists() and not (path.is_dir() and all(file.match(f".{_FILE}.*.part") for file in path.iterdir())):
         raise InvalidArgument(f"{path} must be new or the folder of a study; choose another folder, or remove it")
     content = {
         "format": STUDY_FORMAT,
         "study": study.to_dict(),
-        "tasks": {name: asdict(facts) for name, facts in known.items()},
+        "tasks": {name: asdict(facts) for name, facts in all_tasks.items()},
         "arms": [arm.name for arm in study.arms if arm.name in wanted],
         "n_seeds": n_seeds,
         "made_with": made,
@@ -194,14 +194,14 @@ def check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts], *
     if old.study.name != study.name:
         faults.append(f"it has the study {old.study.name!r}, not {study.name!r}")
     else:
-        known = [arm.name for arm in study.arms]
-        differing = (n for n in old.arms if n not in known or study.digest_of(n) != old.study.digest_of(n))
+        names = [arm.name for arm in study.arms]
+        differing = (n for n in old.arms if n not in names or study.digest_of(n) != old.study.digest_of(n))
         faults += [f"the declaration of the arm {name} differs" for name in differing]
     for name, facts in tasks.items():
-        before = old.tasks.get(name)
-        if before is not None and before.release != facts.release:
-            faults.append(f"{name}: its repetitions used release {before.release[:16]}, not {facts.release[:16]}")
-        elif before is not None and before.budget_s != facts.budget_s:
-            faults.append(f"{name}: its budget is {before.budget_s} s, not {facts.budget_s} s")
+        recorded = old.tasks.get(name)
+        if recorded is not None and recorded.release != facts.release:
+            faults.append(f"{name}: its repetitions used release {recorded.release[:16]}, not {facts.release[:16]}")
+        elif recorded is not None and recorded.budget_s != facts.budget_s:
+            faults.append(f"{name}: its budget is {recorded.budget_s} s, not {facts.budget_s} s")
     if faults:
         raise ProtocolMismatch("\n".join([f"{old.path} {otherwise}", *faults]))

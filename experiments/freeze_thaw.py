@@ -153,15 +153,15 @@ def power_law(curves: Floats, last: int) -> Floats:
     The exponent c is on a grid; predictions are clipped to 0 and 100.
     """
     times = np.arange(1, curves.shape[1] + 1, dtype=np.float64)
-    least, found = np.full(len(curves), np.inf), np.zeros(len(curves))
+    least, predicted = np.full(len(curves), np.inf), np.zeros(len(curves))
     for exponent in _EXPONENTS:
         basis = np.stack([np.ones_like(times), times**-exponent], axis=1)  # (n_observed, 2)
         coefficients = np.linalg.lstsq(basis, curves.T, rcond=None)[0]
         squared = ((basis @ coefficients - curves.T) ** 2).sum(axis=0)
         at_last = coefficients[0] + coefficients[1] * float(last) ** -exponent
-        found = np.where(squared < least, at_last, found)
+        predicted = np.where(squared < least, at_last, predicted)
         least = np.minimum(squared, least)
-    return np.clip(found, 0.0, 100.0)
+    return np.clip(predicted, 0.0, 100.0)
 
 
 def predictions(curves: Curves, part: str, n_observed: int) -> dict[str, Floats]:
@@ -169,16 +169,16 @@ def predictions(curves: Curves, part: str, n_observed: int) -> dict[str, Floats]
     observed, model = curves.observed[part], curves.surrogate[part]
     last_value = observed[:, n_observed - 1]
     train = curves.observed["train"]
-    found = {
+    predicted = {
         "last value": last_value,
         "last value plus mean gain": last_value + (train[:, -1] - train[:, n_observed - 1]).mean(),
     }
     if n_observed >= _FEWEST_EPOCHS:
-        found["power law"] = power_law(observed[:, :n_observed], observed.shape[1])
-    found["surrogate"] = model[:, -1]
+        predicted["power law"] = power_law(observed[:, :n_observed], observed.shape[1])
+    predicted["surrogate"] = model[:, -1]
     residual = last_value - model[:, n_observed - 1]
-    found["surrogate, corrected"] = np.clip(model[:, -1] + _carried(curves, n_observed) * residual, 0.0, 100.0)
-    return found
+    predicted["surrogate, corrected"] = np.clip(model[:, -1] + _carried(curves, n_observed) * residual, 0.0, 100.0)
+    return predicted
 
 
 def _carried(curves: Curves, n_observed: int) -> float:
@@ -191,43 +191,43 @@ def _carried(curves: Curves, n_observed: int) -> float:
 def score(curves: Curves, *, n_resamples: int) -> ByStage:
     """Return the scores of every predictor at every stage on the test part."""
     truth = {part: curves.observed[part][:, -1] for part in ("valid", "test")}
-    found: dict[int, dict[str, Scored]] = {}
+    by_stage: dict[int, dict[str, Scored]] = {}
     for n_observed in stages(curves.task.max_epoch):
         calibrating, judged = (predictions(curves, part, n_observed) for part in ("valid", "test"))
         sds = {name: float(np.sqrt(np.mean((calibrating[name] - truth["valid"]) ** 2))) for name in judged}
-        found[n_observed] = {
+        by_stage[n_observed] = {
             name: Scored(sd=sds[name], scores=_scores(predicted, truth["test"], sds[name], n_resamples=n_resamples))
             for name, predicted in judged.items()
         }
-    return found
+    return by_stage
 
 
 def _scores(predicted: Floats, truth: Floats, sd: float, *, n_resamples: int) -> dict[str, Interval]:
     error = np.abs(predicted - truth)
     likelihood = -0.5 * (error / sd) ** 2 - np.log(sd) - 0.5 * np.log(2 * np.pi)
 
-    def each(at: NDArray[np.int64]) -> Floats:
+    def measured(at: NDArray[np.int64]) -> Floats:
         return np.array([likelihood[at].mean(), error[at].mean(), kendall_tau(predicted[at], truth[at])])
 
-    found = bootstrap_estimates(each, len(truth), level=0.95, n_resamples=n_resamples)
-    return dict(zip(MEASURES, found, strict=True))
+    intervals = bootstrap_estimates(measured, len(truth), level=0.95, n_resamples=n_resamples)
+    return dict(zip(MEASURES, intervals, strict=True))
 
 
 def _document(scored: Sequence[tuple[Curves, ByStage]], facts: Sequence[tuple[str, str]]) -> Document:
     return Document(
         title="Freeze-thaw: predicting final accuracy from the first epochs",
         caveats=caveats_of([curves.task for curves, _ in scored]),
-        subtitle=" ".join(_finding(curves.task, found) for curves, found in scored),
+        subtitle=" ".join(_finding(curves.task, by_stage) for curves, by_stage in scored),
         sections=sections_of(_blocks(scored)),
         facts=tuple(facts),
     )
 
 
-def _finding(task: Task, found: ByStage) -> str:
+def _finding(task: Task, by_stage: ByStage) -> str:
     """Return the sentence on a third of the epochs, and on when the last value alone is as good as the surrogate."""
-    third = min(found, key=lambda n: abs(n - task.max_epoch / 3))
-    last, model, both = (found[third][name].scores for name in ("last value", "surrogate", "surrogate, corrected"))
-    equal = [n for n, of in found.items() if of["last value"].scores["tau"].value >= model["tau"].value]
+    third = min(by_stage, key=lambda n: abs(n - task.max_epoch / 3))
+    last, model, both = (by_stage[third][name].scores for name in ("last value", "surrogate", "surrogate, corrected"))
+    equal = [n for n, scores in by_stage.items() if scores["last value"].scores["tau"].value >= model["tau"].value]
     until = f"the last value is as good from epoch {equal[0]} on" if equal else "the last value is never as good"
     return (
         f"On {task.title}, after {third} of {task.max_epoch} epochs, the last value orders held-out configs with "
@@ -248,7 +248,7 @@ def _blocks(scored: Sequence[tuple[Curves, ByStage]]) -> Iterator[str | Block]:
         drawing=_draw(scored),
     )
     yield Text(_ABOUT)
-    for curves, found in scored:
+    for curves, by_stage in scored:
         yield curves.task.title
         n = {part: len(values) for part, values in curves.observed.items()}
         outside = f" {curves.n_outside} configs that are not in the split yet are left out." if curves.n_outside else ""
@@ -264,11 +264,11 @@ def _blocks(scored: Sequence[tuple[Curves, ByStage]]) -> Iterator[str | Block]:
                 (
                     str(n_observed),
                     name,
-                    *(interval_text(each.scores[measure]) for measure in MEASURES),
-                    f"{each.sd:.2f}",
+                    *(interval_text(result.scores[measure]) for measure in MEASURES),
+                    f"{result.sd:.2f}",
                 )
-                for n_observed, of in found.items()
-                for name, each in of.items()
+                for n_observed, by_predictor in by_stage.items()
+                for name, result in by_predictor.items()
             ),
             n_labels=2,
         )
@@ -278,13 +278,13 @@ def _draw(scored: Sequence[tuple[Curves, ByStage]]) -> Drawing:
     n = len(scored)
     drawing, axes = new_panels(2, n, width=7.2, height=6.0)
     for row, measure in enumerate(("tau", "mae")):
-        for panel, (curves, found) in zip(axes[row * n :], scored, strict=False):
+        for panel, (curves, by_stage) in zip(axes[row * n :], scored, strict=False):
             for number, name in enumerate(PREDICTORS):
-                of = {at: by_name[name].scores[measure] for at, by_name in found.items() if name in by_name}
+                points = {at: by_name[name].scores[measure] for at, by_name in by_stage.items() if name in by_name}
                 y, low, high = (
-                    np.array([getattr(each, end) for each in of.values()]) for end in ("value", "low", "high")
+                    np.array([getattr(p, end) for p in points.values()]) for end in ("value", "low", "high")
                 )
-                x, color = list(of), series(number)
+                x, color = list(points), series(number)
                 panel.plot(x, y, color=color, linestyle=dash(number), marker="o", markersize=3, label=name)
                 panel.fill_between(x, low, high, color=color, alpha=0.14, linewidth=0)
             x_label = f"observed epochs of {curves.task.max_epoch}"
@@ -307,7 +307,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise InvalidArgument(f"resamples={given.resamples} must be at least 1")
         curves = [read_curves(folder) for folder in given.runs]
         protocols = ", ".join(read_protocol(folder).digest for folder in given.runs)
-        scored = [(each, score(each, n_resamples=given.resamples)) for each in curves]
+        scored = [(task_curves, score(task_curves, n_resamples=given.resamples)) for task_curves in curves]
         return _document(scored, (commit_fact(), ("protocols", protocols), versions_fact()))
 
     flags = ("--runs", *map(str, given.runs), "--resamples", str(given.resamples))

@@ -36,8 +36,8 @@ def open_for_study(task: str, release: Path | None, *, refit: int | None = None,
 def source_of(bench: Benchmark) -> str:
     """Return the source of a benchmark's release, and the release of its runtimes if that is another one."""
     clock = getattr(bench, "clock", None)
-    of_clock = "" if clock is None else f", runtimes of {clock.task.name} {release_of(clock).facts.get('version')}"
-    return f"{release_of(bench).facts.get('source')}{of_clock}"
+    runtimes = "" if clock is None else f", runtimes of {clock.task.name} {release_of(clock).facts.get('version')}"
+    return f"{release_of(bench).facts.get('source')}{runtimes}"
 
 
 class ImportedBenchmark(Benchmark):
@@ -55,14 +55,14 @@ class ImportedBenchmark(Benchmark):
             self.metrics = MappingProxyType({**self.metrics, _RUNTIME: METRICS[_RUNTIME]})
 
     def _answer(
-        self, found: NDArray[np.float64], there: NDArray[Any], *, seed: Seeds, metrics: Sequence[str] | None
+        self, X: NDArray[np.float64], epochs: NDArray[Any], *, seed: Seeds, metrics: Sequence[str] | None
     ) -> dict[str, NDArray[np.float64]]:
         names = tuple(self.metrics) if metrics is None else read_metrics(metrics, known=self.metrics)
-        own = [name for name in names if name != _RUNTIME or self.clock is None]
-        answers = super()._answer(found, there, seed=seed, metrics=own) if own else {}
-        answers |= {name: np.clip(answers[name], 0.0, 100.0) for name in own if name in ACCURACIES}
+        predicted = [name for name in names if name != _RUNTIME or self.clock is None]
+        answers = super()._answer(X, epochs, seed=seed, metrics=predicted) if predicted else {}
+        answers |= {name: np.clip(answers[name], 0.0, 100.0) for name in predicted if name in ACCURACIES}
         if self.clock is not None and _RUNTIME in names:
-            last = np.full(len(found), self.clock.max_epoch)
-            whole = self.clock._answer(found, last, seed=None, metrics=(_RUNTIME,))[_RUNTIME]
-            answers[_RUNTIME] = whole * there / self.max_epoch
+            last = np.full(len(X), self.clock.max_epoch)
+            whole = self.clock._answer(X, last, seed=None, metrics=(_RUNTIME,))[_RUNTIME]
+            answers[_RUNTIME] = whole * epochs / self.max_epoch
         return {name: answers[name] for name in names}

@@ -41,9 +41,9 @@ _log = logging.getLogger(__name__)
 
 
 def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Document:
-    found = measure_landscape(bench, metric, n=n, seed=seed)
+    measured = measure_landscape(bench, metric, n=n, seed=seed)
     refitted = list(_refitted(bench, metric, n=min(n, _N_REFITTED), seed=seed))
-    landscape = with_errors_of_fit(found, refitted)
+    landscape = with_errors_of_fit(measured, refitted)
     release = release_of(bench)
     origin = f"{release.facts.get('version')} ({release.facts.get('source')}, {release.sha256[:16]})"
     return Document(
@@ -135,15 +135,15 @@ def _all_together(variance: Variance) -> str:
 
 def _epochs_figure(variance: Variance) -> Figure:
     curves = [
-        interval_curve(name, variance.epochs, found, number=i)
-        for i, (name, found) in enumerate(variance.by_epoch.items())
+        interval_curve(name, variance.epochs, shares, number=i)
+        for i, (name, shares) in enumerate(variance.by_epoch.items())
     ]
     return Figure(
         name=f"epochs-{variance.part.name}",
         caption=f"Shares of the variance of ranks among the {variance.part.title} at each epoch, with 95 % intervals.",
         alt="; ".join(
-            f"{name}: {found[0].value:.2f} after the first epoch, {found[-1].value:.2f} after the last"
-            for name, found in variance.by_epoch.items()
+            f"{name}: {shares[0].value:.2f} after the first epoch, {shares[-1].value:.2f} after the last"
+            for name, shares in variance.by_epoch.items()
         ),
         drawing=draw_curves(curves, x_label="epoch", y_label="share of the variance", y_limits=(-0.05, 1.0)),
     )
@@ -177,9 +177,9 @@ def _keys(landscape: Landscape) -> Iterator[str | Block]:
             ),
         )
     columns = {
-        f"{variance.part.title}: {what}": effects
+        f"{variance.part.title}: {effect}": effects
         for variance in landscape.variances
-        for what, effects in (("main", variance.main), ("total", variance.total))
+        for effect, effects in (("main", variance.main), ("total", variance.total))
     }
     yield Table(
         caption="Main and total effect of each key as shares of the variance of ranks at the last epoch. Total effects "
@@ -194,7 +194,7 @@ def _keys(landscape: Landscape) -> Iterator[str | Block]:
 
 
 def _walking(landscape: Landscape) -> Iterator[str | Block]:
-    first = ", ".join(f"{found[0].value:.2f} ({title})" for title, found in landscape.walks.items())
+    first = ", ".join(f"{correlations[0].value:.2f} ({title})" for title, correlations in landscape.walks.items())
     yield "Similarity of neighbours"
     yield answer(f"The ranks of neighbouring configs (one move apart) have a correlation of {first}.")
     yield _figure_by_steps(
@@ -210,7 +210,7 @@ def _walking(landscape: Landscape) -> Iterator[str | Block]:
 
 
 def _changing(landscape: Landscape) -> Iterator[str | Block]:
-    first = ", ".join(f"{_percent(found[0])} ({title})" for title, found in landscape.mutants.items())
+    first = ", ".join(f"{_percent(shares[0])} ({title})" for title, shares in landscape.mutants.items())
     worst, best = (f"{value:.4g}" for value in landscape.top)
     doubt = " Where the error of the surrogate is larger than this range, the figure shows the surrogate's own shape."
     doubt = doubt if landscape.metric.kind == "learned" else ""
@@ -231,7 +231,7 @@ def _changing(landscape: Landscape) -> Iterator[str | Block]:
 
 def _figure_by_steps(
     name: str,
-    found: Mapping[str, Sequence[Interval]],
+    curves: Mapping[str, Sequence[Interval]],
     *,
     step: str,
     caption: str,
@@ -243,13 +243,13 @@ def _figure_by_steps(
         name=name,
         caption=caption,
         alt="; ".join(
-            f"{title}: {of[0].value:.2f} after one {step}, {of[-1].value:.2f} after {len(of)}"
-            for title, of in found.items()
+            f"{title}: {values[0].value:.2f} after one {step}, {values[-1].value:.2f} after {len(values)}"
+            for title, values in curves.items()
         ),
         drawing=draw_curves(
             [
-                interval_curve(title, range(1, len(of) + 1), of, number=i, has_markers=len(of) < 12)
-                for i, (title, of) in enumerate(found.items())
+                interval_curve(title, range(1, len(values) + 1), values, number=i, has_markers=len(values) < 12)
+                for i, (title, values) in enumerate(curves.items())
             ],
             x_label=labels[0],
             y_label=labels[1],

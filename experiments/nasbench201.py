@@ -64,8 +64,8 @@ def score_cells(
     *, accuracies: Path, data_dir: Path | None, out: Path, cells: int, seeds: int, workers: int, minutes: float | None
 ) -> dict[str, Any]:  # Any: JSON
     """Score cells until a limit is reached, save the comparison, and return how many are scored."""
-    chosen = ProxySettings(n_seeds=seeds, minutes=minutes, where=Where(workers=workers), data_dir=data_dir)
-    chosen.check()
+    settings = ProxySettings(n_seeds=seeds, minutes=minutes, where=Where(workers=workers), data_dir=data_dir)
+    settings.check()
     published = read_cell_accuracies(accuracies)[_EPOCH]
     drawn, added = choose_cells(published, cells)
     folder = out / "runs"
@@ -74,10 +74,10 @@ def score_cells(
     table = table_of(cell_configs([*drawn, *added]), source="cells", number=rounds)
     runs.add_configs(table)
     is_wanted = np.isin(read_configs(folder)["config_id"], table["config_id"])
-    n_added = proxy_folder(folder, NASBENCH201, chosen, is_wanted=is_wanted)
-    found = summarise_cells(folder, published)
-    write_text(out / _SUMMARY, sealed_text(found))
-    return {"out": str(out), "cells_added": n_added, "cells_scored": found["n_scored"]}
+    n_added = proxy_folder(folder, NASBENCH201, settings, is_wanted=is_wanted)
+    comparison = summarise_cells(folder, published)
+    write_text(out / _SUMMARY, sealed_text(comparison))
+    return {"out": str(out), "cells_added": n_added, "cells_scored": comparison["n_scored"]}
 
 
 def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, Any]:  # Any: JSON
@@ -91,10 +91,10 @@ def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, 
     least = sorted(accuracies.values(), reverse=True)[round(_TOP * N_CELLS) - 1]
     scores = with_references({name: seeds_of(scored, name, ids) for name in PROXIES})
 
-    def compared(mask: NDArray[np.bool_]) -> ProxyAgreement:
+    def agreement(mask: NDArray[np.bool_]) -> ProxyAgreement:
         return summary({name: values[:, mask] for name, values in scores.items()}, published[mask])
 
-    sample = compared(is_drawn)
+    sample = agreement(is_drawn)
     return {
         "title": NASBENCH201.title,
         "n_scored": len(ids),
@@ -109,7 +109,7 @@ def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, 
         "n_missing": {name: int(np.isnan(scores[name]).sum()) for name in PROXIES},
         "sample": sample.found,
         "orders": sample.orders,
-        "best": compared(published >= least).found,
+        "best": agreement(published >= least).found,
         "parameters": overlaps_of_parameters(accuracies),
     }
 

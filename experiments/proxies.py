@@ -103,7 +103,7 @@ class _DataSet(NamedTuple):
 
     title: str
     n: int
-    found: _Summary
+    measures: _Summary
     orders: Sequence[Mapping[str, Any]]  # Any: JSON, see `ProxyAgreement`
 
 
@@ -112,10 +112,10 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
         raise InvalidArgument(f"resamples={n_resamples} must be at least 0")
     tasks = [read_scored(folder) for folder in runs]
     cells = read_sealed(saved) if saved.exists() else None
-    scorers = {version for of in tasks for version in of.versions}
+    scorers = {version for task in tasks for version in task.versions}
     scorers |= {version for key in ("torch", "machine") for version in (cells or {}).get(key, ())}
-    known = [of for of in tasks if len(of.accuracy) >= _FEWEST]
-    data_sets = [_data_set(of.task.title, of, np.ones(len(of.accuracy), np.bool_), n_resamples) for of in known]
+    shown = [task for task in tasks if len(task.accuracy) >= _FEWEST]
+    data_sets = [_data_set(task.task.title, task, np.ones(len(task.accuracy), np.bool_), n_resamples) for task in shown]
     if cells is not None:
         data_sets = [_DataSet(cells["title"], cells["n_sample"], cells["sample"], cells["orders"]), *data_sets]
     sections = [
@@ -124,16 +124,16 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
         *_paper(cells),
         *([Text(_ABOUT_NTK), Text(_ABOUT_ZEN)] if saved == _CELLS_FILE and cells else []),
         *_paper_overlaps(cells),
-        *(block for of in data_sets for block in _agreement(of)),
-        *(block for of in known for block in _slices(of, n_resamples)),
-        *_features(known),
-        *_halving(known),
+        *(block for data in data_sets for block in _agreement(data)),
+        *(block for task in shown for block in _slices(task, n_resamples)),
+        *_features(shown),
+        *_halving(shown),
         *_seconds(tasks, cells),
         *([Text(_ABOUT_SECONDS)] if tuple(runs) == _RUNS else []),
     ]
     return Document(
         title="Zero-cost proxies",
-        caveats=caveats_of([of.task for of in tasks]),
+        caveats=caveats_of([task.task for task in tasks]),
         subtitle=" ".join(_findings(data_sets, cells)) or f"No data set has {_FEWEST} scored configs yet.",
         sections=sections_of(sections),
         facts=(commit_fact(), ("scored with torch, on", ", ".join(sorted(scorers))), versions_fact()),
@@ -172,28 +172,28 @@ def _findings(data_sets: Sequence[_DataSet], cells: _Cells | None) -> Iterator[s
             f"of the zero-cost benchmark's for {len(inside)} of {len(PAPER)} proxies."
         )
     top = [
-        (of, each) for of in data_sets for each in of.orders if (each["form"], each["share"]) == ("benchmark", _BEST)
+        (data, row) for data in data_sets for row in data.orders if (row["form"], row["share"]) == ("benchmark", _BEST)
     ]
     if top:
-        said = "; ".join(
-            f"{interval_text(_interval(each, 'tau'))} on {of.title} "
-            f"({_best_text(each['best_by_rho'], each['best_by_overlap'])})"
-            for of, each in top
+        taus = "; ".join(
+            f"{interval_text(_interval(row, 'tau'))} on {data.title} "
+            f"({_best_text(row['best_by_rho'], row['best_by_overlap'])})"
+            for data, row in top
         )
-        shown = [f"{of.title} (top {', '.join(shares)})" for of in data_sets if (shares := _shown_at(of))]
+        shown = [f"{data.title} (top {', '.join(shares)})" for data in data_sets if (shares := _shown_at(data))]
         verdict = f"this is shown on {' and '.join(shown)}" if shown else "this is shown on none of the data sets"
         yield (
             "The main claim of the zero-cost benchmark is that Spearman's rho and rank-biased overlap (RBO) order the "
             f"proxies differently at the top. Beyond the noise of the configs drawn, {verdict}. Kendall's tau (1: the "
             "same order) between the orders of 13 proxies by rho and by its normalised RBO (equation 5) at the top "
-            f"{100 * _BEST:g} % is {said}."
+            f"{100 * _BEST:g} % is {taus}."
         )
 
 
-def _shown_at(of: _DataSet) -> list[str]:
+def _shown_at(data: _DataSet) -> list[str]:
     """Return the shares of the best at which the orders by rho and by the benchmark's overlap differ beyond noise."""
-    own = [each for each in of.orders if each["form"] == "benchmark" and each["apart"] is not None]
-    return [f"{100 * each['share']:g} %" for each in own if each["apart"] >= _CERTAIN]
+    orders = [row for row in data.orders if row["form"] == "benchmark" and row["apart"] is not None]
+    return [f"{100 * row['share']:g} %" for row in orders if row["apart"] >= _CERTAIN]
 
 
 def _best_text(by_rho: str, by_overlap: str) -> str:
@@ -206,12 +206,12 @@ def _orders_section(data_sets: Sequence[_DataSet]) -> Iterator[str | Block]:
     yield "Do Spearman and rank-biased overlap agree on the best proxy?"
     rows = [
         (
-            *(of.title, f"{each['form']}, top {100 * each['share']:g} %", interval_text(_interval(each, "tau"))),
-            *(number_text(each[name]) for name in ("again", "crossed", "apart")),
-            *(each["best_by_rho"], each["best_by_overlap"]),
+            *(data.title, f"{row['form']}, top {100 * row['share']:g} %", interval_text(_interval(row, "tau"))),
+            *(number_text(row[name]) for name in ("again", "crossed", "apart")),
+            *(row["best_by_rho"], row["best_by_overlap"]),
         )
-        for of in data_sets
-        for each in of.orders
+        for data in data_sets
+        for row in data.orders
     ]
     if rows:
         yield Text(_ABOUT)
@@ -231,16 +231,16 @@ def _orders_section(data_sets: Sequence[_DataSet]) -> Iterator[str | Block]:
                 "weight, the benchmark's equation 4",
                 "p^n",
             ),
-            rows=tuple(_weights(of, share) for of in data_sets for share in SHARES),
+            rows=tuple(_weights(data, share) for data in data_sets for share in SHARES),
             n_labels=2,
             is_folded=True,
         )
 
 
-def _weights(of: _DataSet, share: float) -> tuple[str, ...]:
-    p, depth = p_of_top(of.n, share), max(2, round(share * of.n))
-    weights = (webber_weight(depth, p), benchmark_weight(depth, p), p**of.n)
-    return of.title, f"{100 * share:g} %", f"{p:.5f}", *(f"{weight:.3f}" for weight in weights)
+def _weights(data: _DataSet, share: float) -> tuple[str, ...]:
+    p, depth = p_of_top(data.n, share), max(2, round(share * data.n))
+    weights = (webber_weight(depth, p), benchmark_weight(depth, p), p**data.n)
+    return data.title, f"{100 * share:g} %", f"{p:.5f}", *(f"{weight:.3f}" for weight in weights)
 
 
 def _paper(cells: _Cells | None) -> Iterator[str | Block]:
@@ -268,12 +268,12 @@ def _paper_overlaps(cells: _Cells | None) -> Iterator[str | Block]:
     yield "The benchmark's overlaps on NAS-Bench-201 compared with its figure 3"
     measures = [f"benchmark_{share:g}" for share in SHARES]
     heads = [f"top {100 * share:g} %" for share in SHARES]
-    theirs = [each.overlap for each in PAPER.values()]
-    rho = kendall_tau([each.rho for each in PAPER.values()], theirs)
+    theirs = [paper.overlap for paper in PAPER.values()]
+    rho = kendall_tau([paper.rho for paper in PAPER.values()], theirs)
     ours = [[_value(cells["sample"], name, measure) for name in PAPER] for measure in measures]
-    taus = ", ".join(f"{kendall_tau(theirs, each):.2f} ({head})" for each, head in zip(ours, heads, strict=True))
+    taus = ", ".join(f"{kendall_tau(theirs, row):.2f} ({head})" for row, head in zip(ours, heads, strict=True))
     whole = cells["parameters"]
-    said = {
+    rbo = {
         order: ", ".join(f"{100 * whole[f'{share:g}'][order]:.1f}" for share in SHARES)
         for order in ("largest first", "smallest first", "random order")
     }
@@ -285,8 +285,8 @@ def _paper_overlaps(cells: _Cells | None) -> Iterator[str | Block]:
     yield Text(
         "The paper finds that `params` and `synflow` collapse under RBO and that `ntk` is among the best; we find the "
         "opposite. Our sample does not explain the result for the number of parameters: over all "
-        f"{N_CELLS:,} cells, its overlap for the top {shares} % is {said['largest first']} %, against "
-        f"{said['random order']} % for a random order and {said['smallest first']} % with the smallest network first; "
+        f"{N_CELLS:,} cells, its overlap for the top {shares} % is {rbo['largest first']} %, against "
+        f"{rbo['random order']} % for a random order and {rbo['smallest first']} % with the smallest network first; "
         f"the paper reports {PAPER['parameters'].overlap:.2f}. Except for its two lowest, the paper's values are "
         f"nearly equal ({_others()}) whatever rho is. The paper does not state its p."
     )
@@ -308,39 +308,39 @@ def _paper_overlaps(cells: _Cells | None) -> Iterator[str | Block]:
 
 def _others() -> str:
     """Return the range of the paper's overlaps without the two lowest."""
-    found = sorted(each.overlap for each in PAPER.values())[2:]
-    return f"{found[0]:.2f} to {found[-1]:.2f}"
+    overlaps = sorted(paper.overlap for paper in PAPER.values())[2:]
+    return f"{overlaps[0]:.2f} to {overlaps[-1]:.2f}"
 
 
-def _agreement(of: _DataSet) -> Iterator[str | Block]:
+def _agreement(data: _DataSet) -> Iterator[str | Block]:
     """Show every measure of every score on a data set; for a random order, only overlaps."""
-    yield f"Agreement with accuracy: {of.title}"
-    rhos = {name: _interval(measures["spearman"]) for name, measures in of.found.items()}
+    yield f"Agreement with accuracy: {data.title}"
+    rhos = {name: _interval(measures["spearman"]) for name, measures in data.measures.items()}
     order = sorted(rhos, key=lambda name: -np.nan_to_num(rhos[name].value, nan=-9))
     estimates = {name: rhos[name] for name in order if math.isfinite(rhos[name].low)}
     if estimates:
         yield Figure(
-            name=f"spearman-{anchor(of.title)}",
-            caption=f"Spearman's rho between score and accuracy, {of.n} configs, with 95 % intervals.",
-            alt="; ".join(f"{name} {each.value:.2f}" for name, each in estimates.items()),
+            name=f"spearman-{anchor(data.title)}",
+            caption=f"Spearman's rho between score and accuracy, {data.n} configs, with 95 % intervals.",
+            alt="; ".join(f"{name} {rho.value:.2f}" for name, rho in estimates.items()),
             drawing=draw_estimates(estimates, x_label="Spearman's rho"),
         )
     tops = {f"{share:g}": f"top {100 * share:g} %" for share in SHARES}
     ranks = {f"spearman_top_{share}": f"Spearman, {top}" for share, top in tops.items()}
     ranks = {"spearman": "Spearman", "kendall": "Kendall's tau", **ranks}
-    yield _table(of, order, ranks, "Rank correlations, over all configs and within the true top")
+    yield _table(data, order, ranks, "Rank correlations, over all configs and within the true top")
     webber = {f"webber_{share}": f"Webber, {top}" for share, top in tops.items()}
     benchmark = {f"benchmark_{share}": f"benchmark, {top}" for share, top in tops.items()}
-    yield _table(of, order, {**webber, **benchmark}, "Rank-biased overlap, also of a random order")
+    yield _table(data, order, {**webber, **benchmark}, "Rank-biased overlap, also of a random order")
     taus = {f"kendall_top_{share}": f"tau, {top}" for share, top in tops.items()}
-    yield _table(of, order, taus, "Kendall's tau within the true top", is_folded=True)
+    yield _table(data, order, taus, "Kendall's tau within the true top", is_folded=True)
 
 
 def _table(
-    of: _DataSet, order: Sequence[str], heads: Mapping[str, str], caption: str, *, is_folded: bool = False
+    data: _DataSet, order: Sequence[str], heads: Mapping[str, str], caption: str, *, is_folded: bool = False
 ) -> Table:
     """Return a table with a column for each measure in `heads`."""
-    rows = tuple((name, *(_estimate(of.found[name][measure]) for measure in heads)) for name in order)
+    rows = tuple((name, *(_estimate(data.measures[name][measure]) for measure in heads)) for name in order)
     return Table(caption=caption, columns=("score", *heads.values()), rows=rows, is_folded=is_folded)
 
 
@@ -350,20 +350,20 @@ def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
     is_cell = task.configs["source"] == _CELLS
     yield f"Slices: {title}"
     if int(is_cell.sum()) >= _FEWEST:
-        of = _data_set(f"{title}, cells only", task, is_cell, n_resamples)
+        cells = _data_set(f"{title}, cells only", task, is_cell, n_resamples)
         heads = {
             "spearman": "Spearman",
             "kendall": "Kendall's tau",
             **{f"benchmark_{share:g}": f"benchmark, top {100 * share:g} %" for share in SHARES[1:]},
         }
-        yield _table(of, [*of.found], heads, f"{of.n} cells at full size with default hyperparameters")
+        yield _table(cells, [*cells.measures], heads, f"{cells.n} cells at full size with default hyperparameters")
     else:
         yield Text(f"Too few cells with default hyperparameters to compare: {int(is_cell.sum())} are scored.")
     last = task.accuracy.shape[1]
     epochs = sorted({1, max(1, round(last / 9)), max(1, round(last / 3)), last})
     groups = [(g, np.flatnonzero(task.group == g)) for g in np.unique(task.group)]
     groups = [(g, members) for g, members in groups if len(members) >= _FEWEST_IN_GROUP]
-    rows, of_groups = [], []
+    rows, group_rows = [], []
     for name, values in {**task.scores, **task.baselines}.items():
         scores = last_where_missing(values)
         by_epoch = [_mean_rho(scores, task.accuracy[:, epoch - 1]) for epoch in epochs]
@@ -371,7 +371,7 @@ def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
         sizes = [len(members) for _, members in groups]
         mean = float(np.average(np.nan_to_num(within), weights=sizes)) if groups else math.nan
         rows.append((name, *(number_text(rho, 3) for rho in by_epoch), number_text(mean, 3)))
-        of_groups.append((name, *(number_text(rho) for rho in within)))
+        group_rows.append((name, *(number_text(rho) for rho in within)))
     yield Table(
         caption="Spearman's rho with validation accuracy by epoch, and its mean within fidelity groups at the last "
         "epoch, mean over seeds",
@@ -383,7 +383,7 @@ def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
         yield Table(
             caption=f"Spearman's rho at the last epoch by fidelity group of at least {_FEWEST_IN_GROUP} configs",
             columns=("score", *(names[g] for g, _ in groups)),
-            rows=tuple(of_groups),
+            rows=tuple(group_rows),
             is_folded=True,
         )
 
@@ -412,11 +412,11 @@ def _halving(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
     yield "A proxy as the zeroth rung of successive halving"
     yield Text(_ABOUT_HALVING)
     for task in tasks:
-        if not (found := halvings(task)):
+        if not (results := halvings(task)):
             yield Text(f"{task.task.title}: too few scored configs were timed on one processor yet.")
             continue
-        better = [name for name, each in found.items() if _is_beyond(each.gain, each.gain_error)]
-        worse = [name for name, each in found.items() if _is_beyond(-each.gain, each.gain_error)]
+        better = [name for name, result in results.items() if _is_beyond(result.gain, result.gain_error)]
+        worse = [name for name, result in results.items() if _is_beyond(-result.gain, result.gain_error)]
         yield answer(
             f"{task.task.title}, {int(np.isfinite(task.runtime_s).all(axis=1).sum())} timed configs: by more than two "
             f"standard errors, a zeroth rung is better than plain halving with {_list(better)}, and worse with "
@@ -425,12 +425,12 @@ def _halving(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
         rows = [
             (
                 "plain halving" if name == "plain" else name,
-                f"{each.regret:.2f} ± {each.error:.2f}",
-                f"{each.cost:.2f}",
-                f"{each.scoring:.3f}",
-                "–" if name == "plain" else f"{each.gain:+.2f} ± {each.gain_error:.2f}",
+                f"{result.regret:.2f} ± {result.error:.2f}",
+                f"{result.cost:.2f}",
+                f"{result.scoring:.3f}",
+                "–" if name == "plain" else f"{result.gain:+.2f} ± {result.gain_error:.2f}",
             )
-            for name, each in found.items()
+            for name, result in results.items()
         ]
         yield Table(
             caption=f"{task.task.title}: regret of validation accuracy at the last epoch in points, ± its standard "
@@ -462,7 +462,7 @@ def _seconds(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str 
             caption="Mean CPU seconds of one proxy for one config and seed, 64 images, if computed alone; passes that "
             "several proxies share are computed only once",
             columns=("proxy", *data_sets),
-            rows=tuple((name, *(number_text(of[name], 4) for of in data_sets.values())) for name in names),
+            rows=tuple((name, *(number_text(by_proxy[name], 4) for by_proxy in data_sets.values())) for name in names),
         )
     for task in tasks:
         is_full = at_full_size(task.configs)
@@ -475,25 +475,25 @@ def _seconds(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str 
 
 
 def _mean_rho(scores: Floats, truth: Floats) -> float:
-    found = [rho for each in scores if math.isfinite(rho := spearman(each, truth))]
-    return float(np.mean(found)) if found else math.nan
+    rhos = [rho for seed_scores in scores if math.isfinite(rho := spearman(seed_scores, truth))]
+    return float(np.mean(rhos)) if rhos else math.nan
 
 
-def _interval(of: Mapping[str, Any], value: str = "mean") -> Interval:  # Any: JSON
+def _interval(measure: Mapping[str, Any], value: str = "mean") -> Interval:  # Any: JSON
     """Return an estimate with its interval, where null is NaN."""
-    estimate, low, high = (math.nan if of[name] is None else of[name] for name in (value, "low", "high"))
+    estimate, low, high = (math.nan if measure[name] is None else measure[name] for name in (value, "low", "high"))
     return Interval(value=estimate, low=low, high=high)
 
 
-def _value(found: _Summary, name: str, measure: str) -> float:
-    return _interval(found[name][measure]).value
+def _value(measures: _Summary, name: str, measure: str) -> float:
+    return _interval(measures[name][measure]).value
 
 
-def _estimate(of: Mapping[str, float | None]) -> str:
-    if of["mean"] is None:
+def _estimate(measure: Mapping[str, float | None]) -> str:
+    if measure["mean"] is None:
         return "–"
-    interval = "" if of["low"] is None else f" [{of['low']:.2f}, {of['high']:.2f}]"
-    return f"{of['mean']:.3f}{interval}" + ("" if of["sd"] is None else f" ± {of['sd']:.3f}")
+    interval = "" if measure["low"] is None else f" [{measure['low']:.2f}, {measure['high']:.2f}]"
+    return f"{measure['mean']:.3f}{interval}" + ("" if measure["sd"] is None else f" ± {measure['sd']:.3f}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -50,26 +50,26 @@ def run_repetition(job: RepetitionJob) -> tuple[str, str | None]:
 
 def _simulate(job: RepetitionJob) -> int:
     """Write a repetition's log; return its number of trials."""
-    study, own = job.study, job.repetition
-    arm = study.arm(own.arm)
-    world = open_world(worlds_path(job.out, own.task), own.task, arm.world) if arm.world in WORLD_NAMES else None
-    bench = open_for_study(own.task, job.release, refit=own.refit, model=arm.model) if world is None else world
-    view = open_view(cast("Queryable", bench), arm.view, seed=own.seed)  # simulations use `query_many` alone
+    study, repetition = job.study, job.repetition
+    arm, task, seed = study.arm(repetition.arm), repetition.task, repetition.seed
+    world = open_world(worlds_path(job.out, task), task, arm.world) if arm.world in WORLD_NAMES else None
+    bench = open_for_study(task, job.release, refit=repetition.refit, model=arm.model) if world is None else world
+    view = open_view(cast("Queryable", bench), arm.view, seed=seed)  # simulations use `query_many` alone
     settings = dict(arm.settings)
     if isinstance(quality := settings.get("prior"), str):  # the release's own, also on its refits
-        of_release = open_view(open_for_study(own.task, job.release), arm.view, seed=own.seed)
-        settings["prior"] = expert_prior(of_release, quality, objective=arm.objectives[0])
-    made = make(arm.optimizer, view, seed=own.seed, objectives=arm.objectives, **settings)
+        release_view = open_view(open_for_study(task, job.release), arm.view, seed=seed)
+        settings["prior"] = expert_prior(release_view, quality, objective=arm.objectives[0])
+    made = make(arm.optimizer, view, seed=seed, objectives=arm.objectives, **settings)
     optimizer = made if world is None else FromPool(made, world)
-    target = job.out / own.path
+    target = job.out / repetition.path
     target.parent.mkdir(parents=True, exist_ok=True)
     with write_beside(target) as beside:
         simulation = Simulation(
             view,
             workers=arm.workers or study.workers,
             budget=job.facts.budget_s / (arm.workers or 1),
-            seed=own.seed,
-            evaluation_seed=own.seed if study.noise == "seeded" else None,
+            seed=seed,
+            evaluation_seed=seed if study.noise == "seeded" else None,
             log=beside,
             facts={
                 "release": job.facts.release,
@@ -96,16 +96,16 @@ class FromPool:
 
     def ask(self, n: int) -> list[Proposal]:
         """Return the optimiser's proposals, as recorded configs."""
-        found = []
-        for each in self._optimizer.ask(n):
-            proposal = each if isinstance(each, Proposal) else Proposal(config=each)
+        proposals = []
+        for item in self._optimizer.ask(n):
+            proposal = item if isinstance(item, Proposal) else Proposal(config=item)
             trained = self._trained.setdefault(int(self._world.fidelity(proposal.at)["epoch"]), set())
             config = validate(proposal.config)
             if config_id(config) in trained or config_id(config) not in self._known:
                 config = self._world.nearest(config, without=trained)
             trained.add(config_id(config))
-            found.append(replace(proposal, config=config))
-        return found
+            proposals.append(replace(proposal, config=config))
+        return proposals
 
     def tell(self, trial: Trial) -> None:
         """Tell the result."""

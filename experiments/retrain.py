@@ -57,7 +57,7 @@ class Incumbent:
 
 
 def best_incumbents(results: Results, task: str, *, top: int, arms: Sequence[str] = ()) -> list[Incumbent]:
-    """Return the best different final incumbents of a task by predicted mean error, none of them trained.
+    """Return the best distinct final incumbents of a task by predicted mean error, none of them trained.
 
     Args:
         arms: patterns of arm names; empty: all.
@@ -65,13 +65,13 @@ def best_incumbents(results: Results, task: str, *, top: int, arms: Sequence[str
     Raises:
         InvalidArgument: no arm with a result matches.
     """
-    found: dict[int, Incumbent] = {}
+    incumbents: dict[int, Incumbent] = {}
     for arm in results.arms:
         if arms and not any(fnmatch.fnmatchcase(arm.name, pattern) for pattern in arms):
             continue
         for result in results.of(task, arm):
             if result.configs:
-                one = Incumbent(
+                incumbent = Incumbent(
                     task=task,
                     arm=arm.name,
                     seed=result.repetition.seed,
@@ -79,13 +79,13 @@ def best_incumbents(results: Results, task: str, *, top: int, arms: Sequence[str
                     predicted=float(result.incumbents.values[-1]),
                     trained={},
                 )
-                found.setdefault(config_id(one.config), one)
-    if not found:
+                incumbents.setdefault(config_id(incumbent.config), incumbent)
+    if not incumbents:
         raise InvalidArgument(
             f"no arm of {task} that matches {' or '.join(arms) or '*'} has an incumbent; the study has "
             f"{', '.join(arm.name for arm in results.arms)}"
         )
-    return sorted(found.values(), key=lambda one: (one.predicted, config_id(one.config)))[:top]
+    return sorted(incumbents.values(), key=lambda incumbent: (incumbent.predicted, config_id(incumbent.config)))[:top]
 
 
 def retrain(
@@ -120,14 +120,14 @@ def retrain(
         raise InvalidArgument("\n".join(faults))
     bench = {task: open_benchmark(task, release) for task in study.tasks}
     results = read_results(folder, bench=bench, workers=workers)
-    found: list[Incumbent] = []
+    incumbents: list[Incumbent] = []
     for task in tasks or results.tasks:
         chosen = best_incumbents(results, task, top=top, arms=arms)
         runs = folder / "retrained" / task
         listed = folder / "retrained" / f"{task}.jsonl"
         listed.parent.mkdir(exist_ok=True)
         digest = release_of(bench[task]).sha256
-        lines = ({"config": one.config, "seeds": list(SEEDS), "release": digest} for one in chosen)
+        lines = ({"config": incumbent.config, "seeds": list(SEEDS), "release": digest} for incumbent in chosen)
         write_text(listed, "".join(json.dumps(line) + "\n" for line in lines))
         collect(
             CollectSettings(
@@ -141,23 +141,23 @@ def retrain(
                 device=device,
             )
         )
-        found += _with_measured(chosen, last_rows(read_runs(runs)))
+        incumbents += _with_measured(chosen, last_rows(read_runs(runs)))
     content = {
         "study": study.study.name,
         "releases": {task: facts.release for task, facts in study.tasks.items()},
-        "incumbents": [asdict(one) for one in found],
+        "incumbents": [asdict(incumbent) for incumbent in incumbents],
     }
     path = record or folder / RECORD
     write_text(path, sealed_text(content))
-    return {"record": str(path), "trainings": sum(len(one.trained) for one in found)}
+    return {"record": str(path), "trainings": sum(len(incumbent.trained) for incumbent in incumbents)}
 
 
 def _with_measured(chosen: Sequence[Incumbent], last: Table) -> Iterator[Incumbent]:
     """Yield the incumbents with the validation errors of their finished trainings."""
-    for one in chosen:
-        is_it = (last["config_id"] == np.uint64(config_id(one.config))) & (last["status"] == "finished")
-        errors = 100.0 - last["valid_acc"][is_it].astype(np.float64)
-        yield replace(one, trained=dict(zip(map(str, last["seed"][is_it].tolist()), errors.tolist(), strict=True)))
+    for incumbent in chosen:
+        mask = (last["config_id"] == np.uint64(config_id(incumbent.config))) & (last["status"] == "finished")
+        errors = 100.0 - last["valid_acc"][mask].astype(np.float64)
+        yield replace(incumbent, trained=dict(zip(map(str, last["seed"][mask].tolist()), errors.tolist(), strict=True)))
 
 
 def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[Incumbent]:
@@ -173,25 +173,25 @@ def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[
     """
     content = read_sealed(path)
     try:
-        of = content["study"], {task: content["releases"].get(task) for task in releases}
-        found = [
+        origin = content["study"], {task: content["releases"].get(task) for task in releases}
+        incumbents = [
             Incumbent(
-                task=str(each["task"]),
-                arm=str(each["arm"]),
-                seed=int(each["seed"]),
-                config=validate(each["config"]),
-                predicted=float(each["predicted"]),
-                trained={str(seed): float(error) for seed, error in each["trained"].items()},
+                task=str(entry["task"]),
+                arm=str(entry["arm"]),
+                seed=int(entry["seed"]),
+                config=validate(entry["config"]),
+                predicted=float(entry["predicted"]),
+                trained={str(seed): float(error) for seed, error in entry["trained"].items()},
             )
-            for each in content["incumbents"]
+            for entry in content["incumbents"]
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise CorruptFile(f"{path} is not a record of retrained incumbents: {err!r}") from err
-    if of != (study, dict(releases)):
+    if origin != (study, dict(releases)):
         raise CorruptFile(
-            f"{path} belongs to the study {of[0]!r} or to other releases; python -m experiments.retrain renews it"
+            f"{path} belongs to the study {origin[0]!r} or to other releases; python -m experiments.retrain renews it"
         )
-    return found
+    return incumbents
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -92,8 +92,8 @@ class StudySettings:
         ]
         if not chosen:
             among = f" and matches {' or '.join(self.arms)}" if self.arms else ""
-            there = ", ".join(f"{arm.name} ({arm.family})" for arm in study.arms)
-            raise InvalidArgument(f"no arm of {study.name} is {self.family}{among}; its arms are {there}")
+            all_arms = ", ".join(f"{arm.name} ({arm.family})" for arm in study.arms)
+            raise InvalidArgument(f"no arm of {study.name} is {self.family}{among}; its arms are {all_arms}")
         refuse_lacking({arm.name: arm.optimizer for arm in chosen})
         return tuple(chosen)
 
@@ -150,12 +150,12 @@ def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
     bench = open_for_study(task, release)
     for model in {arm.model for arm in study.arms}:
         open_for_study(task, release, model=model)  # refuse a family that it lacks here, not in every repetition
-    found = release_of(bench)
-    if study.noise == "seeded" and not found.has("noise.json"):
+    opened = release_of(bench)
+    if study.noise == "seeded" and not opened.has("noise.json"):
         raise MissingData(
             f"{task}: {study.name} draws training noise, but {bench.release} has no noise.json; --noise mean needs none"
         )
-    unit = recorded_runtime(found.table, bench.task) if _has_worlds(study.arms) else mean_runtime(bench)
+    unit = recorded_runtime(opened.table, bench.task) if _has_worlds(study.arms) else mean_runtime(bench)
     return facts_of(bench, unit_s=unit, n_evaluations=study.n_evaluations)
 
 
@@ -164,9 +164,9 @@ def _prepare_worlds(path: Path, tasks: Iterable[str], release: Path | None) -> N
     for name in tasks:
         if not worlds_path(path, name).exists():
             bench = open_benchmark(name, release)
-            found = release_of(bench)
+            opened = release_of(bench)
             _log.info("%s: fitting the surrogates of the cross-validation", name)
-            write_worlds(worlds_path(path, name), build_worlds(found.table, bench.task, found.noise))
+            write_worlds(worlds_path(path, name), build_worlds(opened.table, bench.task, opened.noise))
 
 
 def _run_all(settings: StudySettings, jobs: Sequence[RepetitionJob]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a short training tells about the full one: if its learning rate is annealed, and if it is the full one's start.
+"""How well short trainings predict full ones: annealed trainings, and the starts of full trainings.
 
     python -m experiments.schedules --docs --out docs/studies/schedules
 
@@ -56,49 +56,49 @@ _ABOUT_SEARCHES: Final = (
 
 def schedules_page(of: Trainings, *, n_resamples: int, facts: tuple[tuple[str, str], ...] = ()) -> Document:
     """Return the page."""
-    agreed, searched = correlations(of, n_resamples=n_resamples), search(of, n_resamples=n_resamples)
+    agreements, searched = correlations(of, n_resamples=n_resamples), search(of, n_resamples=n_resamples)
     third = of.budgets[-2]
-    said = "; ".join(
+    speed_ups = "; ".join(
         f"{name} {interval_text(searched[name, 'annealed'].speed_up)} and "
         f"{interval_text(searched[name, 'continued'].speed_up)} "
         f"(difference {interval_text(searched[name, 'annealed'].gain, sign='+')})"
         for name in SEARCHES
     )
-    one, other, gain = (agreed[third, kind]["Spearman"] for kind in (*KINDS, "gain"))
+    continued, annealed, gain = (agreements[third, kind]["Spearman"] for kind in (*KINDS, "gain"))
     return Document(
         title="Annealed budgets and continued trainings",
         caveats=caveats_of([of.task]),
         subtitle=f"On {of.task.title}, trainings that are annealed within {third} epochs order {len(of.test)} configs "
-        f"like full trainings of {of.budgets[-1]} epochs, with a Spearman correlation of {interval_text(other)}; the "
-        f"first {third} epochs of the full trainings reach {interval_text(one)} (difference "
+        f"like full trainings of {of.budgets[-1]} epochs, with a Spearman correlation of {interval_text(annealed)}; "
+        f"the first {third} epochs of the full trainings reach {interval_text(continued)} (difference "
         f"{interval_text(gain, sign='+')}). Speed-ups over random search with annealed budgets, which are trained from "
-        f"the start, and with continued ones: {said}.",
-        sections=sections_of(_blocks(of, agreed, searched)),
+        f"the start, and with continued ones: {speed_ups}.",
+        sections=sections_of(_blocks(of, agreements, searched)),
         facts=facts,
     )
 
 
 def _blocks(
-    of: Trainings,
-    agreed: Mapping[tuple[int, str], Mapping[str, Interval]],
+    runs: Trainings,
+    agreements: Mapping[tuple[int, str], Mapping[str, Interval]],
     searched: Mapping[tuple[str, str], Searched],
 ) -> Iterator[str | Block]:
     yield "Rank correlation with full training"
-    shown = {kind: [agreed[budget, kind]["Spearman"] for budget in of.budgets[:-1]] for kind in KINDS}
+    shown = {kind: [agreements[budget, kind]["Spearman"] for budget in runs.budgets[:-1]] for kind in KINDS}
     yield Figure(
         name="spearman",
         caption="Spearman correlation between validation accuracy after some epochs and after full training, with "
         "95 % intervals.",
-        alt="; ".join(f"{kind}: {', '.join(interval_text(each) for each in found)}" for kind, found in shown.items()),
+        alt="; ".join(f"{kind}: {', '.join(interval_text(rho) for rho in rhos)}" for kind, rhos in shown.items()),
         drawing=draw_curves(
-            [interval_curve(kind, of.budgets[:-1], found, number=i) for i, (kind, found) in enumerate(shown.items())],
+            [interval_curve(kind, runs.budgets[:-1], rhos, number=i) for i, (kind, rhos) in enumerate(shown.items())],
             x_label="epochs",
             y_label="Spearman correlation",
             x_scale="log",
         ),
     )
-    left_out = f" {of.n_left_out} more have a training that diverged." if of.n_left_out else ""
-    yield Text(f"{_ABOUT} {len(of.test)} uniform configs of all sizes have every training.{left_out}")
+    left_out = f" {runs.n_left_out} more have a training that diverged." if runs.n_left_out else ""
+    yield Text(f"{_ABOUT} {len(runs.test)} uniform configs of all sizes have every training.{left_out}")
     yield Table(
         caption="Rank correlation between validation accuracy after some epochs and after full training",
         columns=("epochs", "measure", *KINDS, "annealed - continued"),
@@ -106,10 +106,10 @@ def _blocks(
             (
                 str(budget),
                 measure,
-                *(interval_text(agreed[budget, kind][measure]) for kind in KINDS),
-                interval_text(agreed[budget, "gain"][measure], sign="+"),
+                *(interval_text(agreements[budget, kind][measure]) for kind in KINDS),
+                interval_text(agreements[budget, "gain"][measure], sign="+"),
             )
-            for budget in of.budgets[:-1]
+            for budget in runs.budgets[:-1]
             for measure in MEASURES
         ),
         n_labels=2,
@@ -123,20 +123,20 @@ def _blocks(
             (
                 name,
                 kind,
-                f"{found.cost:.2f}",
-                *(interval_text(each) for each in (found.reached, found.needed, found.speed_up)),
-                interval_text(found.gain, sign="+") if kind == "annealed" else "–",
+                f"{result.cost:.2f}",
+                *(interval_text(interval) for interval in (result.reached, result.needed, result.speed_up)),
+                interval_text(result.gain, sign="+") if kind == "annealed" else "–",
             )
-            for (name, kind), found in searched.items()
+            for (name, kind), result in searched.items()
         ),
         n_labels=2,
     )
     yield "Comparison with NAS-Bench-101"
-    top = agreed[of.budgets[-2], "annealed"]["Spearman, best tenth"]
-    what = "Spearman correlation of a third of the epochs with all, annealed, best tenth"
+    top = agreements[runs.budgets[-2], "annealed"]["Spearman, best tenth"]
+    quantity = "Spearman correlation of a third of the epochs with all, annealed, best tenth"
     paper = "0.365 (36 of 108 epochs, supplement, figure 7)"
     why = "too few configs in the best tenth for a narrow interval; the cause was not tested"
-    yield beside_paper("NAS-Bench-101", [compared(what, of.task.title, paper, top, why=why)])
+    yield beside_paper("NAS-Bench-101", [compared(quantity, runs.task.title, paper, top, why=why)])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -72,8 +72,8 @@ class Repetition:
     @property
     def path(self) -> str:
         """The path of its log in the study's folder."""
-        of_refit = "" if self.refit is None else f"refit-{self.refit}/"
-        return f"{self.task}/{self.arm}/{of_refit}seed-{self.seed:04d}.jsonl"
+        folder = "" if self.refit is None else f"refit-{self.refit}/"
+        return f"{self.task}/{self.arm}/{folder}seed-{self.seed:04d}.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +177,7 @@ class Study:
         return cls(**{**given, "tasks": tasks, "combinations": combinations, "arms": arms})
 
     def digest_of(self, name: str) -> str:
-        """Return 16 hex digits of everything declared that decides an arm's repetitions, its name included.
+        """Return 16 hex digits of everything declared that affects an arm's repetitions, its name included.
 
         Tasks, seeds and other arms may be added to a folder, and titles reworded. Default settings of the optimiser are
         not part of the digest: each log names them, and a page refuses logs of one arm whose settings differ.

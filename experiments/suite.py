@@ -82,7 +82,7 @@ class Candidate:
 
 def candidates(tasks: Sequence[str]) -> list[Candidate]:
     """Return every candidate; candidates that differ only in their budget are adjacent."""
-    found = []
+    problems = []
     for task, (view, (search, fidelities)), (cost, more) in product(tasks, _VIEWS.items(), _COSTS.items()):
         if more and view not in _SEVERAL:
             continue
@@ -91,8 +91,8 @@ def candidates(tasks: Sequence[str]) -> list[Candidate]:
         for n_evaluations in BUDGETS:
             rules = Rules(view=choice, objectives=("valid_acc", *more), n_evaluations=n_evaluations)
             short = "-".join((task.removesuffix("_mini").replace("_", "-"), view, cost, str(n_evaluations)))
-            found.append(Candidate(id=short, task=task, rules=rules))
-    return found
+            problems.append(Candidate(id=short, task=task, rules=rules))
+    return problems
 
 
 def orders(every: Sequence[Candidate], *, n_seeds: int, workers: int) -> tuple[Floats, Floats]:
@@ -100,20 +100,20 @@ def orders(every: Sequence[Candidate], *, n_seeds: int, workers: int) -> tuple[F
 
     They are mean errors or missing hypervolumes (%), a guess if there is no result.
     """
-    largest = [each for each in every if each.rules.n_evaluations == max(BUDGETS)]
+    largest = [candidate for candidate in every if candidate.rules.n_evaluations == max(BUDGETS)]
     seeds = [range(_N_BASELINE if arm == "random_search" else n_seeds) for arm in ARMS]
     calls = [
-        {"candidate": each, "arm": arm, "seed": seed}
-        for each in largest
-        for arm, of_arm in zip(ARMS, seeds, strict=True)
-        for seed in of_arm
+        {"candidate": candidate, "arm": arm, "seed": seed}
+        for candidate in largest
+        for arm, arm_seeds in zip(ARMS, seeds, strict=True)
+        for seed in arm_seeds
     ]
-    found = iter(in_processes(_run, calls, workers=workers))
-    results = {each.id: [[next(found) for _ in of_arm] for of_arm in seeds] for each in largest}
-    of_budget = [results[f"{each.id.rpartition('-')[0]}-{max(BUDGETS)}"] for each in every]
-    column = [BUDGETS.index(each.rules.n_evaluations) for each in every]
-    final = [[[run[i] for run in runs[:n_seeds]] for runs in of] for of, i in zip(of_budget, column, strict=True)]
-    baseline = [[run[i] for run in of[0]] for of, i in zip(of_budget, column, strict=True)]
+    outcomes = iter(in_processes(_run, calls, workers=workers))
+    results = {candidate.id: [[next(outcomes) for _ in arm_seeds] for arm_seeds in seeds] for candidate in largest}
+    all_runs = [results[f"{candidate.id.rpartition('-')[0]}-{max(BUDGETS)}"] for candidate in every]
+    column = [BUDGETS.index(candidate.rules.n_evaluations) for candidate in every]
+    final = [[[run[i] for run in runs[:n_seeds]] for runs in arms] for arms, i in zip(all_runs, column, strict=True)]
+    baseline = [[run[i] for run in arms[0]] for arms, i in zip(all_runs, column, strict=True)]
     return np.array(final), np.array(baseline)
 
 
@@ -135,24 +135,24 @@ def correlations(results: Floats) -> Floats:
 
     They are NaN for a candidate whose arms all have the same mean rank.
     """
-    of_arm = np.stack([mean_ranks(each) for each in results])  # (n_candidates, n_arms)
+    ranks = np.stack([mean_ranks(values) for values in results])  # (n_candidates, n_arms)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.corrcoef(stats.rankdata(of_arm, axis=1)))
+        return np.asarray(np.corrcoef(stats.rankdata(ranks, axis=1)))
 
 
 def choose(every: Sequence[Candidate], results: Floats, *, n: int) -> list[int]:
     """Return the numbers of n candidates in the order of the rule; strata take turns, so that all have a share."""
-    similar = np.nan_to_num(correlations(results), nan=1.0)  # no order is like every other, so it is chosen last
-    of_arm = np.stack([mean_ranks(each) for each in results])
-    clear = of_arm.std(axis=1)  # spread of the mean ranks
-    strata = sorted({each.stratum for each in every}, key=str)
+    similar = np.nan_to_num(correlations(results), nan=1.0)  # an undefined order equals all, so it is chosen last
+    ranks = np.stack([mean_ranks(values) for values in results])
+    clear = ranks.std(axis=1)  # spread of the mean ranks
+    strata = sorted({candidate.stratum for candidate in every}, key=str)
     chosen: list[int] = []
     while len(chosen) < min(n, len(every)):
         stratum = strata[len(chosen) % len(strata)]
-        left = [i for i, each in enumerate(every) if each.stratum == stratum and i not in chosen]
-        left = left or [i for i in range(len(every)) if i not in chosen]
-        closest = [max((similar[i, j] for j in chosen), default=0.0) for i in left]
-        chosen.append(min(zip(closest, (-clear[i] for i in left), left, strict=True))[2])
+        remaining = [i for i, candidate in enumerate(every) if candidate.stratum == stratum and i not in chosen]
+        remaining = remaining or [i for i in range(len(every)) if i not in chosen]
+        closest = [max((similar[i, j] for j in chosen), default=0.0) for i in remaining]
+        chosen.append(min(zip(closest, (-clear[i] for i in remaining), remaining, strict=True))[2])
     return chosen
 
 
@@ -165,14 +165,14 @@ def kept(path: Path, every: Sequence[Candidate]) -> list[int] | None:
     """
     if not path.exists():
         return None
-    number = {each.id: i for i, each in enumerate(every)}
+    number = {candidate.id: i for i, candidate in enumerate(every)}
     try:
         names = [str(problem["id"]) for problem in read_sealed(path)["problems"]]
     except (KeyError, TypeError) as err:
         raise CorruptFile(f"{path} is not a suite: {err!r}; remove it to choose problems anew") from err
-    if gone := [name for name in names if name not in number]:
+    if missing := [name for name in names if name not in number]:
         raise InvalidArgument(
-            f"{path} has problems that are not candidates: {', '.join(gone)}; remove it to choose anew"
+            f"{path} has problems that are not candidates: {', '.join(missing)}; remove it to choose anew"
         )
     return [number[name] for name in names]
 
@@ -180,32 +180,30 @@ def kept(path: Path, every: Sequence[Candidate]) -> list[int] | None:
 def frozen(chosen: Sequence[Candidate], baseline: Floats, best_seen: Floats) -> dict[str, Any]:  # Any: JSON
     """Return the content of a suite's file."""
     problems = []
-    for each, of_random, seen in zip(chosen, baseline, best_seen.tolist(), strict=True):
-        bench = open_benchmark(each.task, None, "numpy")
+    for candidate, errors, seen in zip(chosen, baseline, best_seen.tolist(), strict=True):
+        bench = open_benchmark(candidate.task, None, "numpy")
         best = 0.0
-        if len(each.rules.objectives) == 1:
-            view = open_rules(each.id, each.rules, each.task, None).view
+        if len(candidate.rules.objectives) == 1:
+            view = open_rules(candidate.id, candidate.rules, candidate.task, None).view
             best = min(seen, 100.0 - bench.best(view=view).value)
         problems.append(
             {
-                "id": each.id,
-                "task": each.task,
-                "view": asdict(each.rules.view),
-                "objectives": list(each.rules.objectives),
-                "n_evaluations": each.rules.n_evaluations,
-                "budget_s": mean_runtime(bench) * each.rules.n_evaluations,
+                "id": candidate.id,
+                "task": candidate.task,
+                "view": asdict(candidate.rules.view),
+                "objectives": list(candidate.rules.objectives),
+                "n_evaluations": candidate.rules.n_evaluations,
+                "budget_s": mean_runtime(bench) * candidate.rules.n_evaluations,
                 "best": round(best, 4),
-                "random_search": round(float(of_random.mean()), 4),
-                "random_search_se": round(float(of_random.std(ddof=1) / np.sqrt(len(of_random))), 4),
-                "n_seeds": len(of_random),
+                "random_search": round(float(errors.mean()), 4),
+                "random_search_se": round(float(errors.std(ddof=1) / np.sqrt(len(errors))), 4),
+                "n_seeds": len(errors),
             }
         )
-    releases = {
-        task: release_of(open_benchmark(task, None, "numpy")) for task in sorted({each.task for each in chosen})
-    }
+    releases = {task: release_of(open_benchmark(task, None, "numpy")) for task in sorted({c.task for c in chosen})}
     return {
         "problems": problems,
-        "releases": {task: [str(found.facts.get("version")), found.sha256] for task, found in releases.items()},
+        "releases": {task: [str(release.facts.get("version")), release.sha256] for task, release in releases.items()},
     }
 
 
@@ -220,13 +218,13 @@ def _blocks(
         results: results of all candidates, (n_candidates, n_arms, n_seeds).
     """
     similar = correlations(results)
-    own = similar[np.ix_(chosen, chosen)]
-    closest, among_all = ((of - 2 * np.eye(len(of))).max(axis=1) for of in (own, similar))
-    off_diagonal, all_pairs = (of[~np.eye(len(of), dtype=bool)] for of in (own, similar))
+    chosen_similar = similar[np.ix_(chosen, chosen)]
+    closest, among_all = ((matrix - 2 * np.eye(len(matrix))).max(axis=1) for matrix in (chosen_similar, similar))
+    off_diagonal, all_pairs = (matrix[~np.eye(len(matrix), dtype=bool)] for matrix in (chosen_similar, similar))
     n_seeds = results.shape[2]
     half = n_seeds // 2
-    halves = [correlations(np.stack([of[:, :half], of[:, half : 2 * half]]))[0, 1] for of in results] if half else []
-    known = [rho for rho in halves if np.isfinite(rho)]
+    halves = [correlations(np.stack([r[:, :half], r[:, half : 2 * half]]))[0, 1] for r in results] if half else []
+    finite = [rho for rho in halves if np.isfinite(rho)]
     yield "Orders of optimisers"
     yield answer(
         f"{name} has {len(chosen)} of {len(results)} candidates. Their orders of optimisers correlate by "
@@ -238,13 +236,13 @@ def _blocks(
         caption="Spearman's rank correlation between the optimisers' orders on each pair of problems. Discs are "
         "positive, circles negative; larger is stronger. If all problems had the same order, all discs would be large.",
         alt=f"Matrix of rank correlations between the orders of optimisers on {len(chosen)} problems.",
-        drawing=_drawing(own, [each["id"] for each in problems]),
+        drawing=_drawing(chosen_similar, [problem["id"] for problem in problems]),
     )
     chosen_on = f" Those of {name} were chosen on {_CHOSEN_ON.get(name)}; this page orders optimisers on its season."
     yield Text(_RULE + chosen_on if name in _CHOSEN_ON else _RULE)
     yield Text(
-        f"The orders by two halves of the {n_seeds} seeds correlate by {np.mean(known or np.nan):.2f} on average over "
-        f"the {len(known)} candidates on which the optimisers do not all tie in either half, so part of these "
+        f"The orders by two halves of the {n_seeds} seeds correlate by {np.mean(finite or np.nan):.2f} on average over "
+        f"the {len(finite)} candidates on which the optimisers do not all tie in either half, so part of these "
         "differences is chance: an order on one problem requires more seeds than this choice."
     )
     yield "Problems"
@@ -259,12 +257,12 @@ def _blocks(
         ),
         rows=tuple(
             (
-                *(each["id"], ", ".join(each["objectives"]), each["view"]["search"]),
-                *(", ".join(each["view"]["fidelities"]), str(each["n_evaluations"]), f"{each['best']:.2f}"),
-                f"{each['random_search']:.2f} ± {each['random_search_se']:.2f}",
+                *(problem["id"], ", ".join(problem["objectives"]), problem["view"]["search"]),
+                *(", ".join(problem["view"]["fidelities"]), str(problem["n_evaluations"]), f"{problem['best']:.2f}"),
+                f"{problem['random_search']:.2f} ± {problem['random_search_se']:.2f}",
                 *(f"{rank:.1f}" for rank in mean_ranks(results[i])),
             )
-            for each, i in zip(problems, chosen, strict=True)
+            for problem, i in zip(problems, chosen, strict=True)
         ),
         n_labels=4,
     )
@@ -323,19 +321,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> object:
-        every = candidates(sorted(EMBEDDED))
+        all_candidates = candidates(sorted(EMBEDDED))
         path = given.out / f"jahs-{given.n}.json"
-        known = kept(path, every)  # refuse a bad file before any run
-        results, baseline = orders(every, n_seeds=given.seeds, workers=given.workers)
-        rows = sorted(known or choose(every, results, n=given.n), key=lambda i: every[i].id)
+        problems = kept(path, all_candidates)  # refuse a bad file before any run
+        results, baseline = orders(all_candidates, n_seeds=given.seeds, workers=given.workers)
+        rows = sorted(problems or choose(all_candidates, results, n=given.n), key=lambda i: all_candidates[i].id)
         seen = np.minimum(results.min(axis=(1, 2)), baseline.min(axis=1))[rows]
-        content = frozen([every[i] for i in rows], baseline[rows], seen)
+        content = frozen([all_candidates[i] for i in rows], baseline[rows], seen)
         given.out.mkdir(parents=True, exist_ok=True)
         write_text(path, sealed_text(content))
-        said = {"suite": str(path), "problems": len(rows), "candidates": len(every)}
+        summary = {"suite": str(path), "problems": len(rows), "candidates": len(all_candidates)}
         if given.page:
-            said["page"] = str(_write_page(given.page, path.stem, content, rows, results))
-        return said
+            summary["page"] = str(_write_page(given.page, path.stem, content, rows, results))
+        return summary
 
     return run_command("experiments.suite", work)
 

@@ -86,24 +86,24 @@ def compare_tasks(runs: Sequence[Path], *, landscape: Path | None, release: Path
         bench = Benchmark("cifar10", release=landscape)
         real, sha256 = real_accuracies(paired.columns, bench), release_of(bench).sha256
     benches = _open_releases(recorded, release)
-    found, of_real = list(agreements(paired)), list(_real_agreements(paired, real))
+    on_both, on_real = list(agreements(paired)), list(_real_agreements(paired, real))
     names = _titles(paired)
     sections = chain(
-        _ranks(paired, found, of_real),
-        _real_blocks(of_real),
+        _ranks(paired, on_both, on_real),
+        _real_blocks(on_real),
         _effects(paired, real),
         _warm(paired),
-        _of_releases(recorded, benches, release, n_seeds=seeds),
+        _release_blocks(recorded, benches, release, n_seeds=seeds),
     )
     document = Document(
         title=f"{names[0]} and {names[1]}: what carries over",
         caveats=caveats_of(paired.tasks),
-        subtitle=_finding(names, found[0], of_real),
+        subtitle=_finding(names, on_both[0], on_real),
         sections=drawn_sections(sections),
         facts=(
             ("command", shlex.join(_command(runs, seeds, has_landscape=landscape is not None))),
-            *((f"protocol of {each.task.title}", each.protocol) for each in recorded),
-            *((f"release of {each.task.title}", release_of(each).sha256[:16]) for each in benches if len(benches) == 2),
+            *((f"protocol of {record.task.title}", record.protocol) for record in recorded),
+            *((f"release of {b.task.title}", release_of(b).sha256[:16]) for b in benches if len(benches) == 2),
             *([("landscape", sha256[:16])] if sha256 else []),
             ("data", "paired.csv: every config of this page with its accuracies"),
         ),
@@ -115,16 +115,16 @@ def compare_tasks(runs: Sequence[Path], *, landscape: Path | None, release: Path
 def _open_releases(recorded: Sequence[Recorded], release: Path | None) -> list[Benchmark]:
     """Return the benchmarks of the tasks that have a release."""
     benches = []
-    for each in recorded:
+    for record in recorded:
         try:
-            bench = open_benchmark(each.task.name, release)
+            bench = open_benchmark(record.task.name, release)
         except MissingData:
             continue
         made_from = release_of(bench).facts.get("protocol")
-        if made_from != each.protocol:
+        if made_from != record.protocol:
             raise ProtocolMismatch(
-                f"{bench.release} was fitted to runs of protocol {made_from}, but the runs of {each.task.name} have "
-                f"{each.protocol}; name releases of these runs with --release"
+                f"{bench.release} was fitted to runs of protocol {made_from}, but the runs of {record.task.name} have "
+                f"{record.protocol}; name releases of these runs with --release"
             )
         benches.append(bench)
     return benches
@@ -135,31 +135,31 @@ def _titles(paired: Paired) -> tuple[str, str]:
     return one.title, other.title
 
 
-def _finding(names: Sequence[str], whole: Agreement, of_real: Sequence[Agreement]) -> str:
+def _finding(names: Sequence[str], whole: Agreement, on_real: Sequence[Agreement]) -> str:
     ceiling = "" if math.isnan(whole.ceiling) else f"; the noise ceiling is {whole.ceiling:.2f}"
     text = (
         f"{whole.n:,} configs were trained on both tasks. Their validation accuracies at the last epoch have a "
         f"Spearman correlation of {interval_text(whole.rho)}{ceiling}."
     )
-    if of_real:
-        last = of_real[:: len(EPOCHS)]
-        parts = " and ".join(f"{interval_text(each.rho)} for {name}" for each, name in zip(last, names, strict=True))
+    if on_real:
+        last = on_real[:: len(EPOCHS)]
+        parts = " and ".join(f"{interval_text(row.rho)} for {name}" for row, name in zip(last, names, strict=True))
         text += f" With {_REAL} after {EPOCHS[0]} epochs, it is {parts}."
     return text
 
 
-def _ranks(paired: Paired, found: Sequence[Agreement], of_real: Sequence[Agreement]) -> Iterator[str | Block]:
+def _ranks(paired: Paired, on_both: Sequence[Agreement], on_real: Sequence[Agreement]) -> Iterator[str | Block]:
     n_groups = len(set(paired.groups))
-    parts, groups = found[:-n_groups], found[-n_groups:]
-    enough = [each for each in (*parts, *of_real[:: len(EPOCHS)], *groups) if each.n >= 2 * FEWEST]
-    with_real = f", and of each task with {_REAL}" if of_real else ""
+    parts, groups = on_both[:-n_groups], on_both[-n_groups:]
+    shown = [row for row in (*parts, *on_real[:: len(EPOCHS)], *groups) if row.n >= 2 * FEWEST]
+    with_real = f", and of each task with {_REAL}" if on_real else ""
     yield "Ranks of configs"
     yield Figure(
         name="correlations",
         caption=f"Spearman correlation between the tasks{with_real}, with 95 % bootstrap intervals over configs. "
         f"Crosses are noise ceilings. Parts with fewer than {2 * FEWEST} configs are left out.",
-        alt="; ".join(f"{each.title}: {each.rho.value:.2f}" for each in enough),
-        drawing=_draw([_Row(each.title, [each.rho], each.ceiling) for each in enough], x_label="Spearman correlation"),
+        alt="; ".join(f"{row.title}: {row.rho.value:.2f}" for row in shown),
+        drawing=_draw([_Row(row.title, [row.rho], row.ceiling) for row in shown], x_label="Spearman correlation"),
     )
     yield Text(
         "The noise ceiling is the correlation that two perfect copies of a task would have: the geometric mean of the "
@@ -179,24 +179,24 @@ def _real_agreements(paired: Paired, real: Mapping[int, Floats]) -> Iterator[Agr
             yield agreement(f"{name}, real epoch {epoch}", values[None], real[epoch])
 
 
-def _real_blocks(of_real: Sequence[Agreement]) -> Iterator[str | Block]:
-    if of_real:
+def _real_blocks(on_real: Sequence[Agreement]) -> Iterator[str | Block]:
+    if on_real:
         yield "Both against the real landscape"
         yield Text(
             f"The real landscape is an imported surrogate of {_REAL}, which answers for the same configs. Its "
             "predictions are clipped to 0 and 100 % and have no noise. It is used for ranks and means, never for its "
             "optimum."
         )
-        yield _agreements_table("With the real landscape", of_real)
+        yield _agreements_table("With the real landscape", on_real)
 
 
-def _agreements_table(caption: str, found: Sequence[Agreement], *, is_folded: bool = False) -> Table:
+def _agreements_table(caption: str, agreed: Sequence[Agreement], *, is_folded: bool = False) -> Table:
     return Table(
         caption=caption,
         columns=("part", "Spearman correlation (95 % interval)", "noise ceiling", "configs", "with three seeds"),
         rows=tuple(
-            (each.title, interval_text(each.rho), number_text(each.ceiling), f"{each.n:,}", f"{each.n_repeated:,}")
-            for each in found
+            (row.title, interval_text(row.rho), number_text(row.ceiling), f"{row.n:,}", f"{row.n_repeated:,}")
+            for row in agreed
         ),
         is_folded=is_folded,
     )
@@ -206,17 +206,17 @@ def _effects(paired: Paired, real: Mapping[int, Floats]) -> Iterator[str | Block
     names = [*_titles(paired), *([_REAL] if real else [])]
     accuracies = [*paired.first, *([real[EPOCHS[0]]] if real else [])]
     keys = [effects_of_keys(paired.columns, values) for values in accuracies]
-    shares = [{key: float(np.nan_to_num(each.value)) for key, each in of.items()} for of in keys]
+    shares = [{key: float(np.nan_to_num(share.value)) for key, share in by_key.items()} for by_key in keys]
     levels = [effects_of_values(paired.columns, values) for values in accuracies]
-    order = sorted(keys[0], key=lambda key: -max(of[key] for of in shares))
+    order = sorted(keys[0], key=lambda key: -max(by_key[key] for by_key in shares))
     yield "Main effects"
     yield Figure(
         name="effects",
         caption="Share of the variance of ranks that each key explains alone, and the interaction of both rates, with "
         "95 % intervals (1.96 bootstrap standard errors over configs).",
-        alt="; ".join(f"{key}: {', '.join(number_text(of[key].value) for of in keys)}" for key in order),
+        alt="; ".join(f"{key}: {', '.join(number_text(by_key[key].value) for by_key in keys)}" for key in order),
         drawing=_draw(
-            [_Row(key, [of[key] for of in keys]) for key in order],
+            [_Row(key, [by_key[key] for by_key in keys]) for key in order],
             x_label="share of the variance of ranks",
             names=names,
         ),
@@ -228,7 +228,7 @@ def _effects(paired: Paired, real: Mapping[int, Floats]) -> Iterator[str | Block
         rows=tuple(
             (
                 f"{names[i]} and {names[j]}",
-                *(number_text(spearman([*of[i].values()], [*of[j].values()])) for of in (shares, levels)),
+                *(number_text(spearman([*part[i].values()], [*part[j].values()])) for part in (shares, levels)),
             )
             for i, j in combinations(range(len(names)), 2)
         ),
@@ -236,7 +236,7 @@ def _effects(paired: Paired, real: Mapping[int, Floats]) -> Iterator[str | Block
     yield Table(
         caption="Shares of the variance of ranks",
         columns=("key", *names),
-        rows=tuple((key, *(interval_text(of[key]) for of in keys)) for key in order),
+        rows=tuple((key, *(interval_text(by_key[key]) for by_key in keys)) for key in order),
         is_folded=True,
     )
 
@@ -254,26 +254,26 @@ def _warm(paired: Paired) -> Iterator[str | Block]:
         columns=("from", "to", "configs", "best (%)", "gain (points, 95 % interval)", "random configs"),
         rows=tuple(
             (
-                *(names[each.source], names[each.target], str(each.k)),
-                *(f"{each.best:.2f}", interval_text(each.gain), number_text(each.n_random, 0)),
+                *(names[start.source], names[start.target], str(start.k)),
+                *(f"{start.best:.2f}", interval_text(start.gain), number_text(start.n_random, 0)),
             )
-            for each in warm_starts(paired)
+            for start in warm_starts(paired)
         ),
         n_labels=2,
     )
 
 
-def _of_releases(
+def _release_blocks(
     recorded: Sequence[Recorded], benches: Sequence[Benchmark], release: Path | None, *, n_seeds: int
 ) -> Iterator[str | Block]:
     """Yield the comparison of both releases, or name the tasks without one."""
     yield "Fronts and optimizers"
-    known, names = {bench.task.name for bench in benches}, [each.task.title for each in recorded]
-    if missing := [each.task.title for each in recorded if each.task.name not in known]:
+    released, names = {bench.task.name for bench in benches}, [record.task.title for record in recorded]
+    if missing := [record.task.title for record in recorded if record.task.name not in released]:
         yield Text(f"Not yet: {' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} no release.")
         return
     yield _fronts(names, benches)
-    orders = order_transfer([open_terms(_STUDY, each.task.name, release) for each in recorded], n_seeds=n_seeds)
+    orders = order_transfer([open_terms(_STUDY, record.task.name, release) for record in recorded], n_seeds=n_seeds)
     means = orders.errors.mean(axis=2)
     yield Text(
         f"Under the terms of the study `baselines`, Kendall's tau between the orders of the optimizers is "
@@ -284,8 +284,8 @@ def _of_releases(
         caption=f"Mean validation error (%) of the last incumbent, mean over {n_seeds} seeds",
         columns=("optimizer", *names),
         rows=tuple(
-            (ENTRIES[name].title, *(f"{value:.3f}" for value in of))
-            for name, of in sorted(zip(OPTIMIZERS, means.T.tolist(), strict=True), key=lambda each: each[1][0])
+            (ENTRIES[name].title, *(f"{value:.3f}" for value in errors))
+            for name, errors in sorted(zip(OPTIMIZERS, means.T.tolist(), strict=True), key=lambda row: row[1][0])
         ),
     )
 
@@ -293,10 +293,10 @@ def _of_releases(
 def _fronts(names: Sequence[str], benches: Sequence[Benchmark]) -> Block:
     rows = tuple(
         (
-            *(names[each.source], names[each.target], " and ".join(each.metrics), str(each.n_configs)),
-            *(f"{each.share:.3f}", f"{each.random:.3f}"),
+            *(names[transfer.source], names[transfer.target], " and ".join(transfer.metrics), str(transfer.n_configs)),
+            *(f"{transfer.share:.3f}", f"{transfer.random:.3f}"),
         )
-        for each in front_transfers(benches)
+        for transfer in front_transfers(benches)
     )
     if not rows:
         return Text("The releases have no front of the same metrics.")
@@ -314,11 +314,11 @@ def _draw(rows: Sequence[_Row], *, x_label: str, names: Sequence[str] = ()) -> D
     n_values = max(len(row.values) for row in rows)
     drawing, axes = new_drawing(1.0 + _HEIGHT_OF_ROW * len(rows) * (1 + n_values) / 2 + 0.24 * len(names))
     for place, row in enumerate(rows):
-        for i, each in enumerate(row.values):
+        for i, interval in enumerate(row.values):
             y = place + 0.24 * (i - (n_values - 1) / 2)
-            axes.plot([each.low, each.high], [y, y], color=series(i), linewidth=2.0, solid_capstyle="butt")
+            axes.plot([interval.low, interval.high], [y, y], color=series(i), linewidth=2.0, solid_capstyle="butt")
             label = names[i] if names and not place else None
-            axes.plot([each.value], [y], color=series(i), marker=marker(i), markersize=5, linestyle="", label=label)
+            axes.plot([interval.value], [y], color=series(i), marker=marker(i), markersize=5, linestyle="", label=label)
         axes.plot([row.ceiling], [place], color=LIGHT["muted"], marker="x", markersize=6, linestyle="")
     axes.axvline(0, color=LIGHT["muted"], linewidth=1.0, linestyle=(0, (2, 2)))
     set_rows(axes, [row.title for row in rows])
@@ -332,7 +332,7 @@ def _csv(paired: Paired, real: dict[int, Floats]) -> str:
     """Return a row for each config: its number, id, source and sizes, and all its accuracies."""
     names = [f"{task.name} seed {i}" for task in paired.tasks for i in range(paired.accuracies.shape[2])]
     columns = [paired.configs[key].tolist() for key in ("config_index", "config_id", "source", *LARGEST)]
-    columns += [list(map(_cell, values)) for of in paired.accuracies for values in of.T]
+    columns += [list(map(_cell, values)) for accuracies in paired.accuracies for values in accuracies.T]
     columns += [list(map(_cell, real[epoch])) for epoch in EPOCHS if real]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -118,12 +118,12 @@ class World(Sampler):
         Args:
             without: ids of configs to leave out; if these are all configs, none is left out.
         """
-        asked = _places(encode([config], 1)[:, :-1])
-        apart = np.where(_IS_CHOICE, asked != self._places, np.abs(asked - self._places)).sum(axis=1)
+        place = _places(encode([config], 1)[:, :-1])
+        distances = np.where(_IS_CHOICE, place != self._places, np.abs(place - self._places)).sum(axis=1)
         is_out = np.isin(self._ids, np.array([*without], dtype=np.uint64))
         if not is_out.all():
-            apart[is_out] = np.inf
-        return self.configs[int(apart.argmin())].copy()
+            distances[is_out] = np.inf
+        return self.configs[int(distances.argmin())].copy()
 
     def query_many(
         self,
@@ -190,11 +190,11 @@ def build_worlds(
     for name in METRIC_NAMES:
         rows = assemble(name, measured)
         for _, held_out in folds:
-            kept = rows.take(~np.isin(rows.config_id, ids[held_out]))
-            model = fit_surrogate(name, kept, of_task, settings=settings)
-            asked = np.repeat(X[held_out], of_task.max_epoch, axis=0)
-            asked[:, -1] = np.tile(np.arange(1, of_task.max_epoch + 1), len(held_out))
-            left_out[name][held_out] = model.predict(asked).reshape(len(held_out), of_task.max_epoch)
+            training = rows.take(~np.isin(rows.config_id, ids[held_out]))
+            model = fit_surrogate(name, training, of_task, settings=settings)
+            queries = np.repeat(X[held_out], of_task.max_epoch, axis=0)
+            queries[:, -1] = np.tile(np.arange(1, of_task.max_epoch + 1), len(held_out))
+            left_out[name][held_out] = model.predict(queries).reshape(len(held_out), of_task.max_epoch)
     return Worlds(
         task=of_task,
         X=X[:, :-1],

@@ -34,7 +34,7 @@ from workshop.ranks import spearman
 from workshop.resampling import bootstrap_estimates
 
 _COMMAND: Final = "experiments.zoo"
-_FOUND: Final = (Path("data/fashion_mnist_mini/zoo.json"), Path("data/cifar10_mini/zoo.json"))
+_FILES: Final = (Path("data/fashion_mnist_mini/zoo.json"), Path("data/cifar10_mini/zoo.json"))
 
 PAPER: Final[Mapping[str, tuple[float, float]]] = {
     "lightgbm": (0.892, 0.816),
@@ -74,7 +74,7 @@ class Scored:
     Attributes:
         n: configs.
         scores: R2, tau and sparse tau of each model, with 90 % intervals over configs.
-        differences: those to XGBoost.
+        differences: the same scores minus XGBoost's.
     """
 
     n: int
@@ -84,7 +84,7 @@ class Scored:
     @property
     def sparse(self) -> dict[str, Interval]:
         """The sparse tau of each model."""
-        return {name: of[_SPARSE] for name, of in self.scores.items()}
+        return {name: scores[_SPARSE] for name, scores in self.scores.items()}
 
 
 def score_zoo(
@@ -113,13 +113,13 @@ def score_zoo(
     base = list(answers).index(_BASE)
 
     def with_differences(at: NDArray[np.int64]) -> Floats:
-        found = [agreement(METRIC, y[at], one[at]) for one in predicted]
-        values = np.array([[one[name] for name in _SCORES] for one in found], np.float64)  # None becomes NaN
+        by_model = [agreement(METRIC, y[at], model[at]) for model in predicted]
+        values = np.array([[scores[name] for name in _SCORES] for scores in by_model], np.float64)  # None becomes NaN
         return np.concatenate([values, values - values[base]])
 
-    found = bootstrap_estimates(with_differences, n, level=_LEVEL, n_resamples=n_resamples)
-    each = [found[i : i + len(_SCORES)] for i in range(0, len(found), len(_SCORES))]
-    scores, differences = (dict(zip(answers, own, strict=True)) for own in (each[: len(answers)], each[len(answers) :]))
+    intervals = bootstrap_estimates(with_differences, n, level=_LEVEL, n_resamples=n_resamples)
+    cis = [intervals[i : i + len(_SCORES)] for i in range(0, len(intervals), len(_SCORES))]
+    scores, differences = (dict(zip(answers, half, strict=True)) for half in (cis[: len(answers)], cis[len(answers) :]))
     return Scored(n=n, scores=scores, differences=differences)
 
 
@@ -127,59 +127,59 @@ class _Result(NamedTuple):
     """The result file of one task, and the scores of its validation and test part by cut."""
 
     task: Task
-    of: Mapping[str, Any]  # Any: JSON
+    zoo: Mapping[str, Any]  # Any: JSON
     valids: Mapping[str, Scored | None]
     tests: Mapping[str, Scored | None]
 
     @property
     def single(self) -> list[str]:
         """The fitted families, in the order of the paper."""
-        return [name for name in PAPER if name in self.of["families"]]
+        return [name for name in PAPER if name in self.zoo["families"]]
 
 
 def _document(paths: Sequence[Path], *, n_resamples: int) -> Document:
-    found = {str(path): read_zoo(path) for path in paths}
-    if lacking := [path for path, of in found.items() if _BASE not in of["families"]]:
+    files = {str(path): read_zoo(path) for path in paths}
+    if lacking := [path for path, zoo in files.items() if _BASE not in zoo["families"]]:
         raise InvalidArgument(f"{', '.join(lacking)}: no XGBoost, which all others are compared with; fit it first")
     results = []
-    for of in found.values():
+    for zoo in files.values():
         valids, tests = (
-            {cut: score_zoo(of["parts"][part], _answers(of, part), cut, n_resamples=n) for cut in _CUTS}
+            {cut: score_zoo(zoo["parts"][part], _answers(zoo, part), cut, n_resamples=n) for cut in _CUTS}
             for part, n in (("valid", 1), ("test", n_resamples))  # the validation part is shown without intervals
         )
-        results.append(_Result(task(of["task"]), of, valids, tests))
+        results.append(_Result(task(zoo["task"]), zoo, valids, tests))
     return Document(
         title=f"Model families for {METRIC}",
-        caveats=caveats_of([each.task for each in results]),
+        caveats=caveats_of([result.task for result in results]),
         subtitle=" ".join([*map(_finding, results), _PAPER_FINDS]),
         sections=sections_of(_blocks(results)),
-        facts=(commit_fact(), *((path, _origin(of)) for path, of in found.items())),
+        facts=(commit_fact(), *((path, _origin(zoo)) for path, zoo in files.items())),
     )
 
 
-def _origin(of: Mapping[str, Any]) -> str:  # Any: JSON
-    return f"split {of['split']}, measurements {of['measurements']}, fitted with {versions_text(of['versions'])}"
+def _origin(zoo: Mapping[str, Any]) -> str:  # Any: JSON
+    return f"split {zoo['split']}, measurements {zoo['measurements']}, fitted with {versions_text(zoo['versions'])}"
 
 
-def _answers(of: Mapping[str, Any], part: str) -> dict[str, Sequence[float]]:  # Any: JSON
+def _answers(zoo: Mapping[str, Any], part: str) -> dict[str, Sequence[float]]:  # Any: JSON
     """Return the answers of every family for a part and, as "<family> x 10", of ensembles that have any."""
-    return {name: one["predicted"][part] for name, one in _models(of).items() if part in one["predicted"]}
+    return {name: model["predicted"][part] for name, model in _models(zoo).items() if part in model["predicted"]}
 
 
-def _models(of: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:  # Any: JSON
-    return {**of["families"], **{f"{name} x {N_FOLDS}": one for name, one in of["ensembles"].items()}}
+def _models(zoo: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:  # Any: JSON
+    return {**zoo["families"], **{f"{name} x {N_FOLDS}": model for name, model in zoo["ensembles"].items()}}
 
 
 def _title(name: str) -> str:
-    family, *several = name.split(" x ")
-    return f"{FAMILIES[family].title}{', ensemble' if several else ''}"
+    family, *ensemble = name.split(" x ")
+    return f"{FAMILIES[family].title}{', ensemble' if ensemble else ''}"
 
 
 def _finding(result: _Result) -> str:
     scored = result.tests["all"]
     if scored is None:
         return f"{result.task.title} has too few test configs."
-    single = [name for name in scored.scores if name in result.of["families"]]
+    single = [name for name in scored.scores if name in result.zoo["families"]]
     best = max(single, key=lambda name: scored.sparse[name].value)
     worse = [name for name in single if scored.differences[name][_SPARSE].high < 0]
     better = [name for name in single if scored.differences[name][_SPARSE].low > 0]
@@ -200,10 +200,10 @@ def _listed(names: Sequence[str]) -> str:
 
 def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
     yield "Comparison with NAS-Bench-301"
-    known = [(each, scored) for each in results if (scored := each.tests["all"]) is not None]
-    yield _figure(known)
-    yield _beside(known)
-    for result, scored in known:
+    tested = [(result, scored) for result in results if (scored := result.tests["all"]) is not None]
+    yield _figure(tested)
+    yield _beside(tested)
+    for result, scored in tested:
         single = result.single
         rho = spearman([PAPER[name][1] for name in single], [scored.sparse[name].value for name in single])
         yield Text(
@@ -226,10 +226,10 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
     yield Text(_SPACES)
     for result in results:
         yield f"Scores on {result.task.title}"
-        fitted = result.of["n_fitted"]
+        fitted = result.zoo["n_fitted"]
         yield Text(
             f"{fitted['rows']:,} trainings of {fitted['configs']:,} configs were fitted. "
-            f"{result.of['evaluations']} settings a family, and its default, were compared by τ on the validation "
+            f"{result.zoo['evaluations']} settings a family, and its default, were compared by τ on the validation "
             "part, whose scores are therefore optimistic; the test part chose nothing. An ensemble is the mean of "
             f"{N_FOLDS} models, each without one fold of training and validation part, which the test part scores; "
             "the three families with the highest validation τ have one."
@@ -237,17 +237,17 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
         for cut, on_cut in result.tests.items():
             if on_cut is not None:
                 yield _scores_table(on_cut, result.valids[cut], cut)
-        yield _times_table(result.of)
-        yield _settings_table(result.of)
+        yield _times_table(result.zoo)
+        yield _settings_table(result.zoo)
 
 
-def _beside(known: Sequence[tuple[_Result, Scored]]) -> Table:
+def _beside(tested: Sequence[tuple[_Result, Scored]]) -> Table:
     """Return the differences to XGBoost, the paper's and ours."""
     rows = [
         _difference(name, k, result.task.title, scored.differences[name][score])
         for name in PAPER
         for k, score in enumerate((0, _SPARSE))
-        for result, scored in known
+        for result, scored in tested
         if name in result.single and name != _BASE
     ]
     more = " over configs; test scores. A dash: the paper sees no difference."
@@ -255,11 +255,11 @@ def _beside(known: Sequence[tuple[_Result, Scored]]) -> Table:
 
 
 def _difference(name: str, k: int, title: str, ours: Interval) -> tuple[str, ...]:
-    own, base = PAPER[name][k], PAPER[_BASE][k]
-    what = f"{('R²', 'sparse τ')[k]} of {_title(name)} minus XGBoost's"
-    same = same_sign(ours, round(own - base, 2))  # differences below 0.005 have no sign
-    paper, found = f"{own:.3f} - {base:.3f} = {own - base:+.3f}", interval_text(ours, 3, sign="+")
-    return what, title, paper, found, same, _why(name, own - base, ours)
+    theirs, base = PAPER[name][k], PAPER[_BASE][k]
+    quantity = f"{('R²', 'sparse τ')[k]} of {_title(name)} minus XGBoost's"
+    same = same_sign(ours, round(theirs - base, 2))  # differences below 0.005 have no sign
+    paper, ours_text = f"{theirs:.3f} - {base:.3f} = {theirs - base:+.3f}", interval_text(ours, 3, sign="+")
+    return quantity, title, paper, ours_text, same, _why(name, theirs - base, ours)
 
 
 def _why(name: str, paper: float, ours: Interval) -> str:
@@ -275,36 +275,36 @@ def _why(name: str, paper: float, ours: Interval) -> str:
 def _scores_table(scored: Scored, valid: Scored | None, cut: str) -> Table:
     rows = []
     for name in sorted(scored.scores, key=lambda name: -scored.sparse[name].value):
-        apart = scored.differences[name][_SPARSE]
+        difference = scored.differences[name][_SPARSE]
         chosen = () if valid is None else valid.scores.get(name, ())
         rows.append(
             (
                 _title(name),
                 *([number_text(score.value, 3) for score in chosen] or ["–"] * len(_SCORES)),
                 *(interval_text(score, 3) for score in scored.scores[name]),
-                "–" if name == _BASE else f"{apart.low:+.3f} to {apart.high:+.3f}",
+                "–" if name == _BASE else f"{difference.low:+.3f} to {difference.high:+.3f}",
             )
         )
     return Table(
         caption=f"{cut.capitalize()}: {scored.n} test configs at the last epoch, with 90 % intervals over configs, "
         f"beside {valid.n if valid else 'too few'} validation configs",
-        columns=("family", *(f"validation {of}" for of in _SHOWN), *_SHOWN, "sparse τ minus XGBoost's"),
+        columns=("family", *(f"validation {score}" for score in _SHOWN), *_SHOWN, "sparse τ minus XGBoost's"),
         rows=tuple(rows),
     )
 
 
-def _times_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
+def _times_table(zoo: Mapping[str, Any]) -> Table:  # Any: JSON
     return Table(
         caption="CPU times on one core, features included",
         columns=("family", "fit (s)", "one config (ms)", "each of 1,000 configs (µs)"),
         rows=tuple(
-            (_title(name), f"{one['fit_s']:.1f}", f"{one['one_ms']:.2f}", f"{one['each_us']:.1f}")
-            for name, one in _models(of).items()
+            (_title(name), f"{model['fit_s']:.1f}", f"{model['one_ms']:.2f}", f"{model['each_us']:.1f}")
+            for name, model in _models(zoo).items()
         ),
     )
 
 
-def _settings_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
+def _settings_table(zoo: Mapping[str, Any]) -> Table:  # Any: JSON
     return Table(
         caption="The settings chosen by τ over all trainings of the validation part (the tables above have one "
         "training of each config)",
@@ -312,31 +312,31 @@ def _settings_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
         rows=tuple(
             (
                 _title(name),
-                ", ".join(f"{key}={value_text(value)}" for key, value in one["point"].items()),
-                number_text(one["tau"], 3),
-                number_text(one["evaluations"][0]["tau"], 3),
+                ", ".join(f"{key}={value_text(value)}" for key, value in model["point"].items()),
+                number_text(model["tau"], 3),
+                number_text(model["evaluations"][0]["tau"], 3),
             )
-            for name, one in of["families"].items()
+            for name, model in zoo["families"].items()
         ),
         n_labels=2,
         is_folded=True,
     )
 
 
-def _figure(known: Sequence[tuple[_Result, Scored]]) -> Figure:
+def _figure(tested: Sequence[tuple[_Result, Scored]]) -> Figure:
     """Return the sparse tau of every family: the paper's, and ours with intervals."""
     estimates: dict[str, Interval] = {}
     numbers: list[int] = []
     for name, (_, theirs) in PAPER.items():
-        ours = {result.task.title: scored.sparse[name] for result, scored in known if name in scored.sparse}
-        each = {"NAS-Bench-301": Interval(value=theirs, low=theirs, high=theirs), **ours}
-        estimates |= {f"{_title(name)}, {where}": found for where, found in each.items()}
-        numbers += range(len(each))
+        ours = {result.task.title: scored.sparse[name] for result, scored in tested if name in scored.sparse}
+        by_source = {"NAS-Bench-301": Interval(value=theirs, low=theirs, high=theirs), **ours}
+        estimates |= {f"{_title(name)}, {source}": interval for source, interval in by_source.items()}
+        numbers += range(len(by_source))
     return Figure(
         name="families",
         caption="Sparse τ on the test part, with 90 % intervals over configs; NAS-Bench-301: table 3. The levels of "
         "different data do not compare, the orders do.",
-        alt="; ".join(f"{title}: {found.value:.2f}" for title, found in estimates.items()),
+        alt="; ".join(f"{title}: {interval.value:.2f}" for title, interval in estimates.items()),
         drawing=draw_estimates(estimates, numbers=numbers, x_label="sparse τ on the test part"),
     )
 
@@ -344,7 +344,7 @@ def _figure(known: Sequence[tuple[_Result, Scored]]) -> Figure:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     parser = page_parser(_COMMAND, "Write the page that compares model families.")
-    parser.add_argument("--results", type=Path, nargs="+", default=_FOUND, help="files of surrogate.zoo")
+    parser.add_argument("--results", type=Path, nargs="+", default=_FILES, help="files of surrogate.zoo")
     parser.add_argument("--resamples", type=int, default=200, help="of the bootstrap (default: %(default)s)")
     given = parser.parse_args(argv)
     flags = ("--results", *map(str, given.results), "--resamples", str(given.resamples))

@@ -65,7 +65,7 @@ class Carried:
 
     @property
     def n_hold(self) -> int | None:
-        """The number of findings that hold on refits of this task; None if that is not known of any."""
+        """The number of findings that hold on refits of this task; None if this is known of none."""
         known = [finding.holds for finding in self.findings if finding.holds is not None]
         return sum(known) if known else None
 
@@ -80,15 +80,15 @@ def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: 
     """
     means = here.mean(axis=1), there.mean(axis=1)
     findings = []
-    for pair, other in zip(pairs, pairs_there, strict=True):
-        if pair.is_significant or other.is_significant:
+    for pair, pair_there in zip(pairs, pairs_there, strict=True):
+        if pair.is_significant or pair_there.is_significant:
             i, j = pair.one, pair.other
-            apart = [float(mean[i] - mean[j]) for mean in means]
-            if apart[0 if pair.is_significant else 1] > 0:
-                i, j, apart = j, i, [-each for each in apart]
-            verdict = _verdict(pair, other, has_same_sign=apart[0] * apart[1] > 0)
+            gaps = [float(mean[i] - mean[j]) for mean in means]
+            if gaps[0 if pair.is_significant else 1] > 0:
+                i, j, gaps = j, i, [-gap for gap in gaps]
+            verdict = _verdict(pair, pair_there, has_same_sign=gaps[0] * gaps[1] > 0)
             holds = pair.differs if pair.is_significant and pair.holds is not None else None
-            findings.append(Finding(one=i, other=j, here=apart[0], there=apart[1], verdict=verdict, holds=holds))
+            findings.append(Finding(one=i, other=j, here=gaps[0], there=gaps[1], verdict=verdict, holds=holds))
     return Carried(
         tau=rank_agreement(here, there, has_same_seeds=False),
         split_half=split_half_of_two(here, there),
@@ -96,10 +96,10 @@ def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: 
     )
 
 
-def _verdict(pair: Pair, other: Pair, *, has_same_sign: bool) -> Verdict:
+def _verdict(pair: Pair, pair_there: Pair, *, has_same_sign: bool) -> Verdict:
     if not pair.is_significant:
         return "only there"
-    if other.is_significant:
+    if pair_there.is_significant:
         return "carries over" if has_same_sign else "reversed"
     return "same sign" if has_same_sign else "other sign"
 

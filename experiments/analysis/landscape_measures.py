@@ -156,16 +156,16 @@ def with_errors_of_fit(found: Any, refitted: Sequence[Any]) -> Any:  # Any: a la
         refitted: the same for refits to resampled configs; their standard deviation is that error.
     """
     if isinstance(found, Landscape | Variance):
-        parts = {of.name: [getattr(each, of.name) for each in (found, *refitted)] for of in fields(found)}
-        return replace(found, **{name: with_errors_of_fit(own, others) for name, (own, *others) in parts.items()})
+        parts = {field.name: [getattr(part, field.name) for part in (found, *refitted)] for field in fields(found)}
+        return replace(found, **{name: with_errors_of_fit(part, refits) for name, (part, *refits) in parts.items()})
     if isinstance(found, Mapping):
-        others = {name: [other[name] for other in refitted if name in other] for name in found}
-        return {name: with_errors_of_fit(own, others[name]) for name, own in found.items()}
+        refits = {name: [refit[name] for refit in refitted if name in refit] for name in found}
+        return {name: with_errors_of_fit(part, refits[name]) for name, part in found.items()}
     if isinstance(found, tuple):
-        return tuple(with_errors_of_fit(own, [other[i] for other in refitted]) for i, own in enumerate(found))
+        return tuple(with_errors_of_fit(part, [refit[i] for refit in refitted]) for i, part in enumerate(found))
     if not isinstance(found, Interval) or len(refitted) < 2:
         return found
-    error = _Z * float(np.std([other.value for other in refitted], ddof=1))
+    error = _Z * float(np.std([refit.value for refit in refitted], ddof=1))
     return Interval(
         value=found.value,
         low=found.value - math.hypot(found.value - found.low, error),
@@ -195,18 +195,18 @@ def _deciding(variance: Variance) -> dict[str, tuple[str, ...]]:
 def _variance(bench: Benchmark, metric: str, part: SpacePart, *, n: int, seed: int) -> Variance:
     one, other = (part.space.sample_columns(n, seed=_child(seed, i)) for i in (0, 1))
     names, needed = tuple(part.groups), unions(part.groups)
-    keys = {key: (key,) for found in part.groups.values() for key in found}
+    keys = {key: (key,) for group in part.groups.values() for key in group}
     epochs: tuple[int, ...] = (last_epoch := bench.max_epoch,)
     if bench.metrics[metric].by_epoch:
-        some = np.geomspace(1, last_epoch, min(last_epoch, _MOST_EPOCHS)).round().astype(int)
-        epochs = tuple(np.unique(some).tolist())
+        spaced = np.geomspace(1, last_epoch, min(last_epoch, _MOST_EPOCHS)).round().astype(int)
+        epochs = tuple(np.unique(spaced).tolist())
     *earlier, last = (
         draw(_values_at(bench, metric, epoch), one, other, {**needed, **(keys if epoch == last_epoch else {})})
         for epoch in epochs
     )
     scaled = {scale: _on_scale(last, scale) for scale in SCALES}
-    shares = {scale: decomposition(found, names) for scale, found in scaled.items() if np.ptp(found.one)}
-    of_epochs = [*(decomposition(_on_scale(found, "rank"), names) for found in earlier), shares["rank"]]
+    shares = {scale: decomposition(draws, names) for scale, draws in scaled.items() if np.ptp(draws.one)}
+    shares_by_epoch = [*(decomposition(_on_scale(draws, "rank"), names) for draws in earlier), shares["rank"]]
     ranks = scaled["rank"]
     main, total = effects(Draws(one=ranks.one, other=ranks.other, mixed={key: ranks.mixed[key] for key in keys}))
     return Variance(
@@ -215,7 +215,7 @@ def _variance(bench: Benchmark, metric: str, part: SpacePart, *, n: int, seed: i
         main=main,
         total=total,
         epochs=epochs,
-        by_epoch={name: tuple(found[name] for found in of_epochs) for name in of_epochs[0]},
+        by_epoch={name: tuple(epoch_shares[name] for epoch_shares in shares_by_epoch) for name in shares_by_epoch[0]},
     )
 
 
@@ -233,7 +233,7 @@ def _walks(ask: _Ask, ordered: Floats, part: SpacePart, keys: Sequence[str], see
 def _mutants(
     ask: _Ask, best: Sequence[Config], part: SpacePart, keys: Sequence[str], *, among_top: float, seed: int
 ) -> tuple[Interval, ...]:
-    found = []
+    shares = []
     for n_keys in range(1, len(keys) + 1):
         changed: list[Config] = []
         for i, config in enumerate(best):
@@ -242,8 +242,8 @@ def _mutants(
                 seed=_child(seed, 6, n_keys, i),
             )  # fmt: skip
         is_top = (ask(changed) >= among_top).reshape(len(best), _N_MUTANTS)
-        found.append(mean_interval(is_top.mean(axis=1)))
-    return tuple(found)
+        shares.append(mean_interval(is_top.mean(axis=1)))
+    return tuple(shares)
 
 
 def _values_at(bench: Benchmark, metric: str, epoch: int) -> _Ask:
@@ -263,8 +263,8 @@ def _on_scale(draws: Draws, scale: Scale) -> Draws:
 
 def _rank(values: Floats, ordered: Floats) -> Floats:
     """Return the share of `ordered`, ascending values, that is worse, plus half the share of equal ones."""
-    found: Floats = (np.searchsorted(ordered, values) + np.searchsorted(ordered, values, "right")) / (2 * len(ordered))
-    return found
+    ranks: Floats = (np.searchsorted(ordered, values) + np.searchsorted(ordered, values, "right")) / (2 * len(ordered))
+    return ranks
 
 
 def _child(seed: int, *path: int) -> int:

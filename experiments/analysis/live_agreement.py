@@ -27,7 +27,7 @@ def order_agreement(trained: Floats, surrogate: Floats) -> Interval:
 def attainable(surrogate: Floats) -> Interval:
     """Return the attainable tau: between single runs, one per seed, and the means of all runs.
 
-    Trainings would reach it, with their number of seeds, if the surrogate were exact. Returned are the mean and the
+    Trainings would reach it, with their number of seeds, if the surrogate were exact. The result is the mean and the
     central 95 % of draws. A draw takes the same run of every arm, since these share the noise of their first configs,
     as trainings do.
 
@@ -40,7 +40,7 @@ def attainable(surrogate: Floats) -> Interval:
     drawn = np.take_along_axis(surrogate[None], picks, axis=3)[..., 0].mean(axis=2)  # (n_draws, n_arms)
     means = surrogate.mean(axis=(1, 2))
     taus = np.array(
-        [rank_agreement(one[:, None], means[:, None], has_same_seeds=True, n_resamples=1).value for one in drawn]
+        [rank_agreement(draw[:, None], means[:, None], has_same_seeds=True, n_resamples=1).value for draw in drawn]
     )
     return percentile_interval(float(taus.mean()), taus)
 
@@ -52,13 +52,13 @@ def curve_distance(trained: Floats, surrogate: Floats) -> float:
         trained: errors on trainings, (n_seeds, n_evaluations).
         surrogate: errors on the surrogate, (n_seeds, n_runs, n_evaluations).
     """
-    apart = np.abs(trained.mean(axis=0) - surrogate.mean(axis=(0, 1)))
-    known = np.isfinite(apart)
-    return float(apart[known].mean()) if known.any() else float("nan")
+    differences = np.abs(trained.mean(axis=0) - surrogate.mean(axis=(0, 1)))
+    known = np.isfinite(differences)
+    return float(differences[known].mean()) if known.any() else float("nan")
 
 
 def reversed_pairs(one: Floats, other: Floats) -> list[tuple[int, int]]:
-    """Return the pairs of arms whose errors, (n_arms,) each, have opposite orders here and there."""
+    """Return the pairs of arms that two sets of errors, (n_arms,) each, put in opposite orders."""
     i, j = np.triu_indices(len(one), k=1)
     is_reversed: NDArray[np.bool_] = np.sign(one[i] - one[j]) * np.sign(other[i] - other[j]) < 0
     return list(zip(i[is_reversed].tolist(), j[is_reversed].tolist(), strict=True))

@@ -24,9 +24,9 @@ _N_RESAMPLES: Final = 500
 
 def contexts(space: Space, keys: Sequence[str], n: int, *, seed: int) -> list[Space]:
     """Return `n` spaces that search only `keys`, with all other keys of `space` fixed at random values."""
-    held = [key for key in space.searched if key not in set(keys)]
+    fixed = [key for key in space.searched if key not in set(keys)]
     columns = space.sample_columns(n, seed=seed)
-    return [space.fix({key: columns[key][i] for key in held}) for i in range(n)]
+    return [space.fix({key: columns[key][i] for key in fixed}) for i in range(n)]
 
 
 def random_walk(space: Space, n_steps: int, *, seed: int) -> list[Config]:
@@ -51,13 +51,13 @@ def autocorrelation(values: Floats, means: Floats, *, n_lags: int) -> list[Inter
         InvalidArgument: all values equal their context's mean.
     """
     n_places = values.shape[2]
-    off = values - means[:, None, None]
-    together = np.array([(off[..., : n_places - lag] * off[..., lag:]).mean(axis=(1, 2)) for lag in range(n_lags + 1)])
-    if not together[0].any():
+    dev = values - means[:, None, None]
+    products = np.array([(dev[..., : n_places - lag] * dev[..., lag:]).mean(axis=(1, 2)) for lag in range(n_lags + 1)])
+    if not products[0].any():
         raise InvalidArgument("values are all equal, so a correlation is undefined")
     picks = np.random.default_rng(0).integers(0, len(values), (_N_RESAMPLES, len(values)))
-    found, resampled = together.mean(axis=1), together[:, picks].mean(axis=2)  # (n_lags + 1, n_resamples)
-    return [percentile_interval(float(found[i] / found[0]), resampled[i] / resampled[0]) for i in range(1, n_lags + 1)]
+    cov, resampled = products.mean(axis=1), products[:, picks].mean(axis=2)  # (n_lags + 1, n_resamples)
+    return [percentile_interval(float(cov[i] / cov[0]), resampled[i] / resampled[0]) for i in range(1, n_lags + 1)]
 
 
 def mutants(
@@ -65,6 +65,6 @@ def mutants(
 ) -> list[Config]:
     """Return `n` mutants of `config`, each with `n_keys` of `keys` changed (`jahs.optimizers.moves.mutated`)."""
     rng = np.random.default_rng(seed)
-    able = [key for key in shown_parameters(space) if key in set(keys)]
-    chosen = (rng.choice(len(able), n_keys, replace=False).tolist() for _ in range(n))
-    return [mutated(space, config, rng, keys=[able[i] for i in picked], decades=decades) for picked in chosen]
+    candidates = [key for key in shown_parameters(space) if key in set(keys)]
+    chosen = (rng.choice(len(candidates), n_keys, replace=False).tolist() for _ in range(n))
+    return [mutated(space, config, rng, keys=[candidates[i] for i in picked], decades=decades) for picked in chosen]

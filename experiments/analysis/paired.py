@@ -90,7 +90,7 @@ class Paired:
     def groups(self) -> list[str]:
         """The fidelity group of each config."""
         sizes = zip(*(self.configs[key].tolist() for key in LARGEST), strict=True)
-        return [", ".join(f"{key}={value:g}" for key, value in zip(LARGEST, of, strict=True)) for of in sizes]
+        return [", ".join(f"{key}={value:g}" for key, value in zip(LARGEST, size, strict=True)) for size in sizes]
 
 
 class Agreement(NamedTuple):
@@ -158,7 +158,7 @@ def pair(one: Recorded, other: Recorded) -> Paired:
     Raises:
         InvalidArgument: both have runs of the same task, or they share too few configs.
     """
-    names = [each.task.name for each in (one, other)]
+    names = [record.task.name for record in (one, other)]
     if names[0] == names[1]:
         raise InvalidArgument(f"both folders have runs of {names[0]}; give the runs of two tasks")
     ids, *at = np.intersect1d(one.configs["config_id"], other.configs["config_id"], return_indices=True)
@@ -171,7 +171,7 @@ def pair(one: Recorded, other: Recorded) -> Paired:
     return Paired(
         tasks=(one.task, other.task),
         configs=take(one.configs, at[0][order]),
-        accuracies=np.stack([each.accuracies[rows[order]] for each, rows in zip((one, other), at, strict=True)]),
+        accuracies=np.stack([record.accuracies[rows[order]] for record, rows in zip((one, other), at, strict=True)]),
     )
 
 
@@ -208,11 +208,11 @@ def agreement(
     n, n_repeated = values.shape[1], repeated.shape[1]
     rho, ceiling = Interval(value=math.nan, low=math.nan, high=math.nan), math.nan
     if n >= FEWEST:
-        other = values[1, :, 0] if real is None else real
-        rho = bootstrap_agreement(spearman, values[0, :, 0], other, n_resamples=_N_RESAMPLES)
+        reference = values[1, :, 0] if real is None else real
+        rho = bootstrap_agreement(spearman, values[0, :, 0], reference, n_resamples=_N_RESAMPLES)
     if n_repeated >= FEWEST:
-        between = [float(np.mean([spearman(of[:, i], of[:, j]) for i, j in seeds])) for of in repeated]
-        ceiling = math.sqrt(math.prod(max(rho, 0.0) for rho in between))
+        reliabilities = [float(np.mean([spearman(acc[:, i], acc[:, j]) for i, j in seeds])) for acc in repeated]
+        ceiling = math.sqrt(math.prod(max(reliability, 0.0) for reliability in reliabilities))
     return Agreement(title, n, n_repeated, rho, ceiling)
 
 
@@ -221,44 +221,44 @@ def effects_of_keys(columns: Columns, accuracies: Floats) -> dict[str, Interval]
 
     Resampled configs repeat, which inflates a share. So the intervals are the value ± 1.96 bootstrap standard errors.
     """
-    found, n = rank_shares(columns, accuracies), len(accuracies)
+    shares, n = rank_shares(columns, accuracies), len(accuracies)
     resampled = [
         [*rank_shares({key: values[drawn] for key, values in columns.items()}, accuracies[drawn]).values()]
         for drawn in np.random.default_rng(0).integers(0, n, size=(_N_RESAMPLES // 5, n))
     ]
     return {
         name: Interval(value=share, low=share - error, high=share + error)
-        for (name, share), error in zip(found.items(), 1.96 * np.nanstd(resampled, axis=0), strict=True)
+        for (name, share), error in zip(shares.items(), 1.96 * np.nanstd(resampled, axis=0), strict=True)
     }
 
 
 def effects_of_values(columns: Columns, accuracies: Floats) -> dict[str, float]:
     """Return the mean rank of the configs with each value, or in each quarter, of every key, minus the mean rank."""
-    places = stats.rankdata(accuracies) / len(accuracies)
-    found = {}
+    ranks = stats.rankdata(accuracies) / len(accuracies)
+    effects = {}
     for key, values in columns.items():
         members, labels = key_members(values, _N_BINS)
         for i, label in enumerate(labels) if len(labels) > 1 else ():
-            found[f"{key} {label}"] = float(places[members == i].mean() - places.mean()) if (members == i).any() else 0
-    return found
+            effects[f"{key} {label}"] = float(ranks[members == i].mean() - ranks.mean()) if (members == i).any() else 0
+    return effects
 
 
 def warm_starts(paired: Paired) -> Iterator[WarmStart]:
     """Yield warm starts in both directions. The first seeds of both tasks count."""
     for source, target in ((0, 1), (1, 0)):
-        chooses, counts = paired.first[source], paired.first[target]
+        on_source, on_target = paired.first[source], paired.first[target]
         for k in _WARM_SIZES:
-            score = partial(_gain, chooses, counts, k)
+            score = partial(_gain, on_source, on_target, k)
             (gain,) = bootstrap_estimates(score, len(paired), level=0.95, n_resamples=_N_RESAMPLES)
-            best = counts[_best(chooses, k)].max()
-            means = np.array([_mean_best(counts, m) for m in range(1, len(paired) + 1)])
+            best = on_target[_best(on_source, k)].max()
+            means = np.array([_mean_best(on_target, m) for m in range(1, len(paired) + 1)])
             is_as_good = means >= best - 1e-9
             n_random = float(np.argmax(is_as_good) + 1) if is_as_good.any() else math.nan
             yield WarmStart(source, target, k, float(best), gain, n_random)
 
 
-def _gain(chooses: Floats, counts: Floats, k: int, at: NDArray[np.int64]) -> float:
-    return float(counts[at][_best(chooses[at], k)].max()) - _mean_best(counts[at], k)
+def _gain(on_source: Floats, on_target: Floats, k: int, at: NDArray[np.int64]) -> float:
+    return float(on_target[at][_best(on_source[at], k)].max()) - _mean_best(on_target[at], k)
 
 
 def _best(values: Floats, k: int) -> NDArray[np.intp]:

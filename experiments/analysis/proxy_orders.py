@@ -73,8 +73,8 @@ def seeds_of(scored: Table, name: str, ids: NDArray[np.uint64]) -> Floats:
     """
     scored = take(scored, np.isin(scored["config_id"], ids))
     by_seed = (scored["seed"] == seed for seed in np.unique(scored["seed"]))
-    found = [scored[name][is_seed] for is_seed in by_seed if is_seed.sum() == len(ids)]
-    return np.array(found or [np.full(len(ids), math.nan)], np.float64)
+    scores = [scored[name][is_seed] for is_seed in by_seed if is_seed.sum() == len(ids)]
+    return np.array(scores or [np.full(len(ids), math.nan)], np.float64)
 
 
 def with_references(scores: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -102,20 +102,20 @@ class ProxyAgreement(NamedTuple):
 
 def summary(scores: Mapping[str, Floats], truth: Floats, *, n_resamples: int = _N_RESAMPLES) -> ProxyAgreement:
     """Return the agreement of scores, (n_seeds, n_configs) by name, with accuracies, (n_configs,)."""
-    found, resampled = {}, {}
+    measures, resampled = {}, {}
     for name, values in scores.items():
-        found[name], resampled[name] = _measures(last_where_missing(values), truth, n_resamples)
-    names = [name for name in found if name in PAPER or name == "naswot"]
+        measures[name], resampled[name] = _measures(last_where_missing(values), truth, n_resamples)
+    names = [name for name in measures if name in PAPER or name == "naswot"]
     if not names:
-        return ProxyAgreement(found, [])
-    means = [[found[name][measure]["mean"] for measure in MEASURES] for name in names]
+        return ProxyAgreement(measures, [])
+    means = [[measures[name][measure]["mean"] for measure in MEASURES] for name in names]
     values = np.array([[mean, *resampled[name]] for mean, name in zip(means, names, strict=True)], np.float64)
     orders = []
     for form, share in product(("webber", "benchmark"), SHARES):
         overlaps = values[..., MEASURES.index(f"{form}_{share:g}")]
-        if (one := _orders(names, values[..., 0], overlaps)) is not None:
-            orders.append({"form": form, "share": share, **one})
-    return ProxyAgreement(found, orders)
+        if (comparison := _orders(names, values[..., 0], overlaps)) is not None:
+            orders.append({"form": form, "share": share, **comparison})
+    return ProxyAgreement(measures, orders)
 
 
 def _orders(names: Sequence[str], rho: Floats, overlap: Floats) -> dict[str, Any] | None:  # Any: JSON
@@ -146,9 +146,9 @@ def _orders(names: Sequence[str], rho: Floats, overlap: Floats) -> dict[str, Any
 
 def places(values: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the place of each value from the lowest, 0 on; equal ones in random order."""
-    found = np.empty(len(values), np.int64)
-    found[np.lexsort((rng.random(len(values)), values))] = np.arange(len(values))
-    return found
+    ranks = np.empty(len(values), np.int64)
+    ranks[np.lexsort((rng.random(len(values)), values))] = np.arange(len(values))
+    return ranks
 
 
 def _measures(
@@ -157,25 +157,25 @@ def _measures(
     """Return the measures of a score, and those on every resample; scores of as many seeds have the same resamples."""
     rng = np.random.default_rng(0)  # draws resamples, and the order of equal scores in them
     n = len(truth)
-    by_seed = [_measure(each, truth) for each in scores]
+    by_seed = [_measure(row, truth) for row in scores]
     resampled = []
     for _ in range(n_resamples if n >= _FEWEST else 0):
         drawn = rng.integers(0, n, n)
         copies = np.arange(n)  # the copies of a config stay together, in the same order on both sides
         order = places(truth, rng)[drawn] * n + copies
-        several = [
-            _measure(each[drawn], truth[drawn], (places(each, rng)[drawn] * n + copies, order)) for each in scores
+        seed_measures = [
+            _measure(row[drawn], truth[drawn], (places(row, rng)[drawn] * n + copies, order)) for row in scores
         ]
-        resampled.append([_mean([each[measure] for each in several]) for measure in MEASURES])
-    found = {
+        resampled.append([_mean([row[measure] for row in seed_measures]) for measure in MEASURES])
+    measures = {
         measure: {
-            "mean": known(_mean(values := [each[measure] for each in by_seed])),
+            "mean": known(_mean(values := [row[measure] for row in by_seed])),
             "sd": known(float(np.std(values, ddof=1))) if len(values) > 1 else None,
             **_interval(np.array([row[i] for row in resampled])),
         }
         for i, measure in enumerate(MEASURES)
     }
-    return found, resampled
+    return measures, resampled
 
 
 def _measure(
@@ -185,17 +185,17 @@ def _measure(
     n = len(truth)
     if n < _FEWEST:
         return dict.fromkeys(MEASURES, math.nan)
-    found = {"spearman": spearman(scores, truth), "kendall": kendall_tau(scores, truth)}
+    measures = {"spearman": spearman(scores, truth), "kendall": kendall_tau(scores, truth)}
     for share in SHARES:
         best = np.argsort(-truth, kind="stable")[: round(share * n)]
         is_enough = len(best) >= _FEWEST
-        found[f"spearman_top_{share:g}"] = spearman(scores[best], truth[best]) if is_enough else math.nan
-        found[f"kendall_top_{share:g}"] = kendall_tau(scores[best], truth[best]) if is_enough else math.nan
+        measures[f"spearman_top_{share:g}"] = spearman(scores[best], truth[best]) if is_enough else math.nan
+        measures[f"kendall_top_{share:g}"] = kendall_tau(scores[best], truth[best]) if is_enough else math.nan
         p = p_of_top(n, share)
         a, b = untied or (scores, truth)
-        found[f"webber_{share:g}"] = webber_overlap(a, b, p=p)
-        found[f"benchmark_{share:g}"] = benchmark_overlap(a, b, p=p)
-    return found
+        measures[f"webber_{share:g}"] = webber_overlap(a, b, p=p)
+        measures[f"benchmark_{share:g}"] = benchmark_overlap(a, b, p=p)
+    return measures
 
 
 @functools.lru_cache

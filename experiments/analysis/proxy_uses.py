@@ -62,7 +62,7 @@ class ScoredTask:
         group: fidelity group of each config.
         part: part of each config in the split, as a position in `SPLIT_PARTS`; -1 without a split.
         accuracy: validation accuracy of the first finished run, (n, epochs).
-        runtime_s: cumulative CPU seconds of this run, (n, epochs); NaN if it was not timed on the one processor.
+        runtime_s: cumulative CPU seconds of this run, (n, epochs); NaN if it was not timed on the timing machine.
         scores: scores by proxy, (n_seeds, n); NaN for a missing score.
         cpu_s: mean CPU seconds of each proxy, (n,).
         versions: versions of torch, and processors.
@@ -91,20 +91,20 @@ class ScoredTask:
 
 def read_scored(folder: Path) -> ScoredTask:
     """Read a folder of runs without the final test set, and the split beside it if there is one."""
-    of_task = task_of_protocol(read_protocol(folder).facts)
+    task = task_of_protocol(read_protocol(folder).facts)
     configs, scored = read_configs(folder), read_proxies(folder)
     runs, _ = without_final(read_runs(folder), configs)
     runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(folder))), runs["runtime"], np.nan)
     runs = take(runs, runs["status"] == "finished")
     recorded, first = np.unique(runs["config_id"], return_index=True)
     ids = np.intersect1d(recorded, scored["config_id"])
-    n_epochs = int(max(runs["epoch"], default=of_task.max_epoch))
+    n_epochs = int(max(runs["epoch"], default=task.max_epoch))
     rows = first[np.searchsorted(recorded, ids)][:, None] + np.arange(n_epochs)  # a run's epochs are in order
     table = take(configs, np.argsort(configs["config_id"]))
     table = take(table, np.isin(table["config_id"], ids))
     split = folder.parent / "split.json"
     return ScoredTask(
-        task=of_task,
+        task=task,
         n_recorded=len(recorded),
         configs=table,
         X=encode({key: table[key] for key in CONFIG_KEYS}, n_epochs),
@@ -161,26 +161,26 @@ def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> li
     Models are fitted and scored by cross-validation over the configs outside the test part; sizes that no fold reaches
     are left out.
     """
-    kept = np.flatnonzero(scored.part != SPLIT_PARTS.index("test"))
-    if len(kept) < 2 * _N_FOLDS:
+    used = np.flatnonzero(scored.part != SPLIT_PARTS.index("test"))
+    if len(used) < 2 * _N_FOLDS:
         return []
-    plain = FeatureBuilder(default_features("valid_acc"), scored.task).build(scored.X)[kept]
+    plain = FeatureBuilder(default_features("valid_acc"), scored.task).build(scored.X)[used]
     on_log_scale = (np.sign(values) * np.log1p(np.abs(values)) for values in scored.scores.values())
-    proxies = np.column_stack([_mean_over_seeds(values)[kept] for values in on_log_scale])
+    proxies = np.column_stack([_mean_over_seeds(values)[used] for values in on_log_scale])
     both = np.column_stack([plain, proxies]).astype(np.float32)
-    y, table, rng = scored.accuracy[kept, -1], take(scored.configs, kept), np.random.default_rng(0)
-    found: dict[int, list[tuple[float, float]]] = {}
+    y, table, rng = scored.accuracy[used, -1], take(scored.configs, used), np.random.default_rng(0)
+    taus_by_size: dict[int, list[tuple[float, float]]] = {}
     for fit, held_out in k_folds(table, _N_FOLDS, seed=0):
         order = rng.permutation(fit)
         for n in sizes:
             if n <= len(order):
                 taus = [kendall_tau(_predicted(F, y, order[:n], held_out), y[held_out]) for F in (plain, both)]
-                found.setdefault(n, []).append((taus[0], taus[1]))
+                taus_by_size.setdefault(n, []).append((taus[0], taus[1]))
     gains = []
-    for n, pairs in found.items():
-        without, with_proxies = np.array(pairs).T
-        apart = summarize(with_proxies - without)
-        gains.append(Gain(n, float(without.mean()), float(with_proxies.mean()), float(apart.mean), float(apart.se)))
+    for n, pairs in taus_by_size.items():
+        plain_taus, proxy_taus = np.array(pairs).T
+        gain = summarize(proxy_taus - plain_taus)
+        gains.append(Gain(n, float(plain_taus.mean()), float(proxy_taus.mean()), float(gain.mean), float(gain.se)))
     return gains
 
 
@@ -198,7 +198,7 @@ def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halvi
     rng = np.random.default_rng(0)
     draws = [rng.permutation(len(timed))[:N_SCORED] for _ in range(n_repetitions)]
     plain = [_Search(*trainings.halve(drawn[: N_SCORED // _ETA])) for drawn in draws]
-    found = {"plain": _halving(trainings, plain, plain)}
+    results = {"plain": _halving(trainings, plain, plain)}
     rungs = {name: (values[0], scored.cpu_s[name]) for name, values in scored.scores.items()}
     largest_first, ntk_s = rungs.pop("ntk")
     rungs["ntk, least first"] = -largest_first, ntk_s
@@ -206,11 +206,11 @@ def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halvi
     for name, (values, cpu_s) in rungs.items():
         scores = last_where_missing(values[timed])
         runs = [
-            trainings.halve_within(drawn, scores, cpu_s[timed], other.spent_s)
-            for drawn, other in zip(draws, plain, strict=True)
+            trainings.halve_within(drawn, scores, cpu_s[timed], search.spent_s)
+            for drawn, search in zip(draws, plain, strict=True)
         ]
-        found[name] = _halving(trainings, runs, plain)
-    return found
+        results[name] = _halving(trainings, runs, plain)
+    return results
 
 
 class _Search(NamedTuple):

@@ -66,8 +66,8 @@ class Searched:
         cost: its cost in full trainings.
         reached: mean test accuracy (%) of the config that it returns.
         needed: full trainings that random search needs to find as good a config.
-        speed_up: these divided by the cost.
-        gain: the speed-up minus that with continued budgets, paired.
+        speed_up: `needed` divided by the cost.
+        gain: the speed-up minus the one with continued budgets, paired.
     """
 
     cost: float
@@ -102,15 +102,15 @@ def read_trainings(whole: Path, short: Sequence[Path]) -> Trainings:
     ids = shared[np.all(is_whole, axis=0)] if len(shared) else shared
     if len(ids) < _FEWEST:
         raise InvalidArgument(f"{len(ids)} configs finished with every budget; {_FEWEST} are needed")
-    at = {n: rows_of(take(runs, runs["epoch"] == n), ids) for n in budgets}
-    end = at[task.max_epoch]["valid_acc"].astype(np.float64)
-    continued = [at[n]["valid_acc"] for n in budgets[:-1]]
+    by_budget = {n: rows_of(take(runs, runs["epoch"] == n), ids) for n in budgets}
+    end = by_budget[task.max_epoch]["valid_acc"].astype(np.float64)
+    continued = [by_budget[n]["valid_acc"] for n in budgets[:-1]]
     annealed = [rows_of(last[n], ids)["valid_acc"] for n in budgets[:-1]]
     return Trainings(
         task=task,
         budgets=budgets,
-        valid={kind: np.stack([*each, end], axis=1) for kind, each in zip(KINDS, (continued, annealed), strict=True)},
-        test=at[task.max_epoch]["test_acc"].astype(np.float64),
+        valid={kind: np.stack([*start, end], axis=1) for kind, start in zip(KINDS, (continued, annealed), strict=True)},
+        test=by_budget[task.max_epoch]["test_acc"].astype(np.float64),
         groups=group_positions(rows_of(configs, ids)),
         n_left_out=len(shared) - len(ids),
     )
@@ -118,11 +118,11 @@ def read_trainings(whole: Path, short: Sequence[Path]) -> Trainings:
 
 def _budget_of(folder: Path, whole: Task) -> int:
     """Return the number of epochs of annealed trainings; only that and the name of their task may differ."""
-    chosen = recorded_task(read_protocol(folder).facts)
-    one, other = task_facts(chosen), task_facts(whole)
-    if differing := [key for key in one if key not in _FREE and one[key] != other[key]]:
+    task = recorded_task(read_protocol(folder).facts)
+    facts, whole_facts = task_facts(task), task_facts(whole)
+    if differing := [key for key in facts if key not in _FREE and facts[key] != whole_facts[key]]:
         raise ProtocolMismatch(f"{folder} differs from the whole trainings in {', '.join(differing)}")
-    return int(chosen.max_epoch)
+    return int(task.max_epoch)
 
 
 def _first_seeds(runs: Table) -> Table:
@@ -131,7 +131,7 @@ def _first_seeds(runs: Table) -> Table:
 
 def correlations(of: Trainings, *, n_resamples: int) -> dict[tuple[int, str], dict[str, Interval]]:
     """Return each measure of agreement with the full training, by budget and kind; `gain` is annealed - continued."""
-    found: dict[tuple[int, str], dict[str, Interval]] = {}
+    by_budget: dict[tuple[int, str], dict[str, Interval]] = {}
     for place, budget in enumerate(of.budgets[:-1]):
 
         def measured(at: NDArray[np.int64], place: int = place) -> Floats:
@@ -141,8 +141,8 @@ def correlations(of: Trainings, *, n_resamples: int) -> dict[tuple[int, str], di
         estimates = bootstrap_estimates(measured, len(of.test), level=0.95, n_resamples=n_resamples)
         for number, kind in enumerate((*KINDS, "gain")):
             part = estimates[number * len(MEASURES) : (number + 1) * len(MEASURES)]
-            found[budget, kind] = dict(zip(MEASURES, part, strict=True))
-    return found
+            by_budget[budget, kind] = dict(zip(MEASURES, part, strict=True))
+    return by_budget
 
 
 def _measures(early: Floats, end: Floats, groups: NDArray[np.int64]) -> Floats:
@@ -157,18 +157,18 @@ def search(of: Trainings, *, n_resamples: int) -> dict[tuple[str, str], Searched
     costs = np.array([cost(SEARCHES[name], of.budgets, kind) for name, kind in pairs])
     continued = [pairs.index((name, KINDS[0])) for name, _ in pairs]
 
-    def all_of_them(at: NDArray[np.int64]) -> Floats:
+    def measured(at: NDArray[np.int64]) -> Floats:
         test, whole = of.test[at], of.valid["continued"][at, -1]
         reached = np.array([_reach(of.valid[kind][at], test, SEARCHES[name]) for name, kind in pairs])
         needed = _trainings_for(reached, whole, test)
         speed_ups = needed / costs
         return np.concatenate([reached, needed, speed_ups, speed_ups - speed_ups[continued]])
 
-    found = bootstrap_estimates(all_of_them, len(of.test), level=0.95, n_resamples=n_resamples)
-    parts = zip(*(found[i : i + len(pairs)] for i in range(0, len(found), len(pairs))), strict=True)
+    estimates = bootstrap_estimates(measured, len(of.test), level=0.95, n_resamples=n_resamples)
+    parts = zip(*(estimates[i : i + len(pairs)] for i in range(0, len(estimates), len(pairs))), strict=True)
     return {
-        pair: Searched(cost=float(each), reached=reached, needed=needed, speed_up=speed_up, gain=gain)
-        for pair, each, (reached, needed, speed_up, gain) in zip(pairs, costs, parts, strict=True)
+        pair: Searched(cost=float(total_cost), reached=reached, needed=needed, speed_up=speed_up, gain=gain)
+        for pair, total_cost, (reached, needed, speed_up, gain) in zip(pairs, costs, parts, strict=True)
     }
 
 

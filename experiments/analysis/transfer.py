@@ -72,21 +72,21 @@ def front_transfers(benches: Sequence[Benchmark]) -> Iterator[FrontTransfer]:
         for source, target in ((0, 1), (1, 0)):
             configs = fronts[source].configs
             chance = [space().sample(len(configs), seed=seed) for seed in range(_N_SAMPLES)]
-            share, *random = (_share(benches[target], names, each) for each in (configs, *chance))
+            share, *random = (_share(benches[target], names, sample) for sample in (configs, *chance))
             yield FrontTransfer(source, target, names, len(configs), share, float(np.mean(random)))
 
 
 def _share(bench: Benchmark, names: Sequence[str], configs: Sequence[Config]) -> float:
     front = bench.front(names)
     answers = bench.query_many(list(configs), metrics=names)
-    F = np.stack([each.minimised(answers[each.metric.name]) for each in front.objectives], axis=1)
+    F = np.stack([objective.minimised(answers[objective.metric.name]) for objective in front.objectives], axis=1)
     return hypervolume(F, front.reference_point) / front.hypervolume
 
 
 def order_transfer(terms: Sequence[StudyTerms], *, n_seeds: int) -> OrderTransfer:
     """Run every optimiser on both tasks under the terms of a study and compare their orders."""
     errors = np.array(
-        [[[_final_error(of, name, seed) for seed in range(n_seeds)] for name in OPTIMIZERS] for of in terms]
+        [[[_final_error(t, name, seed) for seed in range(n_seeds)] for name in OPTIMIZERS] for t in terms]
     )
     (tau,) = bootstrap_estimates(
         lambda at: kendall_tau(*errors[:, :, at].mean(axis=2)), n_seeds, level=0.95, n_resamples=_N_RESAMPLES
@@ -98,8 +98,8 @@ def _final_error(terms: StudyTerms, name: str, seed: int) -> float:
     """Return the mean error (%) of the config with the best observed accuracy at the highest fidelity."""
     optimizer = make(name, visible(terms.view), seed=seed, objectives=terms.rules.objectives)
     trials = terms.simulation(seed).run(optimizer)
-    full = [each for each in trials if each.status == "finished" and each.fidelity == dict(terms.view.full)]
+    full = [trial for trial in trials if trial.status == "finished" and trial.fidelity == dict(terms.view.full)]
     if not full:
         return 100.0
-    incumbent = max(full, key=lambda each: each.metrics["valid_acc"])
+    incumbent = max(full, key=lambda trial: trial.metrics["valid_acc"])
     return 100 - terms.bench.query(incumbent.config, metrics=("valid_acc",)).valid_acc

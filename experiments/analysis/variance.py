@@ -45,7 +45,7 @@ class Draws:
     def changed(self, by: Callable[[Floats], Floats]) -> Draws:
         """Return the draws on another scale."""
         return Draws(
-            one=by(self.one), other=by(self.other), mixed={group: by(found) for group, found in self.mixed.items()}
+            one=by(self.one), other=by(self.other), mixed={group: by(values) for group, values in self.mixed.items()}
         )
 
 
@@ -76,8 +76,8 @@ def effects(draws: Draws) -> tuple[dict[str, Interval], dict[str, Interval]]:
         InvalidArgument: the values do not vary.
     """
     weights = _weights(len(draws.one))
-    main = {group: _interval(1 - _apart(draws, draws.other, mix, weights)) for group, mix in draws.mixed.items()}
-    total = {group: _interval(_apart(draws, draws.one, mix, weights)) for group, mix in draws.mixed.items()}
+    main = {group: _interval(1 - _jansen(draws, draws.other, mix, weights)) for group, mix in draws.mixed.items()}
+    total = {group: _interval(_jansen(draws, draws.one, mix, weights)) for group, mix in draws.mixed.items()}
     return main, total
 
 
@@ -92,25 +92,25 @@ def decomposition(draws: Draws, parts: Sequence[str]) -> dict[str, Interval]:
         InvalidArgument: the values do not vary.
     """
     weights = _weights(len(draws.one))
-    decided: dict[tuple[str, ...], Floats] = {}
+    shares: dict[tuple[str, ...], Floats] = {}
     for size in range(1, len(parts) + 1):
         for names in combinations(parts, size):
-            within = [decided[fewer] for n in range(1, size) for fewer in combinations(names, n)]
-            decided[names] = _decided_by(draws, names, parts, weights) - np.sum(within, axis=0)
-    return {TIMES.join(names): _interval(found) for names, found in decided.items()}
+            within = [shares[fewer] for n in range(1, size) for fewer in combinations(names, n)]
+            shares[names] = _closed_index(draws, names, parts, weights) - np.sum(within, axis=0)
+    return {TIMES.join(names): _interval(share) for names, share in shares.items()}
 
 
-def _decided_by(draws: Draws, names: Sequence[str], parts: Sequence[str], weights: Floats) -> Floats:
+def _closed_index(draws: Draws, names: Sequence[str], parts: Sequence[str], weights: Floats) -> Floats:
     """Return the closed index of some parts, (1 + n_resamples,), from pairs that differ in all other parts only."""
-    rest = [part for part in parts if part not in names]
-    if not rest:
+    others = [part for part in parts if part not in names]
+    if not others:
         return np.ones(len(weights))
-    pairs = ((draws.other, draws.mixed[TIMES.join(names)]), (draws.one, draws.mixed[TIMES.join(rest)]))
-    found: Floats = 1 - np.mean([_apart(draws, *pair, weights) for pair in pairs], axis=0)
-    return found
+    pairs = ((draws.other, draws.mixed[TIMES.join(names)]), (draws.one, draws.mixed[TIMES.join(others)]))
+    index: Floats = 1 - np.mean([_jansen(draws, *pair, weights) for pair in pairs], axis=0)
+    return index
 
 
-def _apart(draws: Draws, one: Floats, other: Floats, weights: Floats) -> Floats:
+def _jansen(draws: Draws, one: Floats, other: Floats, weights: Floats) -> Floats:
     """Return the squared difference of pairs relative to independent values (Jansen, 1999), (1 + n_resamples,).
 
     It is exactly zero for identical pairs, and exactly one for the independent values themselves.
@@ -118,8 +118,8 @@ def _apart(draws: Draws, one: Floats, other: Floats, weights: Floats) -> Floats:
     independent = (draws.one - draws.other) ** 2
     if not independent.any():
         raise InvalidArgument("the values do not vary, so their variance cannot be decomposed")
-    found: Floats = (weights @ (one - other) ** 2) / (weights @ independent)
-    return found
+    ratio: Floats = (weights @ (one - other) ** 2) / (weights @ independent)
+    return ratio
 
 
 @functools.lru_cache(maxsize=1)

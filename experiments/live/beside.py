@@ -53,8 +53,8 @@ class SurrogateWorld:
     ) -> dict[str, NDArray[np.float64]]:
         """Return the metrics that simulations request: accuracies, and the epochs as the runtime."""
         assert metrics is None or {*metrics} <= {*self.metrics}
-        found = self._answer(configs, each_at, seed)
-        return {**found, "runtime": np.asarray(each_at, dtype=np.float64)}
+        answers = self._answer(configs, each_at, seed)
+        return {**answers, "runtime": np.asarray(each_at, dtype=np.float64)}
 
     def _answer(
         self, configs: Sequence[Config], epochs: NDArray[np.int64], seed: int | None
@@ -79,11 +79,11 @@ class Stepwise:
         """Return the next step of the current proposal, or the first one of the next."""
         assert n == 1, "one worker"
         if self._current is None:
-            found = [each if isinstance(each, Proposal) else Proposal(config=each) for each in self._optimizer.ask(1)]
-            if not found:
+            batch = [item if isinstance(item, Proposal) else Proposal(config=item) for item in self._optimizer.ask(1)]
+            if not batch:
                 return []
-            self._current = found[0]
-            self._left = [*found[0].reports, found[0].at]
+            self._current = batch[0]
+            self._left = [*batch[0].reports, batch[0].at]
         return [replace(self._current, at=self._left.pop(0), reports=())]
 
     def tell(self, trial: Trial) -> None:
@@ -109,7 +109,7 @@ def simulation_of(
     header: Mapping[str, str] | None = None,
 ) -> tuple[Simulation, Stepwise]:
     """Return the simulation of an arm in a world, and its optimiser; `header` has more facts of its log."""
-    view = View(world, fixed=CORNER)  # type: ignore[arg-type]  # all that simulations ask
+    view = View(world, fixed=CORNER)  # type: ignore[arg-type]  # all that simulations use
     simulation = Simulation(
         view,
         workers=1,
@@ -153,7 +153,7 @@ def run_beside(job: BesideJob) -> str | None:
     """
     try:
         n_runs = N_RUNS if job.refit is None else N_RUNS_OF_REFIT
-        curves = np.stack([_one(job, number) for number in range(n_runs)])
+        curves = np.stack([_simulate_run(job, number) for number in range(n_runs)])
         job.target.parent.mkdir(parents=True, exist_ok=True)
         with write_beside(job.target) as beside, beside.open("wb") as file:
             np.savez_compressed(file, curves=curves, release=np.array(job.facts.release))
@@ -162,7 +162,7 @@ def run_beside(job: BesideJob) -> str | None:
     return None
 
 
-def _one(job: BesideJob, number: int) -> NDArray[np.float64]:
+def _simulate_run(job: BesideJob, number: int) -> NDArray[np.float64]:
     bench = open_benchmark(job.task, (job.path / RELEASE).absolute(), refit=job.refit)
     simulation, optimizer = simulation_of(
         SurrogateWorld(bench), job.arm, job.facts, seed=job.seed, evaluation_seed=job.seed * N_RUNS + number

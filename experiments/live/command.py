@@ -116,8 +116,8 @@ def train(settings: LiveSettings) -> int:
         n_trained += n_here
         faults += [fault] if fault else []
         job = done.job
-        what = fault or f"{n_here} trainings"
-        progress.update(n_done, f"{job.arm.name} seed {job.seed}, {job.until} evaluations: {what}")
+        outcome = fault or f"{n_here} trainings"
+        progress.update(n_done, f"{job.arm.name} seed {job.seed}, {job.until} evaluations: {outcome}")
     progress.close()
     if faults:
         raise JahsError("\n".join([f"{len(faults)} trajectories failed; the same command continues", *faults]))
@@ -126,9 +126,9 @@ def train(settings: LiveSettings) -> int:
 
 def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
     """Open or make the folder of the study, its runs and its release."""
-    own, path = settings.out / RELEASE, settings.out.absolute()
+    release_path, path = settings.out / RELEASE, settings.out.absolute()
     (task,) = settings.study.tasks
-    bench = open_benchmark(task, settings.release or (own if own.is_dir() else None))
+    bench = open_benchmark(task, settings.release or (release_path if release_path.is_dir() else None))
     load_images(bench.task, data_dir=settings.data_dir, resolutions=(CORNER["Resolution"],))
     check_free_space(path)
     facts = facts_of(bench, unit_s=float(bench.task.max_epoch), n_evaluations=settings.study.n_evaluations)
@@ -145,8 +145,8 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
         command=["python", "-m", "experiments.run", "live", *flags],
     )
     remove_parts(path)
-    if not own.is_dir():
-        with change_folder(own) as beside_it:
+    if not release_path.is_dir():
+        with change_folder(release_path) as beside_it:
             shutil.copytree(release_of(bench).path, beside_it, dirs_exist_ok=True)
     RunsFolder.open_or_make(path / RUNS, **protocol).recover()
     (path / CHECKPOINTS).mkdir(exist_ok=True)

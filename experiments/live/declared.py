@@ -70,8 +70,8 @@ def log_path(path: Path, task: str, arm: str, seed: int) -> Path:
 
 def beside_path(path: Path, arm: str, seed: int, refit: int | None) -> Path:
     """Return the path of an optimiser's runs on the release, or on a refit of it."""
-    of_refit = "" if refit is None else f"refit-{refit}/"
-    return path / "surrogate" / arm / f"{of_refit}seed-{seed:04d}.npz"
+    folder = "" if refit is None else f"refit-{refit}/"
+    return path / "surrogate" / arm / f"{folder}seed-{seed:04d}.npz"
 
 
 def read_trajectory(path: Path) -> Log | None:
@@ -98,6 +98,6 @@ def curve(trials: Sequence[Trial], facts: TaskFacts, full_epoch: int) -> NDArray
 
     It says nothing about times after the last trial: the error there is that of the last incumbent.
     """
-    found = trial_log({"view": {"fidelities": {"epoch": full_epoch}}}, trials)
+    log = trial_log({"view": {"fidelities": {"epoch": full_epoch}}}, trials)
     n_evaluations = round(facts.budget_s / facts.mean_runtime_s)
-    return incumbents(found).steps.at(np.arange(1.0, n_evaluations + 1) * facts.mean_runtime_s)
+    return incumbents(log).steps.at(np.arange(1.0, n_evaluations + 1) * facts.mean_runtime_s)

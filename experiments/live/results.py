@@ -92,8 +92,8 @@ def read_live(path: Path) -> LiveResults:
     folder = read_folder(path)
     (task,) = folder.study.tasks
     facts, study, bench = folder.tasks[task], folder.study, open_benchmark(task, (path / RELEASE).absolute())
-    if (found := release_of(bench).sha256) != facts.release:
-        raise ProtocolMismatch(f"{path / RELEASE} is release {found[:16]}, but the study used {facts.release[:16]}")
+    if (digest := release_of(bench).sha256) != facts.release:
+        raise ProtocolMismatch(f"{path / RELEASE} is release {digest[:16]}, but the study used {facts.release[:16]}")
     n_done = np.zeros((len(study.arms), study.n_seeds))
     curves = np.full((*n_done.shape, study.n_evaluations), np.nan)
     trained: dict[tuple[str, int], tuple[Trained, ...]] = {}
@@ -119,9 +119,9 @@ def read_live(path: Path) -> LiveResults:
     for refit in (None, *range(facts.n_refits)):
         for arm in study.arms:
             read = [read_beside(beside_path(path, arm.name, seed, refit), facts) for seed in range(study.n_seeds)]
-            there = [values for values in read if values is not None]
-            if len(there) == study.n_seeds:
-                beside[arm.name, refit] = np.stack(there)
+            available = [values for values in read if values is not None]
+            if len(available) == study.n_seeds:
+                beside[arm.name, refit] = np.stack(available)
     return LiveResults(
         folder=folder, task=task, bench=bench, n_done=n_done, curves=curves, beside=beside, trained=trained
     )
@@ -147,19 +147,19 @@ def measured_noise(bench: Benchmark) -> CornerNoise:
         return CornerNoise(np.nan, 0, 0)
     configs, last = release.table.configs, last_rows(release.table.runs)
     is_in = np.all([np.isclose(configs[key], value) for key, value in CORNER.items()], axis=0)
-    is_of = (last["status"] == "finished") & np.isin(last["config_id"], configs["config_id"][is_in])
-    apart = apart_by_config(last["config_id"][is_of], last["valid_acc"][is_of].astype(np.float64))
-    n_configs, freedom = int((apart.freedom > 0).sum()), int(apart.freedom.sum())
-    sd = float(np.sqrt(apart.squares.sum() / freedom)) if n_configs else np.nan
+    is_used = (last["status"] == "finished") & np.isin(last["config_id"], configs["config_id"][is_in])
+    deviations = apart_by_config(last["config_id"][is_used], last["valid_acc"][is_used].astype(np.float64))
+    n_configs, freedom = int((deviations.freedom > 0).sum()), int(deviations.freedom.sum())
+    sd = float(np.sqrt(deviations.squares.sum() / freedom)) if n_configs else np.nan
     return CornerNoise(sd, n_configs, n_configs + freedom)
 
 
 def _refuse_seen(bench: Benchmark, trained: Mapping[tuple[str, int], tuple[Trained, ...]]) -> None:
     """Refuse a release whose record has configs of this study: its models may have been fitted to them."""
-    ours = {config_id(one.config) for several in trained.values() for one in several}
+    ids = {config_id(training.config) for trainings in trained.values() for training in trainings}
     release = release_of(bench)
     recorded = release.table.runs["config_id"] if release.has("table.npz") else np.empty(0, np.uint64)
-    if n_seen := len(np.intersect1d(recorded, np.array(sorted(ours), dtype=np.uint64))):
+    if n_seen := len(np.intersect1d(recorded, np.array(sorted(ids), dtype=np.uint64))):
         raise ProtocolMismatch(
             f"the release may have been fitted to {n_seen} of the configs that this study trained, so it cannot be "
             "judged by them; a study keeps the release that it began with"

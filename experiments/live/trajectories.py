@@ -60,10 +60,10 @@ class TrainedWorld(SurrogateWorld):
         self, configs: Sequence[Config], epochs: NDArray[np.int64], seed: int | None
     ) -> dict[str, NDArray[np.float64]]:
         assert seed is not None, "a training has a seed"
-        rows = [self._one(config, epoch, seed) for config, epoch in zip(configs, epochs.tolist(), strict=True)]
+        rows = [self._accuracies(config, epoch, seed) for config, epoch in zip(configs, epochs.tolist(), strict=True)]
         return {name: np.array([row.get(name, np.nan) for row in rows]) for name in MEASURED}
 
-    def _one(self, config: Config, epoch: int, seed: int) -> _Answer:
+    def _accuracies(self, config: Config, epoch: int, seed: int) -> _Answer:
         """Return the accuracies of one training; none if it diverged."""
         key = config_id(config), epoch
         if key not in self._known:
@@ -174,11 +174,11 @@ class TrajectoryJob:
     @property
     def is_done(self) -> bool:
         """Whether the trajectory has reached its number of evaluations."""
-        found = declared.read_trajectory(self.log)
+        log = declared.read_trajectory(self.log)
         is_last = self.until * self.facts.mean_runtime_s >= self.facts.budget_s
         if is_last:
-            return found is not None and found.ending is not None
-        return declared.n_evaluations_of(found, self.facts) >= self.until
+            return log is not None and log.ending is not None
+        return declared.n_evaluations_of(log, self.facts) >= self.until
 
 
 def follow(job: TrajectoryJob) -> tuple[int, str | None]:
@@ -205,10 +205,10 @@ def _advance(job: TrajectoryJob, world: TrainedWorld) -> None:
         world, job.arm, job.facts, seed=job.seed, evaluation_seed=job.seed, log=job.log, header=header
     )
     end = job.until * job.facts.mean_runtime_s
-    known = declared.read_trajectory(job.log)
-    n_known = len(known.trials) if known else 0
+    log = declared.read_trajectory(job.log)
+    n_recorded = len(log.trials) if log else 0
     with closing(simulation.stream(optimizer)) as trials:  # type: ignore[type-var]  # a generator
         for number, trial in enumerate(trials, start=1):
-            is_over = number >= n_known and time.time() > job.deadline
+            is_over = number >= n_recorded and time.time() > job.deadline
             if is_over or end <= trial.end < job.facts.budget_s:
                 return

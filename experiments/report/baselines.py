@@ -44,20 +44,20 @@ def baselines_blocks(results: Results) -> Iterator[str | Block]:
 
 def incumbent_tests(results: Results, task: str, arm: Arm) -> list[Steps]:
     """Return the mean test accuracy of the incumbent over time, for each seed."""
-    found = results.of(task, arm)
-    configs = [config for result in found for config in result.configs]
+    repetitions = results.of(task, arm)
+    configs = [config for result in repetitions for config in result.configs]
     if not configs:
-        return [Steps(times=np.empty(0), values=np.empty(0)) for _ in found]
+        return [Steps(times=np.empty(0), values=np.empty(0)) for _ in repetitions]
     answers = results.bench[task].query_many(configs, metrics=("test_acc",))["test_acc"]
-    ends = np.cumsum([len(result.configs) for result in found])[:-1]
-    parts = zip(found, np.split(answers, ends), strict=True)
+    ends = np.cumsum([len(result.configs) for result in repetitions])[:-1]
+    parts = zip(repetitions, np.split(answers, ends), strict=True)
     return [Steps(times=result.incumbents.times, values=part) for result, part in parts]
 
 
 def best_known(bench: Benchmark, tests: dict[str, list[Steps]]) -> float:
     """Return the best known mean test accuracy at full size: found by a search on the release, or by an incumbent."""
     best = best_at_full_size(bench, "test_acc")
-    return max([best, *(float(s.values.max()) for of_arm in tests.values() for s in of_arm if len(s.values))])
+    return max([best, *(float(s.values.max()) for steps in tests.values() for s in steps if len(s.values))])
 
 
 def regret_steps(tests: Sequence[Steps], best: float) -> list[Steps]:
@@ -78,8 +78,8 @@ def _regret_blocks(
     finals = [_final(tests[arm.name], best, end) for arm in arms]
     means = sorted((float(final.mean()), arm.title) for arm, final in zip(arms, finals, strict=True) if final.size)
     if means:
-        said = ", ".join(f"{title} {mean:.2f}" for mean, title in means)
-        yield answer(f"Mean final test regret in percentage points, from best to worst: {said}.")
+        text = ", ".join(f"{title} {mean:.2f}" for mean, title in means)
+        yield answer(f"Mean final test regret in percentage points, from best to worst: {text}.")
     yield Text(
         f"Test regret is the best known mean test accuracy, {best:.2f} %, minus the incumbent's. The best known one is "
         "the maximum over a search on the release at full size and all incumbents."
@@ -101,9 +101,9 @@ def _regret_blocks(
 
 def _ecdf_figure(arms: Sequence[Arm], finals: Sequence[Floats], *, key: str) -> Figure:
     curves = [
-        Curve(title=arm.title, x=np.append(found.quantiles[:1], found.quantiles), y=y, number=number)
+        Curve(title=arm.title, x=np.append(cdf.quantiles[:1], cdf.quantiles), y=y, number=number)
         for number, (arm, final) in enumerate(zip(arms, finals, strict=True))
-        if final.size and (found := stats.ecdf(final).cdf) and len(y := np.append(0.0, found.probabilities))
+        if final.size and (cdf := stats.ecdf(final).cdf) and len(y := np.append(0.0, cdf.probabilities))
     ]
     # A few failed rollouts would otherwise squeeze the rest into the left edge.
     right = 1.1 * max((float(np.quantile(final, _SHOWN)) for final in finals if final.size), default=0.0) or 1.0
@@ -128,11 +128,11 @@ def _ecdf_figure(arms: Sequence[Arm], finals: Sequence[Floats], *, key: str) -> 
 def _regret_table(arms: Sequence[Arm], finals: Sequence[Floats]) -> Table:
     rows = [
         (
-            *(arm.title, summary_text(found), number_text(float(found.median))),
+            *(arm.title, summary_text(summary), number_text(float(summary.median))),
             *(number_text(float(np.quantile(final, 0.95))), number_text(float(final.max())), str(final.size)),
         )
         for arm, final in zip(arms, finals, strict=True)
-        if final.size and (found := summarize(final))
+        if final.size and (summary := summarize(final))
     ]
     return Table(
         caption="Test regret at the end of the budget, in percentage points",
@@ -148,8 +148,8 @@ def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], bes
         arms = results.arms_of(chapter, task) if chapter != MAIN else ()
         finals = {arm.title: final for arm in arms if (final := _final(tests[arm.name], best, end)).size}
         for title, final in finals.items():
-            found = summarize(final)
-            rows.append((chapter, title, summary_text(found), number_text(float(found.median)), str(final.size)))
+            summary = summarize(final)
+            rows.append((chapter, title, summary_text(summary), number_text(float(summary.median)), str(final.size)))
         means = [float(final.mean()) for final in finals.values()]
         if len(means) > 1:
             spread.append(f"{chapter} {max(means) - min(means):.2f}{_differing(results, task, arms)}")
@@ -168,5 +168,5 @@ def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], bes
 
 def _differing(results: Results, task: str, arms: Sequence[Arm]) -> str:
     """Return how many pairs of these arms differ, as the comparison of the chapter has it."""
-    found = comparison_of(results, task, arms)
-    return "" if found is None else f" ({sum(pair.differs for pair in found.pairs)} of {len(found.pairs)} pairs differ)"
+    tests = comparison_of(results, task, arms)
+    return "" if tests is None else f" ({sum(pair.differs for pair in tests.pairs)} of {len(tests.pairs)} pairs differ)"

@@ -50,7 +50,7 @@ def build_document(
     """
     words = _words(results)
     sections = drawn_sections(_blocks(results, retrained=retrained, real=real, control=control))
-    counts = [len(found) for found in results.by_arm.values()]
+    counts = [len(repetitions) for repetitions in results.by_arm.values()]
     seeds = f"{max(counts)} seeds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} seeds"
     titles = ", ".join(TASKS[task].title for task in results.tasks)
     return Document(
@@ -69,14 +69,14 @@ def _blocks(
     study = results.study
     # Trade-offs have no single winner, and worlds cannot be queried again from the release.
     is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
-    there = read_means(real, study) if is_ranked and real is not None else None
+    real_results = read_means(real, study) if is_ranked and real is not None else None
     yield from _CHAPTERS[study.name](results)
     if study.name == "joint":
-        yield from paper_blocks(results, there)
+        yield from paper_blocks(results, real_results)
     yield from refits_blocks(results)
     if is_ranked:
-        without = None if there is None or control is None else read_means(control, study)
-        yield from carried_blocks(results, there, without)
+        control_results = None if real_results is None or control is None else read_means(control, study)
+        yield from carried_blocks(results, real_results, control_results)
     yield from retrained_blocks(results, retrained)
     if is_ranked:
         yield from leaderboard_blocks(results)
@@ -93,7 +93,7 @@ def _words(results: Results) -> Study:
 
 def _differing(results: Results) -> str:
     """Say how many pairs of arms differ; empty for a study that compares none."""
-    pairs = [pair for found in compared(results).values() for pair in found.pairs]
+    pairs = [pair for comparison in compared(results).values() for pair in comparison.pairs]
     n_differ = sum(pair.differs for pair in pairs)
     return f"{n_differ} of {len(pairs)} compared pairs of arms differ significantly at the end. " if pairs else ""
 
@@ -128,7 +128,7 @@ def _settings(results: Results) -> Iterator[str | Block]:
 
 def _facts(results: Results) -> tuple[tuple[str, str], ...]:
     commands, versions = made_facts(results.folder.made_with)
-    seeds = [result.repetition.seed for found in results.by_arm.values() for result in found]
+    seeds = [result.repetition.seed for repetitions in results.by_arm.values() for result in repetitions]
     workers = sorted({arm.workers or results.study.workers for arm in results.arms})
     releases = ", ".join(
         f"{task}: {facts.version} ({facts.source}, {facts.release[:16]})"
@@ -155,10 +155,10 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
 
 def made_facts(made: Sequence[Mapping[str, Any]]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:  # Any: JSON
     """Return the commands and commits that made a study, and the versions of packages, as facts of its page."""
-    commands = [f"{each.get('command')} --out DIR" for each in made]
+    commands = [f"{entry.get('command')} --out DIR" for entry in made]
     whole = [*commands[:-1], f"{commands[-1]} && python -m experiments.report DIR"]
-    commits = _numbered("commit", [str(each.get("commit")) for each in made])
-    versions = _numbered("versions", [versions_text(each.get("versions") or {}) for each in made])
+    commits = _numbered("commit", [str(entry.get("commit")) for entry in made])
+    versions = _numbered("versions", [versions_text(entry.get("versions") or {}) for entry in made])
     return [*_numbered("command", whole), *commits], versions
 
 

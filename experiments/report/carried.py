@@ -36,7 +36,7 @@ class _Compared:
     group: str
     arms: tuple[Arm, ...]
     seeds: tuple[int, int]
-    found: tuple[Carried, ...]
+    stages: tuple[Carried, ...]
 
     @property
     def title(self) -> str:
@@ -54,20 +54,20 @@ def read_means(path: Path, study: Study) -> Results:
         raise MissingData(f"{path} does not exist; python -m experiments.pack makes it")
     if not is_pack(path):
         raise InvalidArgument(f"{path} is not a pack; python -m experiments.pack {path} makes one")
-    other = read_folder(path).study
-    if other.noise != "mean":
-        raise InvalidArgument(f"{path} has noise={other.noise}; run the study with --noise mean")
-    if study.name != other.name:
-        raise ProtocolMismatch(f"{path} belongs to the study {other.name}, not {study.name}")
-    found = read_results(path, bench={})
-    as_here = replace(other, noise=study.noise)
-    declared, names = {arm.name for arm in study.arms}, sorted({arm for _, arm in found.by_arm})
-    if wrong := [n for n in names if n not in declared or as_here.digest_of(n) != study.digest_of(n)]:
+    packed = read_folder(path).study
+    if packed.noise != "mean":
+        raise InvalidArgument(f"{path} has noise={packed.noise}; run the study with --noise mean")
+    if study.name != packed.name:
+        raise ProtocolMismatch(f"{path} belongs to the study {packed.name}, not {study.name}")
+    results = read_results(path, bench={})
+    comparable = replace(packed, noise=study.noise)
+    declared, names = {arm.name for arm in study.arms}, sorted({arm for _, arm in results.by_arm})
+    if wrong := [n for n in names if n not in declared or comparable.digest_of(n) != study.digest_of(n)]:
         raise ProtocolMismatch(
             f"{path}: the declaration of {', '.join(wrong)} differs from this study's; run the study again on "
             "that release"
         )
-    return found
+    return results
 
 
 def carried_blocks(results: Results, there: Results | None, without: Results | None) -> Iterator[str | Block]:
@@ -92,18 +92,18 @@ def carried_blocks(results: Results, there: Results | None, without: Results | N
     if len(there.folder.tasks) != 1:
         tasks = ", ".join(there.folder.tasks)
         raise InvalidArgument(f"{there.folder.path} has {tasks}; give the pack of one imported release")
-    every = _compare(results, there, without)
-    if not every:
+    parts = _compare(results, there, without)
+    if not parts:
         yield Text(
             f"Not compared: no chapter has two arms with {FEWEST_SEEDS} seeds on a task and on the real "
             "landscape; run more seeds."
         )
         return
-    yield from _answers(every)
-    yield _budgets(every)
-    yield _orders(every)
-    yield from _findings(every)
-    yield _about(there, every)
+    yield from _answers(parts)
+    yield _budgets(parts)
+    yield _orders(parts)
+    yield from _findings(parts)
+    yield _about(there, parts)
 
 
 def _errors(results: Results, task: str, arms: Sequence[Arm], times: Floats) -> Floats:
@@ -111,57 +111,57 @@ def _errors(results: Results, task: str, arms: Sequence[Arm], times: Floats) -> 
     return np.nan_to_num(results.errors(task, arms, results.seeds(task, arms), times), nan=_GUESSED)
 
 
-def _compare(results: Results, there: Results, without: Results | None) -> list[_Compared]:
+def _compare(results: Results, real_results: Results, control_results: Results | None) -> list[_Compared]:
     """Compare the arms of every group that ran on the real landscape; Holm's correction is over each landscape."""
     times = np.array([share * results.study.n_evaluations for share in _STAGES])
-    (real_task,) = there.folder.tasks
+    (real_task,) = real_results.folder.tasks
     parts: list[tuple[str, bool, str, tuple[Arm, ...], Floats, Floats, tuple[Pair, ...]]] = []
     for task in results.tasks:
-        for title, every in groups(results, task):
-            on_both = [i for i, arm in enumerate(every) if (real_task, arm.name) in there.by_arm]
-            arms = tuple(every[i] for i in on_both)
-            if len(arms) < _FEWEST_ARMS or (comparison := comparison_of(results, task, every)) is None:
+        for title, group in groups(results, task):
+            on_both = [i for i, arm in enumerate(group) if (real_task, arm.name) in real_results.by_arm]
+            arms = tuple(group[i] for i in on_both)
+            if len(arms) < _FEWEST_ARMS or (comparison := comparison_of(results, task, group)) is None:
                 continue
-            on_real = _errors(there, real_task, arms, times)
+            on_real = _errors(real_results, real_task, arms, times)
             if on_real.shape[1] < FEWEST_SEEDS:
                 continue
-            tested = _among(comparison.pairs, on_both)
-            here = _errors(results, task, arms, times)
-            parts.append((task, False, title, arms, here, on_real, tested))
-            control = here[:, :0] if without is None else _errors(without, task, arms, times)
+            known_pairs = _among(comparison.pairs, on_both)
+            on_task = _errors(results, task, arms, times)
+            parts.append((task, False, title, arms, on_task, on_real, known_pairs))
+            control = on_task[:, :0] if control_results is None else _errors(control_results, task, arms, times)
             if control.shape[1] >= FEWEST_SEEDS:
                 parts.append((task, True, title, arms, control, on_real, ()))
-    tests = iter(compare_groups([(here[..., -1], None) for *_, here, _, tested in parts if not tested]))
+    tests = iter(compare_groups([(on_task[..., -1], None) for *_, on_task, _, known_pairs in parts if not known_pairs]))
     real = {tuple(arm.name for arm in arms): on_real[..., -1] for *_, arms, _, on_real, _ in parts}
     real_tests = dict(zip(real, compare_groups([(values, None) for values in real.values()]), strict=True))
-    found = []
-    for task, is_control, title, arms, here, on_real, tested in parts:
-        pairs = tested or next(tests).pairs
+    compared = []
+    for task, is_control, title, arms, on_task, on_real, known_pairs in parts:
+        pairs = known_pairs or next(tests).pairs
         pairs_there = real_tests[tuple(arm.name for arm in arms)].pairs
-        stages = (carry_over(here[..., i], on_real[..., i], pairs, pairs_there) for i in range(len(times)))
-        n_seeds = here.shape[1], on_real.shape[1]
-        each = _Compared(task=task, is_control=is_control, group=title, arms=arms, seeds=n_seeds, found=tuple(stages))
-        found.append(each)
-    return found
+        stages = (carry_over(on_task[..., i], on_real[..., i], pairs, pairs_there) for i in range(len(times)))
+        n_seeds = on_task.shape[1], on_real.shape[1]
+        entry = _Compared(task=task, is_control=is_control, group=title, arms=arms, seeds=n_seeds, stages=tuple(stages))
+        compared.append(entry)
+    return compared
 
 
 def _among(pairs: Sequence[Pair], arms: Sequence[int]) -> tuple[Pair, ...]:
     """Return the pairs of these arms alone, numbered by their places in `arms`."""
     place = {arm: i for i, arm in enumerate(arms)}
-    kept = (pair for pair in pairs if pair.one in place and pair.other in place)
-    return tuple(replace(pair, one=place[pair.one], other=place[pair.other]) for pair in kept)
+    chosen = (pair for pair in pairs if pair.one in place and pair.other in place)
+    return tuple(replace(pair, one=place[pair.one], other=place[pair.other]) for pair in chosen)
 
 
-def _answers(every: Sequence[_Compared]) -> Iterator[Block]:
-    for task in dict.fromkeys(each.task for each in every):
-        own, controls = ([e for e in every if e.task == task and e.is_control == flag] for flag in (False, True))
-        count = {verdict: sum(each.found[-1].count(verdict) for each in own) for verdict in VERDICTS}
+def _answers(parts: Sequence[_Compared]) -> Iterator[Block]:
+    for task in dict.fromkeys(part.task for part in parts):
+        noisy, controls = ([p for p in parts if p.task == task and p.is_control == flag] for flag in (False, True))
+        count = {verdict: sum(part.stages[-1].count(verdict) for part in noisy) for verdict in VERDICTS}
         n = sum(count.values()) - count["only there"]
-        n_hold = sum(each.found[-1].n_hold or 0 for each in own)
-        taus, without = ("; ".join(f"{each.group} {_tau(each.found[-1])}" for each in of) for of in (own, controls))
+        n_hold = sum(part.stages[-1].n_hold or 0 for part in noisy)
+        taus, control_taus = ("; ".join(f"{p.group} {_tau(p.stages[-1])}" for p in side) for side in (noisy, controls))
         yield answer(
             f"Kendall's τ between the orders on {TASKS[task].title} and on the real landscape: {taus}."
-            + (f" Without training noise on the task: {without}." if controls else "")
+            + (f" Without training noise on the task: {control_taus}." if controls else "")
             + f" Pairs of arms with a significant difference on the task: {n} ({n_hold} hold on its refits). On the "
             f"real landscape, {count['carries over'] + count['same sign']} of them keep their sign, "
             f"{count['carries over']} significantly, and {count['reversed']} are significantly reversed. Pairs with a "
@@ -169,11 +169,11 @@ def _answers(every: Sequence[_Compared]) -> Iterator[Block]:
         )
 
 
-def _tau(found: Carried) -> str:
-    return f"{interval_text(found.tau)}, split-half {number_text(found.split_half)}"
+def _tau(carried: Carried) -> str:
+    return f"{interval_text(carried.tau)}, split-half {number_text(carried.split_half)}"
 
 
-def _budgets(every: Sequence[_Compared]) -> Table:
+def _budgets(parts: Sequence[_Compared]) -> Table:
     """Return the agreement after shares of the budget."""
     return Table(
         caption="Kendall's τ between the orders by mean validation error on a task and on the real landscape after "
@@ -181,12 +181,12 @@ def _budgets(every: Sequence[_Compared]) -> Table:
         "Split-half is the τ between the orders by two halves of the seeds, geometric mean of both landscapes; the τ "
         "of all seeds may exceed it",
         columns=("task", "arms", *(f"{100 * share:g} % of the budget" for share in _STAGES)),
-        rows=tuple((each.title, each.group, *map(_tau, each.found)) for each in every),
+        rows=tuple((part.title, part.group, *map(_tau, part.stages)) for part in parts),
         n_labels=2,
     )
 
 
-def _orders(every: Sequence[_Compared]) -> Table:
+def _orders(parts: Sequence[_Compared]) -> Table:
     return Table(
         caption="Number of pairs of arms by their tests on the task and on the real landscape, at the end of the "
         "budget: a pair is significant by its signed-rank test with Holm's correction on either. Separately, how many "
@@ -194,25 +194,25 @@ def _orders(every: Sequence[_Compared]) -> Table:
         columns=("task", "arms", "number of arms", "seeds", *VERDICTS.values(), "hold on refits of the task"),
         rows=tuple(
             (
-                *(each.title, each.group, str(len(each.arms)), f"{each.seeds[0]} and {each.seeds[1]}"),
-                *(str(each.found[-1].count(verdict)) for verdict in VERDICTS),
-                "–" if (n_hold := each.found[-1].n_hold) is None else str(n_hold),
+                *(part.title, part.group, str(len(part.arms)), f"{part.seeds[0]} and {part.seeds[1]}"),
+                *(str(part.stages[-1].count(verdict)) for verdict in VERDICTS),
+                "–" if (n_hold := part.stages[-1].n_hold) is None else str(n_hold),
             )
-            for each in every
+            for part in parts
         ),
         n_labels=2,
     )
 
 
-def _findings(every: Sequence[_Compared]) -> Iterator[Block]:
+def _findings(parts: Sequence[_Compared]) -> Iterator[Block]:
     rows = tuple(
         (
-            *(each.task, each.group, each.arms[one.one].title, each.arms[one.other].title, VERDICTS[one.verdict]),
-            *("–" if one.holds is None else "yes" if one.holds else "no", f"{one.here:+.2f}", f"{one.there:+.2f}"),
+            *(part.task, part.group, part.arms[pair.one].title, part.arms[pair.other].title, VERDICTS[pair.verdict]),
+            *("–" if pair.holds is None else "yes" if pair.holds else "no", f"{pair.here:+.2f}", f"{pair.there:+.2f}"),
         )
-        for each in every
-        if not each.is_control
-        for one in sorted(each.found[-1].findings, key=lambda found: [*VERDICTS].index(found.verdict))
+        for part in parts
+        if not part.is_control
+        for pair in sorted(part.stages[-1].findings, key=lambda pair: [*VERDICTS].index(pair.verdict))
     )
     if rows:
         yield Table(
@@ -229,11 +229,11 @@ def _findings(every: Sequence[_Compared]) -> Iterator[Block]:
         )
 
 
-def _about(there: Results, every: Sequence[_Compared]) -> Text:
-    ((task, facts),) = there.folder.tasks.items()
-    commands = "; ".join(f"`{made.get('command')} --release CIFAR10`" for made in there.folder.made_with)
-    names = {arm.name for each in every for arm in each.arms}
-    runs = [one.incumbents.values for (_, arm), found in there.by_arm.items() if arm in names for one in found]
+def _about(real: Results, parts: Sequence[_Compared]) -> Text:
+    ((task, facts),) = real.folder.tasks.items()
+    commands = "; ".join(f"`{made.get('command')} --release CIFAR10`" for made in real.folder.made_with)
+    names = {arm.name for part in parts for arm in part.arms}
+    runs = [r.incumbents.values for (_, arm), results in real.by_arm.items() if arm in names for r in results]
     finals = [values[-1] for values in runs if len(values)]
     n_bound = sum(value <= 0 for value in finals)
     bound = (

@@ -47,10 +47,10 @@ def compared(results: Results) -> _Family:
     keys, values = [], []
     for task in results.tasks:
         for _, arms in groups(results, task):
-            of_release, of_refits = finals(results, task, arms)
-            if of_release.shape[1] >= FEWEST_SEEDS and not np.isnan(of_release).any():
+            on_release, on_refits = finals(results, task, arms)
+            if on_release.shape[1] >= FEWEST_SEEDS and not np.isnan(on_release).any():
                 keys.append((task, tuple(arm.name for arm in arms)))
-                values.append((of_release, of_refits if of_refits.size else None))
+                values.append((on_release, on_refits if on_refits.size else None))
     return dict(zip(keys, compare_groups(values), strict=True)) if keys else {}
 
 
@@ -65,10 +65,10 @@ def finals(results: Results, task: str, arms: Sequence[Arm]) -> tuple[Floats, Fl
     They are to be minimised: mean validation errors of incumbents, or minus the shares of the front's hypervolume.
     """
     seeds = results.seeds(task, arms)
-    of_release = np.array(
+    on_release = np.array(
         [[_final(results, task, arm, result) for result in results.of(task, arm, seeds)] for arm in arms]
     ).reshape(len(arms), len(seeds))
-    found = [
+    by_run = [
         {
             (r.repetition.refit, r.repetition.seed): _final(results, task, arm, r)
             for r in results.on_refits.get((task, arm.name), ())
@@ -76,11 +76,11 @@ def finals(results: Results, task: str, arms: Sequence[Arm]) -> tuple[Floats, Fl
         }
         for arm in arms
     ]
-    common = sorted(set.intersection(*map(set, found)))
+    common = sorted(set.intersection(*map(set, by_run)))
     refits = sorted({refit for refit, _ in common})
-    whole = sorted(seed for seed in {seed for _, seed in common} if all((refit, seed) in common for refit in refits))
-    values = np.array([[[of[refit, seed] for seed in whole] for refit in refits] for of in found])
-    return of_release, values.reshape(len(arms), len(refits), len(whole))
+    complete = sorted(seed for seed in {seed for _, seed in common} if all((refit, seed) in common for refit in refits))
+    values = np.array([[[final[refit, seed] for seed in complete] for refit in refits] for final in by_run])
+    return on_release, values.reshape(len(arms), len(refits), len(complete))
 
 
 def curve(results: Results, task: str, arm: Arm, result: RepetitionResult) -> Steps:

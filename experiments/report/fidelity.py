@@ -59,15 +59,15 @@ def rank_correlations(bench: Benchmark) -> dict[str, tuple[Floats, Floats, Float
     last = bench.max_epoch
     top = _ask(bench, columns, {}, last)
     epochs = np.arange(1, last + 1) if last <= 20 else np.unique(np.geomspace(1, last, 20).round().astype(int))
-    found = {"epoch": _against(top, epochs, [_ask(bench, columns, {}, int(epoch)) for epoch in epochs])}
+    curves = {"epoch": _against(top, epochs, [_ask(bench, columns, {}, int(epoch)) for epoch in epochs])}
     for name, values in _ALONE.items():
-        found[name] = _against(top, np.array(values), [_ask(bench, columns, {name: value}, last) for value in values])
+        curves[name] = _against(top, np.array(values), [_ask(bench, columns, {name: value}, last) for value in values])
     path = View(bench, fidelities=("epoch", *_ALONE))
     shares = np.array([1 / 9, 1 / 3, 2 / 3, 1.0])
     steps = [path.path(share) for share in shares.tolist()]
-    asked = [_ask(bench, columns, {name: at[name] for name in _ALONE}, int(at["epoch"])) for at in steps]
-    found["diagonal"] = _against(top, shares, asked)
-    return found
+    answers = [_ask(bench, columns, {name: step[name] for name in _ALONE}, int(step["epoch"])) for step in steps]
+    curves["diagonal"] = _against(top, shares, answers)
+    return curves
 
 
 _Answer = tuple[Floats, Floats]
@@ -78,8 +78,8 @@ def _ask(
 ) -> _Answer:
     n = len(columns["N"])
     changed = {name: np.full(n, value, dtype=columns[name].dtype) for name, value in sizes.items()}
-    found = bench.query_many({**columns, **changed}, at=epoch, seed=seed, metrics=("valid_acc", "runtime"))
-    return found["valid_acc"], found["runtime"]
+    answers = bench.query_many({**columns, **changed}, at=epoch, seed=seed, metrics=("valid_acc", "runtime"))
+    return answers["valid_acc"], answers["runtime"]
 
 
 def _against(top: _Answer, values: Any, answers: Sequence[_Answer]) -> tuple[Floats, Floats, Floats]:
@@ -101,24 +101,24 @@ def top_correlations(bench: Benchmark) -> list[tuple[str, str, int, Floats]]:
     epochs = sorted({max(1, last // part) for part in (27, 9, 3)} - {last})
     sizes = {f"{name}={value:g}": {name: value} for name, values in _ALONE.items() for value in values[:-1]}
     recorded, trained = trained_at_full_size(bench)
-    found = []
+    rows = []
     worlds: dict[str, int | None] = {"predicted means": None, "predicted, with training noise": 0}
-    top = {of: _ask(bench, columns, {}, last, seed=seed)[0] for of, seed in worlds.items()}
+    top = {world: _ask(bench, columns, {}, last, seed=seed)[0] for world, seed in worlds.items()}
     drawn = _ask(bench, recorded, {}, last, seed=0)[0] if len(trained) else trained
     for epoch in epochs:
-        for of, seed in worlds.items():
+        for world, seed in worlds.items():
             low = _ask(bench, columns, {}, epoch, seed=seed)[0]
-            found.append((f"epoch {epoch}", of, N_RANKED, rho_at_top(low, top[of])))
+            rows.append((f"epoch {epoch}", world, N_RANKED, rho_at_top(low, top[world])))
         if len(trained):
             rho = rho_at_top(_ask(bench, recorded, {}, epoch, seed=0)[0], drawn)
-            found.append((f"epoch {epoch}", "predicted, with training noise, trained configs", len(trained), rho))
+            rows.append((f"epoch {epoch}", "predicted, with training noise, trained configs", len(trained), rho))
             rho = rho_at_top(trained[:, epoch - 1], trained[:, -1])
-            found.append((f"epoch {epoch}", "trained", len(trained), rho))
+            rows.append((f"epoch {epoch}", "trained", len(trained), rho))
     for title, size in sizes.items():
-        for of, seed in worlds.items():
+        for world, seed in worlds.items():
             low = _ask(bench, columns, size, last, seed=seed)[0]
-            found.append((title, of, N_RANKED, rho_at_top(low, top[of])))
-    return found
+            rows.append((title, world, N_RANKED, rho_at_top(low, top[world])))
+    return rows
 
 
 def trained_at_full_size(bench: Benchmark) -> tuple[Columns, Floats]:
@@ -127,14 +127,14 @@ def trained_at_full_size(bench: Benchmark) -> tuple[Columns, Floats]:
     if not release.has("table.npz"):
         return {}, np.empty((0, bench.max_epoch))
     configs, runs = release.table.configs, release.table.runs
-    found = {}
+    curves = {}
     for row in np.flatnonzero(at_full_size(configs)).tolist():
-        own = np.flatnonzero(runs["config_id"] == configs["config_id"][row])
-        first = own[runs["seed"][own] == runs["seed"][own].min(initial=np.iinfo(np.int64).max)]
+        rows = np.flatnonzero(runs["config_id"] == configs["config_id"][row])
+        first = rows[runs["seed"][rows] == runs["seed"][rows].min(initial=np.iinfo(np.int64).max)]
         if len(first) == bench.max_epoch:  # it did not diverge
-            found[row] = runs["valid_acc"][first[np.argsort(runs["epoch"][first])]].astype(np.float64)
-    columns = {name: configs[name][[*found]] for name in CONFIG_KEYS}
-    return columns, np.array([*found.values()]).reshape(len(found), bench.max_epoch)
+            curves[row] = runs["valid_acc"][first[np.argsort(runs["epoch"][first])]].astype(np.float64)
+    columns = {name: configs[name][[*curves]] for name in CONFIG_KEYS}
+    return columns, np.array([*curves.values()]).reshape(len(curves), bench.max_epoch)
 
 
 def rho_at_top(low: Floats, high: Floats) -> Floats:
@@ -154,16 +154,16 @@ def _top_table(bench: Benchmark) -> Table:
         "NAS-Bench-101 (supplement, figure 7) has 0.365 between 36 and 108 epochs in its best 10 %",
         columns=("lower fidelity", "accuracies", "configs", *(f"best {p} %" if p < 100 else "all" for p in _PERCENTS)),
         rows=tuple(
-            (low, of, f"{n:,}", *("–" if np.isnan(rho) else f"{rho:.2f}" for rho in rhos.tolist()))
-            for low, of, n, rhos in top_correlations(bench)
+            (low, world, f"{n:,}", *("–" if np.isnan(rho) else f"{rho:.2f}" for rho in rhos.tolist()))
+            for low, world, n, rhos in top_correlations(bench)
         ),
         n_labels=2,
     )
 
 
 def _correlation_blocks(bench: Benchmark) -> Iterator[Block]:
-    found = rank_correlations(bench)
-    lowest = (f"{name} {tau[0]:.2f} at {100 * cost[0]:.1f} % of the cost" for name, (_, tau, cost) in found.items())
+    curves = rank_correlations(bench)
+    lowest = (f"{name} {tau[0]:.2f} at {100 * cost[0]:.1f} % of the cost" for name, (_, tau, cost) in curves.items())
     yield answer(f"Kendall's τ of the lowest fidelity: {'; '.join(lowest)}.")
     yield Figure(
         name=f"{bench.task.name}-correlations".replace("_", "-"),
@@ -174,7 +174,7 @@ def _correlation_blocks(bench: Benchmark) -> Iterator[Block]:
         drawing=draw_curves(
             [
                 Curve(title=name, x=cost, y=tau, number=i, is_step=False, has_markers=True)
-                for i, (name, (_, tau, cost)) in enumerate(found.items())
+                for i, (name, (_, tau, cost)) in enumerate(curves.items())
             ],
             x_label="mean cost (share of a full evaluation)",
             y_label="Kendall's τ with full fidelity",
@@ -188,7 +188,7 @@ def _correlation_blocks(bench: Benchmark) -> Iterator[Block]:
         columns=("fidelity", "value", "Kendall's τ", "mean cost (share of a full evaluation)"),
         rows=tuple(
             (name, f"{value:.3g}", f"{t:.3f}", f"{100 * c:.1f} %")
-            for name, (values, tau, cost) in found.items()
+            for name, (values, tau, cost) in curves.items()
             for value, t, c in zip(values, tau, cost, strict=True)
         ),
         is_folded=True,
@@ -196,14 +196,14 @@ def _correlation_blocks(bench: Benchmark) -> Iterator[Block]:
 
 
 def _speedup_answer(results: Results, task: str, slow: Arm, arms: Sequence[Arm]) -> Iterator[Block]:
-    found = ((arm, speedup_of_arms(results, task, arm, slow)) for arm in arms)
-    parts = [f"{arm.title} {speedup_text([each])}" for arm, each in found if each is not None]
+    speedups = ((arm, speedup_of_arms(results, task, arm, slow)) for arm in arms)
+    parts = [f"{arm.title} {speedup_text([speedup])}" for arm, speedup in speedups if speedup is not None]
     if parts:
-        said = "Speed-up to random search's final median validation error, with 95 % bootstrap intervals: "
+        intro = "Speed-up to random search's final median validation error, with 95 % bootstrap intervals: "
         bounds = (
             " (≤ marks an upper bound: the arm, or more than 2.5 % of its resamples, does not reach it within the "
             "budget)"
             if "≤" in "".join(parts)
             else ""
         )
-        yield answer(f"{said}{'; '.join(parts)}{bounds}.")
+        yield answer(f"{intro}{'; '.join(parts)}{bounds}.")

@@ -31,8 +31,8 @@ def leaderboard_blocks(results: Results) -> Iterator[str | Block]:
         "`jahs leaderboard` checks every trial, also of other people's logs."
     )
     for task in results.tasks:
-        found = {arm: of for arm in results.arms if (of := [one for one in results.of(task, arm) if one.configs])}
-        rows = sorted((_row(results, task, arm, of) for arm, of in found.items()), key=lambda row: row[0])
+        by_arm = {arm: done for arm in results.arms if (done := [r for r in results.of(task, arm) if r.configs])}
+        rows = sorted((_row(results, task, arm, done) for arm, done in by_arm.items()), key=lambda row: row[0])
         yield Table(
             caption=f"{task}: mean errors of final incumbents, mean ± standard error and median over seeds; by "
             "validation error",
@@ -45,15 +45,15 @@ def leaderboard_blocks(results: Results) -> Iterator[str | Block]:
         )
 
 
-def _row(results: Results, task: str, arm: Arm, found: Sequence[RepetitionResult]) -> tuple[float, tuple[str, ...]]:
+def _row(results: Results, task: str, arm: Arm, finished: Sequence[RepetitionResult]) -> tuple[float, tuple[str, ...]]:
     """Return the mean validation error of the incumbents of an arm, and its row."""
-    _check(results, task, arm, found)
-    valid = summarize(np.array([result.incumbents.values[-1] for result in found]))
-    test = summarize(test_errors(results, task, arm, [result.repetition.seed for result in found]))
+    _check(results, task, arm, finished)
+    valid = summarize(np.array([result.incumbents.values[-1] for result in finished]))
+    test = summarize(test_errors(results, task, arm, [result.repetition.seed for result in finished]))
     texts = (
         *(_title(arm), arm.optimizer, summary_text(valid)),
         *(number_text(float(valid.median), digits_for(float(valid.se))), summary_text(test)),
-        f"{len(found)}/{len(results.of(task, arm))}",
+        f"{len(finished)}/{len(results.of(task, arm))}",
     )
     return float(valid.mean), texts
 
@@ -62,21 +62,21 @@ def _title(arm: Arm) -> str:
     return f"{arm.chapter}: {arm.title}" if arm.chapter else arm.title
 
 
-def _check(results: Results, task: str, arm: Arm, found: Sequence[RepetitionResult]) -> None:
+def _check(results: Results, task: str, arm: Arm, finished: Sequence[RepetitionResult]) -> None:
     """Refuse logs whose last incumbents have other errors than the release says."""
-    seeds = np.array([result.repetition.seed for result in found])
+    seeds = np.array([result.repetition.seed for result in finished])
     answers = results.bench[task].query_many(
-        [result.configs[-1] for result in found],
+        [result.configs[-1] for result in finished],
         seed=seeds if results.study.noise == "seeded" else None,
         metrics=("valid_acc",),
     )
-    said, asked = np.array([result.observed for result in found]), 100.0 - answers["valid_acc"]
-    wrong = np.flatnonzero(~np.isclose(said, asked, rtol=_RELATIVE, atol=_RELATIVE))
+    logs, queried = np.array([result.observed for result in finished]), 100.0 - answers["valid_acc"]
+    wrong = np.flatnonzero(~np.isclose(logs, queried, rtol=_RELATIVE, atol=_RELATIVE))
     if wrong.size:
         i = int(wrong[0])
         raise CorruptFile(
-            f"{task}/{arm.name}/seed-{seeds[i]:04d}.jsonl has an incumbent with {said[i]} % validation error, but the "
-            f"release has {asked[i]} %; {wrong.size} logs of this arm do not match their release"
+            f"{task}/{arm.name}/seed-{seeds[i]:04d}.jsonl has an incumbent with {logs[i]} % validation error, but the "
+            f"release has {queried[i]} %; {wrong.size} logs of this arm do not match their release"
         )
 
 
@@ -94,20 +94,20 @@ def retrained_blocks(results: Results, record: Path | None = None) -> Iterator[s
     if record is None and not path.is_file():
         return
     releases = {task: facts.release for task, facts in results.folder.tasks.items()}
-    every = read_record(path, study=results.study.name, releases=releases)
-    found = [one for one in every if one.trained and one.task in results.tasks]
-    if not found:
+    incumbents = read_record(path, study=results.study.name, releases=releases)
+    trained = [incumbent for incumbent in incumbents if incumbent.trained and incumbent.task in results.tasks]
+    if not trained:
         return
-    n_trained = sum(len(one.trained) for one in found)
-    apart = np.array([np.mean([*one.trained.values()]) - one.predicted for one in found])
-    sd = np.array([_noise_sd(results, one) for one in found])
-    in_sd = f", {(apart / sd).mean():+.2f} standard deviations between trainings of one config"
+    n_trained = sum(len(incumbent.trained) for incumbent in trained)
+    differences = np.array([np.mean([*incumbent.trained.values()]) - incumbent.predicted for incumbent in trained])
+    sd = np.array([_noise_sd(results, incumbent) for incumbent in trained])
+    in_sd = f", {(differences / sd).mean():+.2f} standard deviations between trainings of one config"
     in_sd = in_sd if np.isfinite(sd).all() else ""
     titles = {arm.name: _title(arm) for arm in results.arms}
     yield "As trained"
     yield answer(
-        f"{len(found)} of the best incumbents were trained, {n_trained} times in all. Their validation error is "
-        f"{apart.mean():+.2f} points from the predicted mean on average{in_sd}."
+        f"{len(trained)} of the best incumbents were trained, {n_trained} times in all. Their validation error is "
+        f"{differences.mean():+.2f} points from the predicted mean on average{in_sd}."
     )
     yield Table(
         caption="Validation errors of final incumbents, in percent: predicted means, and trainings with new seeds. A "
@@ -118,19 +118,19 @@ def retrained_blocks(results: Results, record: Path | None = None) -> Iterator[s
         ),
         rows=tuple(
             (
-                *(one.task, titles.get(one.arm, one.arm), f"{one.predicted:.2f}"),
-                ", ".join(f"{error:.2f}" for _, error in sorted(one.trained.items())),
-                *(f"{difference:+.2f}", number_text(difference / of_noise)),
+                *(incumbent.task, titles.get(incumbent.arm, incumbent.arm), f"{incumbent.predicted:.2f}"),
+                ", ".join(f"{error:.2f}" for _, error in sorted(incumbent.trained.items())),
+                *(f"{difference:+.2f}", number_text(difference / noise_sd)),
             )
-            for one, difference, of_noise in zip(found, apart.tolist(), sd.tolist(), strict=True)
+            for incumbent, difference, noise_sd in zip(trained, differences.tolist(), sd.tolist(), strict=True)
         ),
         n_labels=2,
     )
 
 
-def _noise_sd(results: Results, one: Incumbent) -> float:
+def _noise_sd(results: Results, incumbent: Incumbent) -> float:
     """Return the standard deviation between trainings of an incumbent; NaN if its release has no refits."""
-    if not results.folder.tasks[one.task].n_refits:
+    if not results.folder.tasks[incumbent.task].n_refits:
         return float("nan")
-    prediction = results.bench[one.task].predict(one.config, metrics=("valid_acc",))
+    prediction = results.bench[incumbent.task].predict(incumbent.config, metrics=("valid_acc",))
     return float(prediction.noise_sd["valid_acc"])

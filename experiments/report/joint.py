@@ -48,22 +48,22 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
         return
     rows: list[tuple[str, ...]] = []
     estimates: dict[str, Interval] = {}
-    said_of: dict[str, str] = {}
+    texts: dict[str, str] = {}
     n_seeds, numbers = [], []
     for number, other in enumerate(arms):
-        found = {task: speedup_of_arms(results, task, joint, other) for task in results.tasks if other != joint}
-        known = {task: each for task, each in found.items() if each is not None}
+        speedups = {task: speedup_of_arms(results, task, joint, other) for task in results.tasks if other != joint}
+        known = {task: speedup for task, speedup in speedups.items() if speedup is not None}
         if not known:
             continue
-        said = speedup_text([*known.values()])
-        said_of[other.title] = said
-        for task, each in known.items():
+        text = speedup_text([*known.values()])
+        texts[other.title] = text
+        for task, speedup in known.items():
             n_seeds.append(len(results.seeds(task, (joint, other))))
-            fast = "not reached" if each.is_bound else f"{each.fast_time:.1f}"
-            times = (f"{each.target:.2f}", f"{each.slow_time:.1f}", fast)
+            fast = "not reached" if speedup.is_bound else f"{speedup.fast_time:.1f}"
+            times = (f"{speedup.target:.2f}", f"{speedup.slow_time:.1f}", fast)
             verdict = _verdict(comparison_of(results, task, arms), arms.index(joint), number)
-            rows.append((TASKS[task].title, other.title, *times, speedup_text([each]), verdict))
-        rows += [("geometric mean", other.title, "", "", "", said, "")] if len(known) > 1 else []
+            rows.append((TASKS[task].title, other.title, *times, speedup_text([speedup]), verdict))
+        rows += [("geometric mean", other.title, "", "", "", text, "")] if len(known) > 1 else []
         estimates[other.title] = geometric_mean([*known.values()])
         numbers.append(number)
     if not estimates:
@@ -71,12 +71,12 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
     over, over_tasks = (
         (", geometric mean over tasks", " (geometric mean over tasks)") if len(results.tasks) > 1 else ("", "")
     )
-    yield answer(_answer(estimates, said_of, over))
+    yield answer(_answer(estimates, texts, over))
     yield Figure(
         name=f"speedup-{joint.optimizer}".replace("_", "-"),
         caption=f"Speed-up of joint search to the competitor's final median validation error{over_tasks}, with 95 % "
         f"bootstrap intervals over {min(n_seeds)} seeds. Left of the dashed line, joint search is slower.",
-        alt="Speed-ups: " + ", ".join(f"{title} {one.value:.1f}" for title, one in estimates.items()),
+        alt="Speed-ups: " + ", ".join(f"{title} {interval.value:.1f}" for title, interval in estimates.items()),
         drawing=draw_estimates(estimates, numbers=numbers, x_label="speed-up (times)", x_scale="log", at=1.0),
     )
     yield Table(
@@ -95,32 +95,32 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
     )
 
 
-def _answer(estimates: Mapping[str, Interval], said_of: Mapping[str, str], over: str) -> str:
+def _answer(estimates: Mapping[str, Interval], texts: Mapping[str, str], over: str) -> str:
     """Say of which competitors joint search reaches the final error sooner or later: the interval excludes 1."""
     sides = {
-        "sooner than": [title for title, found in estimates.items() if found.low > 1],
-        "later than": [title for title, found in estimates.items() if found.high < 1],
+        "sooner than": [title for title, interval in estimates.items() if interval.low > 1],
+        "later than": [title for title, interval in estimates.items() if interval.high < 1],
     }
-    told = [f"{side} {_listed(said_of, titles)}" for side, titles in sides.items() if titles]
-    if not told:
-        return f"Speed-up of joint search{over}, not shown to differ from 1: {_listed(said_of, list(estimates))}."
+    parts = [f"{side} {_listed(texts, titles)}" for side, titles in sides.items() if titles]
+    if not parts:
+        return f"Speed-up of joint search{over}, not shown to differ from 1: {_listed(texts, list(estimates))}."
     n_others = len(estimates) - sum(map(len, sides.values()))
     rest = f" For {n_others} more, the interval includes 1." if n_others else ""
     return (
-        f"Joint search reaches the competitor's final median validation error {', but '.join(told)} "
+        f"Joint search reaches the competitor's final median validation error {', but '.join(parts)} "
         f"(speed-up{over}).{rest}"
     )
 
 
-def _listed(said_of: Mapping[str, str], titles: Sequence[str]) -> str:
-    return "; ".join(f"{title}: {said_of[title]}" for title in titles)
+def _listed(texts: Mapping[str, str], titles: Sequence[str]) -> str:
+    return "; ".join(f"{title}: {texts[title]}" for title in titles)
 
 
-def _verdict(found: Comparison | None, joint: int, other: int) -> str:
+def _verdict(comparison: Comparison | None, joint: int, other: int) -> str:
     """Return whether the final error of an arm, by number, is better or worse than that of another one."""
-    if found is None:
+    if comparison is None:
         return "–"
-    (pair,) = (pair for pair in found.pairs if {pair.one, pair.other} == {joint, other})
+    (pair,) = (pair for pair in comparison.pairs if {pair.one, pair.other} == {joint, other})
     if not pair.differs:
         return "not shown to differ"
     return "better" if (pair.superiority > 0.5) == (pair.one == joint) else "worse"
@@ -163,7 +163,7 @@ def paper_blocks(results: Results, there: Results | None) -> Iterator[str | Bloc
     )
 
 
-def _our_rows(results: Results, there: Results | None, optimizer: str) -> Iterator[tuple[str, ...]]:
+def _our_rows(results: Results, real: Results | None, optimizer: str) -> Iterator[tuple[str, ...]]:
     """Yield the speed-ups of an optimiser: on each task, over all tasks, and on the real landscape."""
     arms = {arm.name: arm for arm in results.arms}
     if (joint := arms.get(f"{optimizer}-jahs")) is None:
@@ -174,18 +174,18 @@ def _our_rows(results: Results, there: Results | None, optimizer: str) -> Iterat
         for task in results.tasks
     ]
     named = [*zip((TASKS[task].title for task in results.tasks), by_task, strict=True)]
-    for title, found in named:
-        yield "here", joint.chapter, title, *map(_text, found)
+    for title, speedups in named:
+        yield "here", joint.chapter, title, *map(_text, speedups)
     if len(named) > 1:
-        over = [[each for each in of_part if each] for of_part in zip(*by_task, strict=True)]
-        texts = (speedup_text(known) if len(known) == len(named) else "–" for known in over)
+        by_part = [[speedup for speedup in part_speedups if speedup] for part_speedups in zip(*by_task, strict=True)]
+        texts = (speedup_text(known) if len(known) == len(named) else "–" for known in by_part)
         yield "here", joint.chapter, "geometric mean", *texts
-    if there is not None:
-        (task,) = there.folder.tasks
-        pairs = [speedup_of_arms(there, task, joint, other) if other else None for other in others]
+    if real is not None:
+        (task,) = real.folder.tasks
+        pairs = [speedup_of_arms(real, task, joint, other) if other else None for other in others]
         if any(pairs):
             yield "here", joint.chapter, "the real landscape", *map(_text, pairs)
 
 
-def _text(found: Speedup | None) -> str:
-    return "–" if found is None else speedup_text([found])
+def _text(speedup: Speedup | None) -> str:
+    return "–" if speedup is None else speedup_text([speedup])

@@ -82,14 +82,14 @@ def _order_blocks(results: LiveResults) -> Iterator[Block]:
     if len(numbers) < _FEWEST_ARMS:
         yield Text("The runs on the surrogate are missing; `python -m experiments.run live --beside` adds them.")
         return
-    rows, said = [], []
+    rows, taus = [], []
     for stage in _stages(results):
         if len(seeds := results.seeds_at(stage, numbers)):
-            trained, surrogate = _at(results, stage, numbers, seeds)
+            trained, surrogate = _errors_at(results, stage, numbers, seeds)
             tau, chance = order_agreement(trained, surrogate), attainable(surrogate)
             attained = f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"
             rows.append((str(stage), str(len(seeds)), interval_text(tau), *attained))
-            said.append(f"{tau.value:.2f} at {stage} evaluations")
+            taus.append(f"{tau.value:.2f} at {stage} evaluations")
     titles = [results.arms[i].title for i in numbers]
     if not rows:
         ahead = int(results.n_done[numbers].min(axis=0).max())
@@ -99,7 +99,7 @@ def _order_blocks(results: LiveResults) -> Iterator[Block]:
         return
     yield answer(
         f"The orders of {len(titles)} optimisers on trainings and on the surrogate agree with Kendall's τ = "
-        f"{', '.join(said)}."
+        f"{', '.join(taus)}."
     )
     yield Table(
         caption="Agreement of the orders by mean validation error of the incumbent; a 95 % bootstrap interval requires "
@@ -118,7 +118,7 @@ def _stages(results: LiveResults) -> list[int]:
     return [n for n in STAGES if n <= results.folder.study.n_evaluations]
 
 
-def _at(
+def _errors_at(
     results: LiveResults, stage: int, numbers: NDArray[np.intp], seeds: NDArray[np.intp], refit: int | None = None
 ) -> tuple[Floats, Floats]:
     """Return errors at a stage: trained (n_arms, n_seeds), and on the surrogate (n_arms, n_seeds, n_runs).
@@ -132,20 +132,20 @@ def _at(
 
 def _final_blocks(results: LiveResults, numbers: NDArray[np.intp]) -> Iterator[Block]:
     """Yield the errors of each optimiser's furthest seeds, and the distance between both worlds."""
-    rows, ends_apart, noise = [], [], measured_noise(results.bench)
+    rows, differences, noise = [], [], measured_noise(results.bench)
     for i in numbers.tolist():
         arm, (n, seeds) = results.arms[i], results.furthest(i)
         cells: tuple[str, ...] = ("–",) * 5
         if n >= 1 and np.isfinite(results.curves[i, seeds, n - 1]).all():
             trained, surrogate = results.curves[i, seeds, :n], results.beside[arm.name, None][seeds, :, :n]
             ends = float(trained[:, -1].mean()), float(surrogate[..., -1].mean())
-            apart = abs(ends[0] - ends[1])
-            ends_apart.append(apart)
-            cells = (*map(number_text, (*ends, curve_distance(trained, surrogate), apart, apart / noise.sd)),)
+            difference = abs(ends[0] - ends[1])
+            differences.append(difference)
+            cells = (*map(number_text, (*ends, curve_distance(trained, surrogate), difference, difference / noise.sd)),)
         rows.append((arm.title, str(n), str(len(seeds)), *cells))
-    mean = float(np.mean(ends_apart or np.nan))
+    mean = float(np.mean(differences or np.nan))
     rows.append(("mean", *("",) * 5, number_text(mean), number_text(mean / noise.sd)))
-    if noise.n_configs and ends_apart:
+    if noise.n_configs and differences:
         yield answer(
             f"The final incumbents' mean errors on trainings and on the surrogate are {mean / noise.sd:.2f} standard "
             f"deviations apart on average. At most {_MOST_SD:g} is required: "
@@ -167,7 +167,7 @@ def _final_blocks(results: LiveResults, numbers: NDArray[np.intp]) -> Iterator[B
 
 def _predicted_sd(results: LiveResults) -> float:
     """Return the mean predicted standard deviation between trainings of the best trained config of each run."""
-    best = [max(found, key=lambda one: one.valid_acc).config for found in results.trained.values() if found]
+    best = [max(run, key=lambda training: training.valid_acc).config for run in results.trained.values() if run]
     if not (best and results.folder.tasks[results.task].n_refits):
         return np.nan
     return float(results.bench.predict(best, metrics=("valid_acc",)).noise_sd["valid_acc"].mean())
@@ -184,15 +184,15 @@ def _curve_blocks(results: LiveResults) -> Iterator[Block]:
         yield Text("No optimiser has spent a whole evaluation.")
         return
     limits = error_limits(np.concatenate(means))
-    for name, what, values in (
+    for name, description, values in (
         ("trained", "On real trainings: mean over the seeds that have come furthest, and standard error.", trained),
         ("surrogate", f"On the surrogate: mean over seeds and {N_RUNS} runs each, and standard deviation.", surrogate),
     ):
         if values:
-            curves = [_curve(results.arms[i].title, i, grid, of, is_se=name == "trained") for i, of in values.items()]
+            curves = [_curve(results.arms[i].title, i, grid, y, is_se=name == "trained") for i, y in values.items()]
             yield Figure(
                 name=f"live-{name}",
-                caption=f"{what} Observed validation error of the incumbent. Both figures have the same axes.",
+                caption=f"{description} Observed validation error of the incumbent. Both figures have the same axes.",
                 alt=f"Validation error of the incumbent over evaluations, {name}: "
                 f"{', '.join(curve.title for curve in curves)}.",
                 drawing=draw_curves(curves, x_label=_TIME, y_label=_ERROR, x_scale="log", y_limits=limits),
@@ -216,16 +216,16 @@ def _refit_blocks(results: LiveResults) -> Iterator[Block]:
         stages = _stages(results)
         reached = [n for n in stages if len(results.seeds_at(n, numbers))]
         last, all_seeds = stages[-1], np.arange(results.n_done.shape[1])
-        mean = _at(results, last, numbers, all_seeds)[1].mean(axis=(1, 2))
-        own = _at(results, last, numbers, all_seeds, refit)[1].mean(axis=(1, 2))
-        pairs = [(results.arms[numbers[i]].title, results.arms[numbers[j]].title) for i, j in reversed_pairs(mean, own)]
+        mean = _errors_at(results, last, numbers, all_seeds)[1].mean(axis=(1, 2))
+        refit_mean = _errors_at(results, last, numbers, all_seeds, refit)[1].mean(axis=(1, 2))
+        titles = [results.arms[i].title for i in numbers]
+        pairs = [f"{titles[i]} and {titles[j]}" for i, j in reversed_pairs(mean, refit_mean)]
         n_otherwise += bool(pairs)
         tau = "–"
         if reached:
             seeds = results.seeds_at(reached[-1], numbers)
-            tau = interval_text(order_agreement(*_at(results, reached[-1], numbers, seeds, refit)))
-        told = "; ".join(f"{one} and {other}" for one, other in pairs) or "none"
-        rows.append((str(refit), str(len(numbers)), results.arms[numbers[own.argmin()]].title, tau, told))
+            tau = interval_text(order_agreement(*_errors_at(results, reached[-1], numbers, seeds, refit)))
+        rows.append((str(refit), str(len(numbers)), titles[refit_mean.argmin()], tau, "; ".join(pairs) or "none"))
     if rows:
         yield answer(f"{n_otherwise} of {len(rows)} refits order some pair of optimisers differently.")
         yield Table(
@@ -244,19 +244,19 @@ def _prediction_blocks(results: LiveResults) -> Iterator[Block]:
         yield Text("The release has no refits, so it gives no predictive intervals.")
         return
     proposed = {
-        arm.title: [found for (name, _), found in sorted(results.trained.items()) if name == arm.name]
+        arm.title: [run for (name, _), run in sorted(results.trained.items()) if name == arm.name]
         for arm in results.arms
     }
-    everything = [found for several in proposed.values() for found in several]
-    rows = [_prediction_row(results, *each) for each in {"all": everything, **proposed}.items() if any(each[1])]
+    all_runs = [run for runs in proposed.values() for run in runs]
+    rows = [_prediction_row(results, name, runs) for name, runs in {"all": all_runs, **proposed}.items() if any(runs)]
     if not rows:
         yield Text("No training has reached the last epoch yet.")
         return
-    of_last, (low, high) = [int(row[5]) for row in rows[1:]], _COVERAGE
-    n_outside = sum(not low <= share <= high for share in of_last)
+    coverages, (low, high) = [int(row[5]) for row in rows[1:]], _COVERAGE
+    n_outside = sum(not low <= share <= high for share in coverages)
     yield answer(
-        f"90 % predictive intervals (model and noise) cover {min(of_last)} to {max(of_last)} % of the last {_LAST} "
-        f"proposals of each run: {n_outside} of {len(of_last)} optimisers are outside of {low} to {high} %. Over all "
+        f"90 % predictive intervals (model and noise) cover {min(coverages)} to {max(coverages)} % of the last {_LAST} "
+        f"proposals of each run: {n_outside} of {len(coverages)} optimisers are outside of {low} to {high} %. Over all "
         f"{rows[0][1]} trainings, which the release was not fitted to, coverage is {rows[0][4]} %."
     )
     yield Table(
@@ -271,18 +271,18 @@ def _prediction_blocks(results: LiveResults) -> Iterator[Block]:
 
 
 def _prediction_row(results: LiveResults, name: str, runs: list[tuple[Trained, ...]]) -> tuple[str, ...]:
-    trained, predicted, is_in = _predicted(results, [one for found in runs for one in found])
+    trained, predicted, is_in = _predicted(results, [training for run in runs for training in run])
     scores = agreement("valid_acc", trained, predicted)
     texts = (number_text(scores[key]) for key in ("r2", "sparse_tau"))
-    of_last = _predicted(results, [one for found in runs for one in found[-_LAST:]])[2]
-    return (name, str(len(trained)), *texts, f"{100 * is_in.mean():.0f}", f"{100 * of_last.mean():.0f}")
+    is_in_last = _predicted(results, [training for run in runs for training in run[-_LAST:]])[2]
+    return (name, str(len(trained)), *texts, f"{100 * is_in.mean():.0f}", f"{100 * is_in_last.mean():.0f}")
 
 
-def _predicted(results: LiveResults, found: list[Trained]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def _predicted(results: LiveResults, trainings: list[Trained]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Return trained and predicted accuracies of different trainings, and whether the 90 % interval covers each."""
-    once = list({(config_id(one.config), one.seed): one for one in found}.values())
-    trained = np.array([one.valid_acc for one in once])
-    prediction = results.bench.predict([one.config for one in once], metrics=("valid_acc",))
+    unique = list({(config_id(training.config), training.seed): training for training in trainings}.values())
+    trained = np.array([training.valid_acc for training in unique])
+    prediction = results.bench.predict([training.config for training in unique], metrics=("valid_acc",))
     low, high = prediction.quantile(_ENDS)["valid_acc"].T
     return trained, prediction.mean["valid_acc"], (low <= trained) & (trained <= high)
 

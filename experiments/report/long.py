@@ -37,9 +37,9 @@ def long_blocks(results: Results) -> Iterator[str | Block]:
 
 def _decades(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block]:
     times = np.array([n for n in _DECADES if n <= results.study.n_evaluations], dtype=np.float64)
-    found = [(arm, on_grid(results.steps(task, arm), times)) for arm in arms]
-    if times.size and all(len(values) for _, values in found):
-        yield answer(_order_text(results, task, arms, [values[:, -1] for _, values in found], budget=float(times[-1])))
+    errors = [(arm, on_grid(results.steps(task, arm), times)) for arm in arms]
+    if times.size and all(len(values) for _, values in errors):
+        yield answer(_order_text(results, task, arms, [values[:, -1] for _, values in errors], budget=float(times[-1])))
         yield Table(
             caption="Mean validation error (%) of the incumbent after budgets of so many mean full evaluations, mean ± "
             "standard error and median over seeds; and the mean number of trials that finished in the study's budget. "
@@ -51,7 +51,7 @@ def _decades(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block
                     *(f"{summary_text(summarize(column))}; {np.median(column):.2f}" for column in values.T),
                     _finished_text(results, task, arm),
                 )
-                for arm, values in found
+                for arm, values in errors
             ),
         )
 
@@ -59,15 +59,15 @@ def _decades(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block
 def _order_text(results: Results, task: str, arms: Sequence[Arm], finals: Sequence[Floats], *, budget: float) -> str:
     """Return the final medians in order if Friedman's test finds one; else in the order of the study."""
     medians = [(float(np.median(values)), arm.title) for arm, values in zip(arms, finals, strict=True)]
-    found = comparison_of(results, task, arms)
-    has_order = found is not None and found.p_friedman < found.alpha
-    said = ", ".join(f"{title} {error:.2f} %" for error, title in (sorted(medians) if has_order else medians))
-    is_tested = found is not None and np.isfinite(found.p_friedman)
-    p = f" (Friedman's test: {p_statement(found.p_friedman)})" if found and is_tested else ""
+    comparison = comparison_of(results, task, arms)
+    has_order = comparison is not None and comparison.p_friedman < comparison.alpha
+    text = ", ".join(f"{title} {error:.2f} %" for error, title in (sorted(medians) if has_order else medians))
+    is_tested = comparison is not None and np.isfinite(comparison.p_friedman)
+    p = f" (Friedman's test: {p_statement(comparison.p_friedman)})" if comparison and is_tested else ""
     verdict = "from best to worst" if has_order else "without a significant order"
     return (
         f"Median over seeds of the mean validation error after a budget of {budget:,.0f} mean full evaluations on "
-        f"{TASKS[task].title}, {verdict}{p}: {said}."
+        f"{TASKS[task].title}, {verdict}{p}: {text}."
     )
 
 
@@ -92,13 +92,13 @@ def _worker_blocks(results: Results, task: str) -> Iterator[Block]:
         seeds = results.seeds(task, arms)
         ends = np.array([float(results.study.n_evaluations) / _workers(arm) for arm in arms])
         steps = [results.steps(task, arm, seeds) for arm in arms]
-        final = np.stack([on_grid(of, end[None])[:, 0] for of, end in zip(steps, ends, strict=True)])
+        final = np.stack([on_grid(arm_steps, end[None])[:, 0] for arm_steps, end in zip(steps, ends, strict=True)])
         final = np.nan_to_num(final, nan=TASKS[task].chance_error)  # (n_arms, n_seeds)
-        found = summarize(final.T)
+        summary = summarize(final.T)
         for i, arm in enumerate(arms):
             rows.append(_row(results, task, arm, final=final[[0, i]], steps=(steps[0], steps[i])))
         x = np.array([_workers(arm) for arm in arms], dtype=np.float64)
-        mean, band = found.mean, {"low": found.mean - found.se, "high": found.mean + found.se}
+        mean, band = summary.mean, {"low": summary.mean - summary.se, "high": summary.mean + summary.se}
         curves.append(Curve(title=arms[0].chapter, x=x, y=mean, **band, number=number, is_step=False, has_markers=True))
         costs.append(f"{arms[0].chapter} {mean[-1] - mean[0]:+.2f}")
     yield answer(
@@ -147,10 +147,10 @@ def _row(
     )
     if _workers(arm) == 1:
         return (*label, "–", "–")
-    apart = mean_interval(final[1] - final[0])
-    half = [_until(each, _TARGET * budget) for each in steps[0]]
+    difference = mean_interval(final[1] - final[0])
+    half = [_until(curve, _TARGET * budget) for curve in steps[0]]
     gain = speedup(steps[1], half, budget=budget, guess=TASKS[task].chance_error)
-    return (*label, interval_text(apart, sign="+"), _gain_text(gain))
+    return (*label, interval_text(difference, sign="+"), _gain_text(gain))
 
 
 def _gain_text(gain: Speedup) -> str:

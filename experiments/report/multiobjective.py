@@ -61,11 +61,11 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block]
     share = [[curve(results, task, arm, r) for r in results.of(task, arm, seeds)] for arm in arms]
     points = [[r.points(names)[1] for r in results.of(task, arm, seeds)] for arm in arms]
     grid = time_grid(results)
-    values = -np.stack([np.nan_to_num(on_grid(of_arm, grid)) for of_arm in share])  # without points, the volume is 0
+    values = -np.stack([np.nan_to_num(on_grid(curves, grid)) for curves in share])  # without points, the volume is 0
     yield answer(_answer(TASKS[task].title, arms, values[:, :, -1]))
     yield time_figure(
         arms,
-        [summarize(of_arm) for of_arm in values],
+        [summarize(shares) for shares in values],
         grid,
         name=f"{key}-hypervolume",
         caption=f"Hypervolume so far as a share of the reference front's: mean over {len(seeds)} seeds and standard "
@@ -74,11 +74,11 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block]
         y_label="share of the front's hypervolume",
     )
     yield _attainment_figure(arms, points, front.F, names, key=key)
-    if found := comparison_of(results, task, arms):
-        yield from comparison_blocks(arms, found, what="missing share of hypervolume", key=key)
+    if comparison := comparison_of(results, task, arms):
+        yield from comparison_blocks(arms, comparison, what="missing share of hypervolume", key=key)
     # The area under the curve of the missing share; `share` has minus the shares of the hypervolume.
     budget = float(results.study.n_evaluations)
-    areas = [[100 * regret_area(steps, best=-1.0, guess=0.0, budget=budget) for steps in of_arm] for of_arm in share]
+    areas = [[100 * regret_area(steps, best=-1.0, guess=0.0, budget=budget) for steps in curves] for curves in share]
     yield _table(arms, values[:, :, -1], areas, points, front)
 
 
@@ -96,18 +96,18 @@ def _table(
     front: Front,
 ) -> Table:
     rows = []
-    every = sorted(zip(arms, final, areas, points, strict=True), key=lambda each: -each[1].mean())
-    for arm, values, area, of_arm in every:
-        distances = np.array([igd_plus(F, front=front.F, ideal=front.ideal, nadir=front.nadir) for F in of_arm])
-        known = distances[np.isfinite(distances)]
+    by_volume = sorted(zip(arms, final, areas, points, strict=True), key=lambda entry: -entry[1].mean())
+    for arm, values, area, sets in by_volume:
+        distances = np.array([igd_plus(F, front=front.F, ideal=front.ideal, nadir=front.nadir) for F in sets])
+        finite = distances[np.isfinite(distances)]
         volume = summarize(values)
         rows.append(
             (
                 *(arm.title, summary_text(volume)),
                 number_text(float(volume.median), digits_for(float(volume.se), usual=4)),
                 summary_text(summarize(np.array(area))),
-                summary_text(summarize(known)) if known.size else "–",
-                f"{known.size}/{len(values)}",
+                summary_text(summarize(finite)) if finite.size else "–",
+                f"{finite.size}/{len(values)}",
             )
         )
     return Table(
@@ -131,8 +131,8 @@ def _attainment_figure(
     key: str,
 ) -> Figure:
     curves = []
-    for number, (arm, of_arm) in enumerate(zip(arms, points, strict=True)):
-        surfaces = [attainment_surface(of_arm, share=share) for share in (0.5, 0.25, 0.75)]
+    for number, (arm, sets) in enumerate(zip(arms, points, strict=True)):
+        surfaces = [attainment_surface(sets, share=share) for share in (0.5, 0.25, 0.75)]
         middle = surfaces[0]
         x = np.unique(np.concatenate([surface[:, 1] for surface in surfaces]))
         low, high = (_error_at(surface, x) for surface in surfaces[1:])
@@ -156,9 +156,8 @@ def _attainment_figure(
 
 def _error_at(surface: Floats, costs: Floats) -> Floats:
     """Return the error (first column) that a surface attains at each cost (second column); NaN where it has none."""
-    best = [surface[surface[:, 1] <= cost, 0].min(initial=np.inf) for cost in costs.tolist()]
-    found = np.array(best)
-    return np.where(np.isfinite(found), found, np.nan)
+    best = np.array([surface[surface[:, 1] <= cost, 0].min(initial=np.inf) for cost in costs.tolist()])
+    return np.where(np.isfinite(best), best, np.nan)
 
 
 def _point_text(point: Floats, names: Sequence[str]) -> str:

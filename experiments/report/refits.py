@@ -24,24 +24,24 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
     rows, totals = [], np.zeros(3, dtype=int)
     for task in results.tasks:
         for title, arms in groups(results, task):
-            of_release, of_refits = finals(results, task, arms)
-            found = comparison_of(results, task, arms)
-            if of_refits.size and found:
-                significant = [pair for pair in found.pairs if pair.is_significant]
-                always = [pair for pair in significant if _has_one_sign(of_release, of_refits, pair)]
+            on_release, on_refits = finals(results, task, arms)
+            tests = comparison_of(results, task, arms)
+            if on_refits.size and tests:
+                significant = [pair for pair in tests.pairs if pair.is_significant]
+                always = [pair for pair in significant if _has_one_sign(on_release, on_refits, pair)]
                 counts = [len(significant), sum(pair.differs for pair in significant), len(always)]
                 totals += counts
-                rows.append((task, title, *_row(arms, of_release, of_refits), str(len(found.pairs)), *map(str, counts)))
+                rows.append((task, title, *_row(arms, on_release, on_refits), str(len(tests.pairs)), *map(str, counts)))
     if not rows:
         return
-    what = "Final mean errors of the incumbents" if not results.study.combinations else "Final shares of hypervolume"
+    values = "Final mean errors of the incumbents" if not results.study.combinations else "Final shares of hypervolume"
     yield "Does it hold on refits?"
     yield answer(
         f"{totals[0]} pairs of arms differ significantly on the released models; by estimate, {totals[1]} of them have "
         f"the same sign on at least {100 * HOLDS:.0f} % of the refits. Only these count as different on this page."
     )
     yield Table(
-        caption=f"{what} on the released models and on refits to resampled configs",
+        caption=f"{values} on the released models and on refits to resampled configs",
         columns=(
             *("task", "arms", "refits × seeds", "agreement of orders, Kendall's tau (95 % interval)"),
             *("tau of two halves of the seeds", "variance between refits (%)", "variance between seeds (%)"),
@@ -68,19 +68,19 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
     )
 
 
-def _has_one_sign(of_release: Floats, of_refits: Floats, pair: Pair) -> bool:
+def _has_one_sign(on_release: Floats, on_refits: Floats, pair: Pair) -> bool:
     """Return whether the mean difference has the sign of the release on every refit."""
-    apart = float((of_release[pair.one] - of_release[pair.other]).mean())
-    on_refits = (of_refits[pair.one] - of_refits[pair.other]).mean(axis=1)
-    return bool((np.sign(on_refits) == np.sign(apart)).all())
+    difference = float((on_release[pair.one] - on_release[pair.other]).mean())
+    refit_differences = (on_refits[pair.one] - on_refits[pair.other]).mean(axis=1)
+    return bool((np.sign(refit_differences) == np.sign(difference)).all())
 
 
-def _row(arms: Sequence[Arm], of_release: Floats, of_refits: Floats) -> tuple[str, ...]:
-    _, n_refits, n_seeds = of_refits.shape
-    tau = rank_agreement(of_release[:, :n_seeds], of_refits.mean(axis=1), has_same_seeds=True)
-    half = of_release.shape[1] // 2
-    chance = rank_agreement(of_release[:, :half], of_release[:, half : 2 * half], has_same_seeds=False)
-    shares = np.array([variance_shares(of_arm) for of_arm in of_refits])
+def _row(arms: Sequence[Arm], on_release: Floats, on_refits: Floats) -> tuple[str, ...]:
+    _, n_refits, n_seeds = on_refits.shape
+    tau = rank_agreement(on_release[:, :n_seeds], on_refits.mean(axis=1), has_same_seeds=True)
+    half = on_release.shape[1] // 2
+    chance = rank_agreement(on_release[:, :half], on_release[:, half : 2 * half], has_same_seeds=False)
+    shares = np.array([variance_shares(values) for values in on_refits])
     largest = ""
     if len(known := np.flatnonzero(np.isfinite(shares[:, 0]))):
         largest = f" ({arms[known[shares[known, 0].argmax()]].title})"
@@ -90,8 +90,8 @@ def _row(arms: Sequence[Arm], of_release: Floats, of_refits: Floats) -> tuple[st
 
 def _range_text(shares: Floats) -> str:
     """Return the smallest and the largest share of some arms in percent; a dash where none is known."""
-    known = 100 * shares[np.isfinite(shares)]
-    return f"{known.min():.0f} to {known.max():.0f}" if known.size else "–"
+    finite = 100 * shares[np.isfinite(shares)]
+    return f"{finite.min():.0f} to {finite.max():.0f}" if finite.size else "–"
 
 
 def variance_shares(values: Floats) -> tuple[float, float, float]:
@@ -99,7 +99,7 @@ def variance_shares(values: Floats) -> tuple[float, float, float]:
 
     They are NaN for fewer than two refits or seeds, or if the values do not vary.
     """
-    found = crossed_variances(values)
-    total = sum(found)
-    refits, seeds, rest = (each / total if total > 0 else np.nan for each in found)
+    variances = crossed_variances(values)
+    total = sum(variances)
+    refits, seeds, rest = (variance / total if total > 0 else np.nan for variance in variances)
     return refits, seeds, rest

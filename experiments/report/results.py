@@ -92,8 +92,8 @@ class Results:
 
     def of(self, task: str, arm: Arm, seeds: Sequence[int] | None = None) -> list[RepetitionResult]:
         """Return the results of an arm on a task in order of seeds; `seeds` selects some."""
-        found = self.by_arm.get((task, arm.name), ())
-        return [result for result in found if seeds is None or result.repetition.seed in seeds]
+        results = self.by_arm.get((task, arm.name), ())
+        return [result for result in results if seeds is None or result.repetition.seed in seeds]
 
     def steps(self, task: str, arm: Arm, seeds: Sequence[int] | None = None) -> list[Steps]:
         """Return validation error over time for each seed."""
@@ -123,16 +123,16 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     """
     folder = read_folder(path)
     study = folder.study
-    for task, of in bench.items():
-        facts, found = folder.tasks[task], release_of(of)
-        if facts.release not in found.answers_as:
+    for task, benchmark in bench.items():
+        facts, release = folder.tasks[task], release_of(benchmark)
+        if facts.release not in release.answers_as:
             raise ProtocolMismatch(
                 f"{task}: the logs used release {facts.release[:16]} (season {season_of(folder.tasks)}), this one is "
-                f"{found.sha256[:16]}; a page does not mix seasons: name their release, or run the study again"
+                f"{release.sha256[:16]}; a page does not mix seasons: name their release, or run the study again"
             )
     metrics = tuple(dict.fromkeys(name for names in study.combinations for name in names))
     if is_pack(path):
-        known = {task: [name for name in metrics if name in of.metrics] for task, of in bench.items()}
+        known = {task: [name for name in metrics if name in benchmark.metrics] for task, benchmark in bench.items()}
         # Their values are queried again below.
         read = [
             _reduced(
@@ -141,7 +141,7 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
             for log in read_pack(path)
         ]
     else:
-        calls = [{"folder": folder, "repetition": own, "metrics": metrics} for own in folder.finished()]
+        calls = [{"folder": folder, "repetition": repetition, "metrics": metrics} for repetition in folder.finished()]
         read = in_processes(read_repetition, calls, workers=workers if len(calls) > _FEW else 1)
     _check_settings(read)
     is_of_release = all(arm.is_of_release for arm in study.arms)  # other worlds have no means
@@ -160,20 +160,20 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
 
 
 def _by_arm(read: Sequence[RepetitionResult], *, is_refit: bool) -> dict[tuple[str, str], tuple[RepetitionResult, ...]]:
-    found: dict[tuple[str, str], list[RepetitionResult]] = {}
+    by_arm: dict[tuple[str, str], list[RepetitionResult]] = {}
     for result in sorted(read, key=lambda r: (r.repetition.refit or 0, r.repetition.seed)):
         if (result.repetition.refit is not None) == is_refit:
-            found.setdefault((result.repetition.task, result.repetition.arm), []).append(result)
-    return {key: tuple(results) for key, results in found.items()}
+            by_arm.setdefault((result.repetition.task, result.repetition.arm), []).append(result)
+    return {key: tuple(results) for key, results in by_arm.items()}
 
 
 def _by_mean(read: Sequence[RepetitionResult], study: Study, bench: Mapping[str, Benchmark]) -> list[RepetitionResult]:
     """Return results with the means of their configs in place of draws, from the models that answered."""
     parts: dict[tuple[str, int | None, str | None], list[int]] = {}
     for number, result in enumerate(read):
-        own = result.repetition
-        parts.setdefault((own.task, own.refit, study.arm(own.arm).model), []).append(number)
-    found = list(read)
+        repetition = result.repetition
+        parts.setdefault((repetition.task, repetition.refit, study.arm(repetition.arm).model), []).append(number)
+    replaced = list(read)
     for (task, refit, model), numbers in parts.items():
         is_other = refit is not None or model is not None
         answers = open_benchmark(task, bench[task].release, refit=refit, model=model) if is_other else bench[task]
@@ -183,18 +183,18 @@ def _by_mean(read: Sequence[RepetitionResult], study: Study, bench: Mapping[str,
         metrics = _means(answers, [result.full_configs for result in results], names)
         for i, number in enumerate(numbers):
             steps = Steps(times=results[i].incumbents.times, values=errors[i])
-            of_full = {name: metrics[name][i] for name in results[i].full_metrics}
-            found[number] = replace(results[i], incumbents=steps, full_metrics=of_full)
-    return found
+            full_metrics = {name: metrics[name][i] for name in results[i].full_metrics}
+            replaced[number] = replace(results[i], incumbents=steps, full_metrics=full_metrics)
+    return replaced
 
 
 def _means(bench: Benchmark, configs: Sequence[Sequence[Config]], names: Sequence[str]) -> dict[str, list[Floats]]:
     """Return metrics at the last epoch, to be minimised, of each sequence of configs."""
-    every = [config for several in configs for config in several]
-    ends = np.cumsum([len(several) for several in configs])[:-1]
-    if not every or not names:
+    all_configs = [config for group in configs for config in group]
+    ends = np.cumsum([len(group) for group in configs])[:-1]
+    if not all_configs or not names:
         return {name: [np.empty(0) for _ in configs] for name in names}
-    values = bench.objectives(every, metrics=names)
+    values = bench.objectives(all_configs, metrics=names)
     return {name: np.split(column, ends) for name, column in zip(names, values.T, strict=True)}
 
 
@@ -209,14 +209,14 @@ def read_repetition(folder: StudyFolder, repetition: Repetition, *, metrics: Seq
     check_owner(log.header, folder, repetition)
     if log.ending is None:
         raise CorruptFile(f"{source} was cut short; remove it and run again")
-    found = trial_log(log.header, log.trials)
-    full = found.full()
+    trials = trial_log(log.header, log.trials)
+    full = trials.full()
     content = LogContent(
         repetition=repetition,
         found=full,
-        configs=tuple(found.trials[row].config for row in np.flatnonzero(found.is_full).tolist()),
-        n_trials=len(found),
-        n_finished=sum(trial.status == FINISHED for trial in found.trials),
+        configs=tuple(trials.trials[row].config for row in np.flatnonzero(trials.is_full).tolist()),
+        n_trials=len(trials),
+        n_finished=sum(trial.status == FINISHED for trial in trials.trials),
         settings=log.header.get("optimizer_settings"),
     )
     return _reduced(content, folder, {name: full.minimised(name) for name in metrics if name in full.metrics})
@@ -236,8 +236,8 @@ def check_owner(header: Mapping[str, object], folder: StudyFolder, repetition: R
         "release": folder.tasks[repetition.task].release,
         "arm_digest": folder.study.digest_of(repetition.arm),
     }
-    said = [(key, header.get(key), value) for key, value in expected.items()]
-    if wrong := [f"{key}={found!r} instead of {value!r}" for key, found, value in said if found != value]:
+    fields = [(key, header.get(key), value) for key, value in expected.items()]
+    if wrong := [f"{key}={actual!r} instead of {value!r}" for key, actual, value in fields if actual != value]:
         source = folder.path / repetition.path
         raise CorruptFile(f"{source} belongs to another repetition: {', '.join(wrong)}; remove it and run again")
 
@@ -263,12 +263,12 @@ def _check_settings(read: Sequence[RepetitionResult]) -> None:
     """Refuse an arm whose optimiser had different settings in some repetitions, as after a change of its defaults."""
     first: dict[tuple[str, str], RepetitionResult] = {}  # priors depend on the task
     for result in read:
-        other = first.setdefault((result.repetition.task, result.repetition.arm), result)
-        if result.settings != other.settings:
-            names = sorted({*result.settings, *other.settings})
-            one, two = ({name: each.settings.get(name) for name in names} for each in (other, result))
+        before = first.setdefault((result.repetition.task, result.repetition.arm), result)
+        if result.settings != before.settings:
+            names = sorted({*result.settings, *before.settings})
+            one, two = ({name: r.settings.get(name) for name in names} for r in (before, result))
             differing = "; ".join(f"{name}={one[name]!r} and {two[name]!r}" for name in names if one[name] != two[name])
             raise ProtocolMismatch(
                 f"the arm {result.repetition.arm} was run with several settings of its optimiser: {differing}, in "
-                f"{other.repetition.path} and {result.repetition.path}; remove all logs with one of them and run again"
+                f"{before.repetition.path} and {result.repetition.path}; remove all logs with one of them and run again"
             )

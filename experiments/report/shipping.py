@@ -51,16 +51,16 @@ def _arms(results: Results, task: str) -> Iterator[Arm]:
 
 
 def _rollouts(results: Results, task: str, arm: Arm) -> Iterator[tuple[int, Rollout]]:
-    found = results.of(task, arm)
-    seeds = [result.repetition.seed for result in found]
-    for result, error in zip(found, test_errors(results, task, arm, seeds), strict=True):
+    repetitions = results.of(task, arm)
+    seeds = [result.repetition.seed for result in repetitions]
+    for result, error in zip(repetitions, test_errors(results, task, arm, seeds), strict=True):
         yield result.repetition.seed, Rollout(steps=_steps(results, task, arm, result), test_error=float(error))
 
 
 def _steps(results: Results, task: str, arm: Arm, result: RepetitionResult) -> Steps:
     """Return the result so far over shares of the budget."""
-    found = curve(results, task, arm, result).scaled(float(results.study.n_evaluations))
+    steps = curve(results, task, arm, result).scaled(float(results.study.n_evaluations))
     if len(arm.objectives) == 1:
-        return found
-    missing = 100 * (1 + found.values)  # values are minus the attained share
-    return Steps(times=np.concatenate([[0.0], found.times]), values=np.concatenate([[100.0], missing]))
+        return steps
+    missing = 100 * (1 + steps.values)  # values are minus the attained share
+    return Steps(times=np.concatenate([[0.0], steps.times]), values=np.concatenate([[100.0], missing]))

@@ -49,8 +49,8 @@ def overview(results: Results, task: str, arms: Sequence[Arm], *, key: str) -> t
     blocks: list[Block] = _error_figures(arms, values, grid, key=key)
     if len(arms) > 1:
         blocks.append(_rank_figure(arms, values, grid, key=key))
-    if found := comparison_of(results, task, arms):
-        blocks += comparison_blocks(arms, found, what="mean validation error (points)", key=key)
+    if comparison := comparison_of(results, task, arms):
+        blocks += comparison_blocks(arms, comparison, what="mean validation error (points)", key=key)
     return (*blocks, _final_table(results, task, arms, seeds, values[:, :, -1]))
 
 
@@ -73,9 +73,9 @@ def time_figure(
 ) -> Figure:
     """Return a curve over time for each arm: the mean with its standard error, or the median with quartiles."""
     curves = []
-    for number, (arm, found) in enumerate(zip(arms, summaries, strict=True)):
-        middle = found.median if is_median else found.mean
-        low, high = (found.q25, found.q75) if is_median else (found.mean - found.se, found.mean + found.se)
+    for number, (arm, summary) in enumerate(zip(arms, summaries, strict=True)):
+        middle = summary.median if is_median else summary.mean
+        low, high = (summary.q25, summary.q75) if is_median else (summary.mean - summary.se, summary.mean + summary.se)
         curves.append(Curve(title=arm.title, x=grid, y=middle, low=low, high=high, number=number))
     drawing = draw_curves(curves, x_label=TIME_LABEL, y_label=y_label, x_scale="log", y_limits=y_limits)
     return Figure(name=name, caption=caption, alt=alt, drawing=drawing)
@@ -83,12 +83,12 @@ def time_figure(
 
 def test_errors(results: Results, task: str, arm: Arm, seeds: Sequence[int]) -> Floats:
     """Return the mean test error of each seed's last incumbent by the release, (n_seeds,); NaN without an incumbent."""
-    found = results.of(task, arm, seeds)
-    configs = [result.configs[-1] for result in found if result.configs]
-    errors = np.full(len(found), np.nan)
+    repetitions = results.of(task, arm, seeds)
+    configs = [result.configs[-1] for result in repetitions if result.configs]
+    errors = np.full(len(repetitions), np.nan)
     if arm.world == "release" and configs and "test_acc" in results.bench[task].metrics:
         accuracies = results.bench[task].query_many(configs, metrics=("test_acc",))["test_acc"]
-        errors[[bool(result.configs) for result in found]] = 100.0 - accuracies
+        errors[[bool(result.configs) for result in repetitions]] = 100.0 - accuracies
     return errors
 
 
@@ -99,35 +99,35 @@ def summary_text(found: Summary) -> str:
 
 def error_limits(values: Floats) -> tuple[float, float] | None:
     """Return limits of an error axis that show the range after the first evaluations; None without any value."""
-    known = values[np.isfinite(values)]
-    if not known.size:
+    finite = values[np.isfinite(values)]
+    if not finite.size:
         return None
-    low, high = float(known.min()), float(np.quantile(known, 0.97))
+    low, high = float(finite.min()), float(np.quantile(finite, 0.97))
     margin = max(0.04 * (high - low), 0.05)
     return max(low - margin, 0.0), min(high + margin, 100.0)
 
 
 def _error_figures(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str) -> list[Block]:
-    found, n_seeds, titles = [summarize(of_arm) for of_arm in values], values.shape[1], ", ".join(a.title for a in arms)
+    summaries, n_seeds, titles = [summarize(v) for v in values], values.shape[1], ", ".join(a.title for a in arms)
     return [
         time_figure(
             arms,
-            found,
+            summaries,
             grid,
             name=f"{key}-mean",
             caption=f"Mean validation error of the incumbent: mean over {n_seeds} seeds and standard error. A curve "
             "starts when every seed has a result.",
             alt=f"Mean validation error over simulated time: {titles}.",
-            y_limits=error_limits(np.stack([edge for s in found for edge in (s.mean - s.se, s.mean)])),
+            y_limits=error_limits(np.stack([edge for s in summaries for edge in (s.mean - s.se, s.mean)])),
         ),
         time_figure(
             arms,
-            found,
+            summaries,
             grid,
             name=f"{key}-median",
             caption=f"Mean validation error of the incumbent: median over {n_seeds} seeds and quartiles.",
             alt=f"Median validation error over simulated time: {titles}.",
-            y_limits=error_limits(np.stack([edge for s in found for edge in (s.q25, s.q75)])),
+            y_limits=error_limits(np.stack([edge for s in summaries for edge in (s.q25, s.q75)])),
             is_median=True,
         ),
     ]
@@ -157,26 +157,26 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
     over = "seeds and refits" if on_refits.size else "seeds"
     rows = []
     for number, (arm, values) in enumerate(zip(arms, final, strict=True)):
-        known = values[np.isfinite(values)]
+        finite = values[np.isfinite(values)]
         counts = [result.n_trials for result in results.of(task, arm, seeds)]
         numbers: tuple[str, ...] = ("–",) * 6
-        if known.size:
-            found, digits = summarize(known), digits_for(float(summarize(known).se))
-            has_refits = on_refits.size and known.size == len(values)
-            mean = mean_with_refits(known, on_refits[number]) if has_refits else mean_interval(known)
+        if finite.size:
+            summary, digits = summarize(finite), digits_for(float(summarize(finite).se))
+            has_refits = on_refits.size and finite.size == len(values)
+            mean = mean_with_refits(finite, on_refits[number]) if has_refits else mean_interval(finite)
             area = summarize(np.array([100 * regret_area(steps, **scale) for steps in results.steps(task, arm, seeds)]))
             test = test_errors(results, task, arm, seeds)
             test = test[np.isfinite(test)]
             numbers = (
-                summary_text(found),
+                summary_text(summary),
                 "–" if math.isnan(mean.low) else f"{mean.low:.{digits}f} to {mean.high:.{digits}f}",
-                number_text(float(found.median), digits),
-                f"{found.q25:.{digits}f} to {found.q75:.{digits}f}",
+                number_text(float(summary.median), digits),
+                f"{summary.q25:.{digits}f} to {summary.q75:.{digits}f}",
                 summary_text(area),
                 summary_text(summarize(test)) if test.size else "–",
             )
         n_trials = f"{np.mean(counts):.0f}" if counts else "–"
-        rows.append((arm.title, *numbers, f"{known.size}/{len(values)}", n_trials))
+        rows.append((arm.title, *numbers, f"{finite.size}/{len(values)}", n_trials))
     return Table(
         caption="Mean errors of the incumbent at the end of the budget, and the area under the regret curve over the "
         "whole run: mean ± standard error over seeds. The area is normalised: 0 % has the best known mean error "
@@ -192,5 +192,5 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
 
 def _best_error(results: Results, task: str) -> float:
     """Return the smallest known mean validation error at full size: of the release and all incumbents of the study."""
-    found = [float(r.incumbents.values.min()) for arm in results.arms for r in results.of(task, arm) if r.configs]
-    return min([*found, 100.0 - best_at_full_size(results.bench[task], "valid_acc")])
+    errors = [float(r.incumbents.values.min()) for arm in results.arms for r in results.of(task, arm) if r.configs]
+    return min([*errors, 100.0 - best_at_full_size(results.bench[task], "valid_acc")])

@@ -64,14 +64,14 @@ def speedup(
     picks = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=n_resamples)
     weights = np.concatenate([np.ones((1, n), dtype=picks.dtype), picks])  # the first row is not resampled
     last = np.sort(values[1][:, -1])
-    of_last = weights[:, np.argsort(values[1][:, -1], kind="stable")].cumsum(axis=1)
-    target = last[(2 * of_last >= n).argmax(axis=1)]
+    counts = weights[:, np.argsort(values[1][:, -1], kind="stable")].cumsum(axis=1)
+    target = last[(2 * counts >= n).argmax(axis=1)]
     times = [np.full(len(weights), np.inf) for _ in values]
-    for each in np.unique(target):  # there are as many as seeds, so few
-        rows = target == each
-        for arm, found in zip(values, times, strict=True):
-            has_it = 2 * (weights[rows] @ (arm <= each)) >= n
-            found[rows] = np.where(has_it.any(axis=1), grid[has_it.argmax(axis=1)], np.inf)
+    for level in np.unique(target):  # at most one per seed
+        rows = target == level
+        for arm, reached in zip(values, times, strict=True):
+            is_there = 2 * (weights[rows] @ (arm <= level)) >= n
+            reached[rows] = np.where(is_there.any(axis=1), grid[is_there.argmax(axis=1)], np.inf)
     is_never = np.isinf(times[0])
     ratio = times[1] / np.minimum(times[0], budget)
     return Speedup(
@@ -97,7 +97,7 @@ def speedup_of_arms(results: Results, task: str, fast: Arm, slow: Arm) -> Speedu
     result of the slow arm with each."""
     seeds = results.seeds(task, (fast, slow))
     steps = results.steps(task, slow, seeds)
-    if len(seeds) < 2 or not all(len(of_seed.times) for of_seed in steps):
+    if len(seeds) < 2 or not all(len(s.times) for s in steps):
         return None
     budget, guess = float(results.study.n_evaluations), TASKS[task].chance_error
     return speedup(results.steps(task, fast, seeds), steps, budget=budget, guess=guess)

@@ -57,16 +57,16 @@ def _blocks(results: Results, task: str) -> Iterator[Block]:
         yield Text("Fewer than two optimisers have finished a seed in both worlds.")
         return
     arms = dict(zip(_worlds(results), map(list, zip(*pairs, strict=True)), strict=True))
-    everybody = [arm for of_world in arms.values() for arm in of_world]
-    seeds = results.seeds(task, everybody)
+    all_arms = [arm for world_arms in arms.values() for arm in world_arms]
+    seeds = results.seeds(task, all_arms)
     if not seeds:
-        yield no_common_seed(everybody)
+        yield no_common_seed(all_arms)
         return
     grid = time_grid(results)
-    values = {world: results.errors(task, of_world, seeds, grid) for world, of_world in arms.items()}
+    values = {world: results.errors(task, world_arms, seeds, grid) for world, world_arms in arms.items()}
     yield answer(_answer(values))
-    for world, of_world in arms.items():
-        yield _curves(of_world, values[world], [*values.values()], grid, key=f"{task}-{world}")
+    for world, world_arms in arms.items():
+        yield _curves(world_arms, values[world], [*values.values()], grid, key=f"{task}-{world}")
     yield _agreement_figure(task, values, grid)
     yield from _stages(arms, results, task, seeds)
     yield _table(pairs, values)
@@ -85,7 +85,7 @@ def _pairs(results: Results, task: str) -> list[tuple[Arm, Arm]]:
 
 
 def _answer(values: Mapping[str, Floats]) -> str:
-    first, second = (found[:, :, -1] for found in values.values())
+    first, second = (errors[:, :, -1] for errors in values.values())
     one, other = (_TITLES[world] for world in values)
     n_arms, n_seeds = first.shape
     tau, half = rank_agreement(first, second, has_same_seeds=True), n_seeds // 2
@@ -102,11 +102,11 @@ def _answer(values: Mapping[str, Floats]) -> str:
     return text
 
 
-def _curves(arms: Sequence[Arm], values: Floats, everything: Sequence[Floats], grid: Floats, *, key: str) -> Figure:
-    means = np.concatenate([found.mean(axis=1) for found in everything])
+def _curves(arms: Sequence[Arm], values: Floats, all_values: Sequence[Floats], grid: Floats, *, key: str) -> Figure:
+    means = np.concatenate([errors.mean(axis=1) for errors in all_values])
     return time_figure(
         arms,
-        [summarize(of_arm) for of_arm in values],
+        [summarize(errors) for errors in values],
         grid,
         name=key.replace("_", "-"),
         caption=f"{arms[0].chapter[0].upper()}{arms[0].chapter[1:]}: best validation error so far, mean over seeds and "
@@ -118,15 +118,15 @@ def _curves(arms: Sequence[Arm], values: Floats, everything: Sequence[Floats], g
 
 def _agreement_figure(task: str, values: Mapping[str, Floats], grid: Floats) -> Block:
     """Return rank agreement over time, from the time at which every seed of every arm has a result in both worlds."""
-    known = np.all([~np.isnan(found).any(axis=(0, 1)) for found in values.values()], axis=0)
-    if not len(at := np.flatnonzero(known)):
+    is_complete = np.all([~np.isnan(errors).any(axis=(0, 1)) for errors in values.values()], axis=0)
+    if not len(at := np.flatnonzero(is_complete)):
         return Text("There is no time at which all seeds of all optimisers have a result in both worlds.")
     at = at[np.unique(np.linspace(0, len(at) - 1, _N_TIMES).round().astype(int))]
     one, other = values.values()
-    found = [
+    taus = [
         rank_agreement(one[:, :, i], other[:, :, i], has_same_seeds=True, n_resamples=_N_RESAMPLES) for i in at.tolist()
     ]
-    curve = interval_curve("Kendall's τ", grid[at], found)
+    curve = interval_curve("Kendall's τ", grid[at], taus)
     return Figure(
         name=f"{task}-agreement".replace("_", "-"),
         caption="Agreement of the optimisers' orders in the two worlds over time, with 95 % percentile bootstrap "
@@ -141,10 +141,10 @@ def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seed
     rows = []
     for budget in (n for n in _STAGES if n <= results.study.n_evaluations):
         at = np.array([float(budget)])
-        one, other = (results.errors(task, of_world, seeds, at)[..., 0] for of_world in arms.values())
+        one, other = (results.errors(task, world_arms, seeds, at)[..., 0] for world_arms in arms.values())
         if np.isfinite(one).all() and np.isfinite(other).all():
             tau = rank_agreement(one, other, has_same_seeds=True)
-            spreads = (f"{np.ptp(found.mean(axis=1)):.2f}" for found in (one, other))
+            spreads = (f"{np.ptp(errors.mean(axis=1)):.2f}" for errors in (one, other))
             rows.append((str(budget), interval_text(tau), *spreads))
     if rows:
         yield Table(
@@ -158,19 +158,19 @@ def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seed
 def _table(pairs: Sequence[tuple[Arm, Arm]], values: Mapping[str, Floats]) -> Table:
     rows = []
     places = {
-        world: stats.rankdata(found[:, :, -1].mean(axis=1), method="min").astype(int).tolist()
-        for world, found in values.items()
+        world: stats.rankdata(errors[:, :, -1].mean(axis=1), method="min").astype(int).tolist()
+        for world, errors in values.items()
     }
     for i, (arm, _) in enumerate(pairs):
         cells = []
-        for world, found in values.items():
-            final = summarize(found[i, :, -1])
+        for world, errors in values.items():
+            final = summarize(errors[i, :, -1])
             median = number_text(float(final.median), digits_for(float(final.se)))
             cells += [summary_text(final), median, f"{places[world][i]}"]
         with np.errstate(invalid="ignore"):
-            one, other = (found[i].mean(axis=0) for found in values.values())
-            apart = np.abs(one - other)
-        distance = number_text(float(np.nanmean(apart)) if np.isfinite(apart).any() else np.nan)
+            one, other = (errors[i].mean(axis=0) for errors in values.values())
+            differences = np.abs(one - other)
+        distance = number_text(float(np.nanmean(differences)) if np.isfinite(differences).any() else np.nan)
         rows.append((arm.title, *cells, distance))
     return Table(
         caption="Final validation error in each world, mean ± standard error over seeds, and the mean absolute "
@@ -185,11 +185,11 @@ def _table(pairs: Sequence[tuple[Arm, Arm]], values: Mapping[str, Floats]) -> Ta
 
 
 def _quality_table(results: Results, task: str) -> Table:
-    found = quality_of_worlds(results.folder.path, task)
-    rows = tuple((name, *(f"{x:.3f}" for x in values)) for name, *values in found["agreement"])
+    quality = quality_of_worlds(results.folder.path, task)
+    rows = tuple((name, *(f"{x:.3f}" for x in values)) for name, *values in quality["agreement"])
     return Table(
-        caption=f"Quality of the surrogates at the last epoch on held-out configs ({found['n_folds']}-fold "
-        f"cross-validation over {found['n_configs']} recorded configs)",
+        caption=f"Quality of the surrogates at the last epoch on held-out configs ({quality['n_folds']}-fold "
+        f"cross-validation over {quality['n_configs']} recorded configs)",
         columns=("metric", "Kendall's τ", "R²"),
         rows=rows,
     )

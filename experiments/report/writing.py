@@ -24,7 +24,7 @@ from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme, style
 
 _DOTS_PER_INCH: Final = 144
-_OWN: Final = frozenset({"report.md", "README.md", "index.html", "tables.json", "paired.csv", "figures"})
+_PAGE_FILES: Final = frozenset({"report.md", "README.md", "index.html", "tables.json", "paired.csv", "figures"})
 _DRAWINGS: Final = frozenset({".svg", ".png"})
 
 
@@ -50,8 +50,8 @@ def run_page(command: str, given: argparse.Namespace, make: Callable[[], Documen
         target = check_target(given.out)
         with mpl.rc_context(dict(style())):
             document = make()
-        again = shlex.join(["python", "-m", command, *flags, "--out", "DIR"])
-        document = replace(document, facts=(("command", again), *document.facts))
+        command_line = shlex.join(["python", "-m", command, *flags, "--out", "DIR"])
+        document = replace(document, facts=(("command", command_line), *document.facts))
         return written(write_document(document, target, is_for_docs=given.docs))
 
     return run_command(command, work)
@@ -76,13 +76,13 @@ def check_target(target: Path) -> Path:
     """
     target = target.absolute().resolve()
     with writing(target):
-        found = sorted(target.iterdir()) if target.exists() else []
+        entries = sorted(target.iterdir()) if target.exists() else []
         figures = target / "figures"
-        drawings = sorted(figures.iterdir()) if figures in found else []
-        around = next(path for path in target.parents if path.exists())
-        if not (around.is_dir() and os.access(around, os.W_OK)):
+        drawings = sorted(figures.iterdir()) if figures in entries else []
+        parent = next(path for path in target.parents if path.exists())
+        if not (parent.is_dir() and os.access(parent, os.W_OK)):
             raise PermissionError(None, "its parent is not a writable folder")
-    foreign = [path.name for path in found if path.name not in _OWN]
+    foreign = [path.name for path in entries if path.name not in _PAGE_FILES]
     foreign += [f"figures/{path.name}" for path in drawings if path.suffix not in _DRAWINGS]
     if foreign:
         raise InvalidArgument(
@@ -114,8 +114,8 @@ def write_document(
         target.parent.mkdir(parents=True, exist_ok=True)
         with change_folder(target) as beside:
             _write_files(document, beside, is_for_docs=is_for_docs, name=name)
-            for own, text in data.items():
-                (beside / own).write_text(text, encoding="utf-8")
+            for file_name, text in data.items():
+                (beside / file_name).write_text(text, encoding="utf-8")
     return target / (name if is_for_docs else "index.html")
 
 

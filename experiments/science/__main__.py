@@ -2,8 +2,8 @@
 
     python -m experiments.science hyperparameters --out out/hyperparameters
 
-Each study asks the releases of all chosen tasks, and their refits, whose spread widens the intervals. `papers` reads
-the pages of all studies instead, and shows the figures of papers beside ours on one page.
+Each study queries the releases of all chosen tasks and their refits, whose spread widens the intervals. `papers`
+instead reads the pages of all studies, and compares the figures of papers with ours on one page.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise InvalidArgument(f"--table is an option of repeats, not of {given.study}; leave it out")
         page = partial(repeats_page, tables=given.table) if given.table else STUDIES[given.study]
         subjects = [open_subject(task, given.release, seed=given.seed, data=given.data) for task in given.task]
-        found = {subject.bench.task.name: release_of(subject.bench) for subject in subjects}
-        releases = (f"{name}: {one.facts.get('version')} ({one.sha256[:16]})" for name, one in found.items())
+        releases = {subject.bench.task.name: release_of(subject.bench) for subject in subjects}
+        versions = (f"{name}: {r.facts.get('version')} ({r.sha256[:16]})" for name, r in releases.items())
         return replace(
             page(subjects),
             caveats=caveats_of([subject.bench.task for subject in subjects]),
-            facts=(commit_fact(), ("releases", ", ".join(releases)), versions_fact()),
+            facts=(commit_fact(), ("releases", ", ".join(versions)), versions_fact()),
         )
 
     return run_page(_COMMAND, given, make, *((_PAPERS,) if given.study == _PAPERS else flags))

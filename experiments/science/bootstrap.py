@@ -1,4 +1,4 @@
-"""Do settings tuned on a part of the space, or on another task, serve the whole? Section 4.2 of NAS-Bench-101.
+"""Do settings that were tuned on a part of the space, or on another task, transfer? Section 4.2 of NAS-Bench-101.
 
 The declared part fixes one edge of the cell to "none", as NAS-Bench-Mini has fewer vertices.
 """
@@ -78,13 +78,13 @@ _METHOD: Final = f"""The part of the space has {", ".join(f"{key}={value}" for k
 
 
 Ends = Mapping[str, Floats]
-"""Where every arm ends on each space, (n_arms, n_seeds): the best value of each search on the released models. By the
-name of the space and `_ON_REFITS`: the mean of the refits' values of the same configs; NaN without refits."""
+"""Final values of every arm, (n_arms, n_seeds), by space: the best value of each search on the released models. By the
+name of a space plus `_ON_REFITS`: the refits' mean values of the same configs; NaN without refits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Transferred:
-    """How a choice on one problem serves on another.
+    """How well a setting that is chosen on one problem does on another.
 
     Attributes:
         chosen: the arm of `TUNED` with the best mean where it was tuned.
@@ -101,16 +101,16 @@ class Transferred:
 
 
 def measure_ends(subject: Subject, *, n_seeds: int, n_trials: int) -> Ends:
-    """Return where every arm ends on both spaces of a task."""
-    found = {}
+    """Return the final values of every arm on both spaces of a task."""
+    ends_by_space = {}
     for name, fixed in SPACES.items():
         view = View(subject.bench, fixed=fixed)
-        ends = [_search(view, make, n=n_trials, seed=seed) for make in ARMS.values() for seed in range(n_seeds)]
-        others = [answers(refit, [config for config, _ in ends]) for refit in subject.refits]
-        mean = np.mean(others, axis=0) if others else np.full(len(ends), np.nan)
-        found[name] = np.array([value for _, value in ends]).reshape(len(ARMS), n_seeds)
-        found[name + _ON_REFITS] = mean.reshape(len(ARMS), n_seeds)
-    return found
+        searches = [_search(view, make, n=n_trials, seed=seed) for make in ARMS.values() for seed in range(n_seeds)]
+        refit_values = [answers(refit, [config for config, _ in searches]) for refit in subject.refits]
+        mean = np.mean(refit_values, axis=0) if refit_values else np.full(len(searches), np.nan)
+        ends_by_space[name] = np.array([value for _, value in searches]).reshape(len(ARMS), n_seeds)
+        ends_by_space[name + _ON_REFITS] = mean.reshape(len(ARMS), n_seeds)
+    return ends_by_space
 
 
 def _search(view: View, make: _Make, *, n: int, seed: int) -> tuple[Config, float]:
@@ -125,65 +125,65 @@ def _search(view: View, make: _Make, *, n: int, seed: int) -> tuple[Config, floa
 
 
 def transferred(tuned: Floats, tested: Floats) -> Transferred:
-    """Return how the best of `TUNED` by `tuned` serves by `tested`, both (n_arms, n_seeds).
+    """Return how well the best arm of `TUNED` by `tuned` does by `tested`, both (n_arms, n_seeds).
 
-    The seeds of both are resampled, each on its own.
+    The seeds of both are resampled independently.
     """
     names = list(ARMS)
-    places, rng = [names.index(name) for name in TUNED], np.random.default_rng(0)
+    indices, rng = [names.index(name) for name in TUNED], np.random.default_rng(0)
 
-    def compared(one: Floats, other: Floats) -> tuple[int, int, float, float]:
-        means = one.mean(axis=1), other.mean(axis=1)
-        chosen, best = (places[int(of[places].argmax())] for of in means)
+    def compare(source: Floats, target: Floats) -> tuple[int, int, float, float]:
+        means = source.mean(axis=1), target.mean(axis=1)
+        chosen, best = (indices[int(mean[indices].argmax())] for mean in means)
         return chosen, best, float(means[1][best] - means[1][chosen]), kendall_tau(*means)
 
-    def resampled(of: Floats) -> Floats:
-        return np.asarray(of[:, rng.integers(of.shape[1], size=of.shape[1])])
+    def resampled(ends: Floats) -> Floats:
+        return np.asarray(ends[:, rng.integers(ends.shape[1], size=ends.shape[1])])
 
-    chosen, best, *values = compared(tuned, tested)
-    drawn = np.array([compared(resampled(tuned), resampled(tested))[2:] for _ in range(N_RESAMPLES)])
+    chosen, best, *values = compare(tuned, tested)
+    drawn = np.array([compare(resampled(tuned), resampled(tested))[2:] for _ in range(N_RESAMPLES)])
     loss, tau = (percentile_interval(value, drawn[:, i]) for i, value in enumerate(values))
     return Transferred(chosen=names[chosen], best=names[best], loss=loss, tau=tau)
 
 
 def bootstrap_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; seeds are those of the searches."""
-    found = {of.title: measure_ends(of, n_seeds=N_SEEDS, n_trials=N_TRIALS) for of in subjects}
-    moves, orders = _moves(found), _orders(found)
-    gained = "; ".join(f"{what} {ours} ({title})" for what, title, _, ours, *_ in orders if "whole" in what)
-    n_best = sum(of.chosen == of.best for of in moves.values())
-    most = max(of.loss.high for of in moves.values())
+    by_task = {task.title: measure_ends(task, n_seeds=N_SEEDS, n_trials=N_TRIALS) for task in subjects}
+    moves, orders = _moves(by_task), _orders(by_task)
+    gained = "; ".join(f"{quantity} {ours} ({title})" for quantity, title, _, ours, *_ in orders if "whole" in quantity)
+    n_best = sum(move.chosen == move.best for move in moves.values())
+    most = max(move.loss.high for move in moves.values())
     blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", orders), _table(moves), Text(_METHOD))
     return Document(
         title="Do tuned settings generalise?",
         subtitle=f"In {n_best} of {len(moves)} transfers, the setting of regularized evolution tuned on one problem is "
         f"the best one on the other, too; no 95 % interval of the points lost goes beyond {most:.2f}. In NAS-Bench-101 "
         f"settings keep their order, and {' < '.join(_ORDER.values())}, on the part and on the whole; here: {gained}.",
-        sections=sections_of([*blocks, *(each for of in subjects for each in _of_task(of, found[of.title]))]),
+        sections=sections_of([*blocks, *(b for task in subjects for b in _task_blocks(task, by_task[task.title]))]),
     )
 
 
-def _moves(found: Mapping[str, Ends]) -> dict[str, Transferred]:
+def _moves(by_task: Mapping[str, Ends]) -> dict[str, Transferred]:
     """Return the transfers: from the part to the whole of each task, and between the wholes of two tasks."""
-    inside = {f"{title}, part to whole": transferred(of["part"], of["whole"]) for title, of in found.items()}
+    inside = {f"{title}, part to whole": transferred(ends["part"], ends["whole"]) for title, ends in by_task.items()}
     between = {
-        f"{one} to {other}": transferred(found[one]["whole"], found[other]["whole"])
-        for one, other in permutations(found, 2)
+        f"{source} to {target}": transferred(by_task[source]["whole"], by_task[target]["whole"])
+        for source, target in permutations(by_task, 2)
     }
     return inside | between
 
 
-def _orders(found: Mapping[str, Ends]) -> list[tuple[str, ...]]:
-    places = {name: list(ARMS).index(name) for name in _ORDER}
+def _orders(by_task: Mapping[str, Ends]) -> list[tuple[str, ...]]:
+    indices = {name: list(ARMS).index(name) for name in _ORDER}
     return [
         compared(
             f"{_ORDER[name]} minus {_ORDER[before]}, on the {space} (points)",
             title,
             "better",
-            mean_interval(of[space][places[name]] - of[space][places[before]]),
+            mean_interval(ends[space][indices[name]] - ends[space][indices[before]]),
             why=_REASON,
         )
-        for title, of in found.items()
+        for title, ends in by_task.items()
         for space in SPACES
         for before, name in pairwise(_ORDER)
     ]
@@ -195,26 +195,26 @@ def _table(moves: Mapping[str, Transferred]) -> Table:
         "they are tested; Kendall's tau of the means of all arms on both problems; 95 % intervals",
         columns=("from and to", "chosen", "best there", "points lost", "tau"),
         rows=tuple(
-            (what, of.chosen, of.best, interval_text(of.loss), interval_text(of.tau)) for what, of in moves.items()
+            (title, m.chosen, m.best, interval_text(m.loss), interval_text(m.tau)) for title, m in moves.items()
         ),
         n_labels=3,
     )
 
 
-def _of_task(subject: Subject, of: Ends) -> Iterator[str | Block]:
+def _task_blocks(subject: Subject, ends: Ends) -> Iterator[str | Block]:
     yield subject.title
-    estimates = {f"{arm}, {space}": mean_interval(of[space][i]) for i, arm in enumerate(ARMS) for space in SPACES}
+    estimates = {f"{arm}, {space}": mean_interval(ends[space][i]) for i, arm in enumerate(ARMS) for space in SPACES}
     yield Figure(
         name=f"ends-{subject.slug}",
         caption=f"Validation accuracy after {N_TRIALS} evaluations, mean and 95 % interval over seeds, on the part of "
         "the space and on the whole.",
-        alt="; ".join(f"{title} {one.value:.2f}" for title, one in estimates.items()),
+        alt="; ".join(f"{title} {interval.value:.2f}" for title, interval in estimates.items()),
         drawing=draw_estimates(estimates, numbers=[*range(len(SPACES))] * len(ARMS), x_label="validation accuracy (%)"),
     )
     yield Table(
         caption=f"Validation accuracy (%) after {N_TRIALS} evaluations, with 95 % intervals over seeds",
-        columns=("arm", *of),
+        columns=("arm", *ends),
         rows=tuple(
-            (arm, *(interval_text(mean_interval(each[i])) for each in of.values())) for i, arm in enumerate(ARMS)
+            (arm, *(interval_text(mean_interval(values[i])) for values in ends.values())) for i, arm in enumerate(ARMS)
         ),
     )

@@ -3,7 +3,7 @@
 adjacency     the operation of each edge
 string        one choice for each target node: its incoming operations, as NAS-Bench-201's string groups them
 path          the operations on each of the four paths; the cell that agrees with most of them
-continuous    a weight for each edge and how many of the heaviest are kept, as S3 of NAS-Bench-101
+continuous    a weight for each edge and how many of the heaviest are kept, as in S3 of NAS-Bench-101
 """
 
 from __future__ import annotations
@@ -57,24 +57,24 @@ class Encoding:
     def neighbors(self, point: Point, rng: np.random.Generator) -> list[Point]:
         """Return points with another choice of one parameter, or a random value of one float, in random order."""
         moves = [(name, value) for name, n in self.choices.items() for value in range(n) if value != point[name]]
-        every: list[tuple[str, float]] = [*moves, *((name, float(rng.random())) for name in self.floats)]
-        return [{**point, every[i][0]: every[i][1]} for i in rng.permutation(len(every)).tolist()]
+        changes: list[tuple[str, float]] = [*moves, *((name, float(rng.random())) for name in self.floats)]
+        return [{**point, changes[i][0]: changes[i][1]} for i in rng.permutation(len(changes)).tolist()]
 
 
-def _number(ops: list[int]) -> int:
+def _cell_number(ops: list[int]) -> int:
     return int(cell_numbers(np.array([ops]))[0])
 
 
-def _of_string(point: Point) -> int:
+def _decode_string(point: Point) -> int:
     group = {2: point["node2"], 3: point["node3"], 4: point["node4"]}
     ops = [0] * len(EDGES)
     for edge in reversed(STRING_ORDER):
         target = EDGES[edge][1]
         group[target], ops[edge] = divmod(group[target], _N_OPS)
-    return _number(ops)
+    return _cell_number(ops)
 
 
-def _of_paths(point: Point) -> int:
+def _decode_paths(point: Point) -> int:
     """Return the first cell that agrees with most paths; not every set of four paths is one of a cell."""
     return int((_paths() == np.array([point[f"path{i}"] for i in range(len(PATH_EDGES))])).sum(axis=1).argmax())
 
@@ -90,76 +90,76 @@ def _paths() -> NDArray[np.int64]:
     return np.stack(columns, axis=1)
 
 
-def _of_weights(point: Point) -> int:
-    kept = sorted(range(len(EDGES)), key=lambda edge: -point[f"weight{edge}"])[: point["n_edges"]]
-    return _number([PASSING[point[f"op{edge}"]] if edge in kept else ZERO for edge in range(len(EDGES))])
+def _decode_weights(point: Point) -> int:
+    heaviest = sorted(range(len(EDGES)), key=lambda edge: -point[f"weight{edge}"])[: point["n_edges"]]
+    return _cell_number([PASSING[point[f"op{edge}"]] if edge in heaviest else ZERO for edge in range(len(EDGES))])
 
 
 ENCODINGS: Final[Mapping[str, Encoding]] = {
     "adjacency": Encoding(
         choices={f"op{edge}": _N_OPS for edge in range(len(EDGES))},
-        decode=lambda point: _number([point[f"op{edge}"] for edge in range(len(EDGES))]),
+        decode=lambda point: _cell_number([point[f"op{edge}"] for edge in range(len(EDGES))]),
     ),
-    "string": Encoding(choices={f"node{k}": _N_OPS ** (k - 1) for k in (2, 3, 4)}, decode=_of_string),
+    "string": Encoding(choices={f"node{k}": _N_OPS ** (k - 1) for k in (2, 3, 4)}, decode=_decode_string),
     "path": Encoding(
-        choices={f"path{i}": len(PASSING) ** len(edges) + 1 for i, edges in enumerate(PATH_EDGES)}, decode=_of_paths
+        choices={f"path{i}": len(PASSING) ** len(edges) + 1 for i, edges in enumerate(PATH_EDGES)}, decode=_decode_paths
     ),
     "continuous": Encoding(
         choices={"n_edges": len(EDGES) + 1} | {f"op{edge}": len(PASSING) for edge in range(len(EDGES))},
         floats=tuple(f"weight{edge}" for edge in range(len(EDGES))),
-        decode=_of_weights,
+        decode=_decode_weights,
     ),
 }
 """The encodings by name."""
 
 
-def _local(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
+def _local(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
     """Climb from the best of ten random points to the first better neighbour; restart at a local optimum."""
-    rng, asked = np.random.default_rng(seed), list[int]()
+    rng, cells = np.random.default_rng(seed), list[int]()
 
     def ask(point: Point) -> float:
-        asked.append(of.decode(point))
-        return float(values[asked[-1]])
+        cells.append(encoding.decode(point))
+        return float(values[cells[-1]])
 
-    while len(asked) < n:
-        here, point = max(((ask(p), p) for p in [of.random(rng) for _ in range(_N_INITIAL)]), key=lambda pair: pair[0])
+    while len(cells) < n:
+        best, point = max(((ask(p), p) for p in [encoding.random(rng) for _ in range(_N_INITIAL)]), key=lambda p: p[0])
         is_better = True
-        while is_better and len(asked) < n:
+        while is_better and len(cells) < n:
             is_better = False
-            for near in of.neighbors(point, rng):
-                if (found := ask(near)) > here:
-                    here, point, is_better = found, near, True
+            for neighbor in encoding.neighbors(point, rng):
+                if (value := ask(neighbor)) > best:
+                    best, point, is_better = value, neighbor, True
                     break
-                if len(asked) >= n:
+                if len(cells) >= n:
                     break
-    return asked[:n]
+    return cells[:n]
 
 
-def _tpe(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
+def _tpe(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
     tool = import_tool("optuna", needs="optuna")
     tool.logging.set_verbosity(tool.logging.ERROR)
-    distributions = {name: tool.distributions.CategoricalDistribution(range(n)) for name, n in of.choices.items()}
-    distributions |= {name: tool.distributions.FloatDistribution(0.0, 1.0) for name in of.floats}
+    distributions = {name: tool.distributions.CategoricalDistribution(range(n)) for name, n in encoding.choices.items()}
+    distributions |= {name: tool.distributions.FloatDistribution(0.0, 1.0) for name in encoding.floats}
     study = tool.create_study(direction="maximize", sampler=tool.samplers.TPESampler(seed=seed))
-    asked = []
+    cells = []
     for _ in range(n):
         trial = study.ask(distributions)
-        asked.append(of.decode(trial.params))
-        study.tell(trial, float(values[asked[-1]]))
-    return asked
+        cells.append(encoding.decode(trial.params))
+        study.tell(trial, float(values[cells[-1]]))
+    return cells
 
 
-def _smac(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
+def _smac(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
     """Run SMAC with a random forest and the settings of NAS-Bench-101 (appendix S3).
 
-    Its local search goes through sets of configs, whose order differs between processes, so candidates are random.
+    Its local search iterates over sets of configs, whose order differs between processes, so candidates are random.
     """
     names = ("smac", "smac.runhistory", "smac.acquisition.maximizer")
     tool, history, maximizers = (import_tool(name, needs="smac") for name in names)
     spaces = import_tool("ConfigSpace", needs="smac")
     space = spaces.ConfigurationSpace(seed=seed)
-    space.add([spaces.Categorical(name, [*range(n_choices)]) for name, n_choices in of.choices.items()])
-    space.add([spaces.Float(name, (0.0, 1.0)) for name in of.floats])
+    space.add([spaces.Categorical(name, [*range(n_choices)]) for name, n_choices in encoding.choices.items()])
+    space.add([spaces.Float(name, (0.0, 1.0)) for name in encoding.floats])
     facade = tool.HyperparameterOptimizationFacade
     with TemporaryDirectory() as folder:
         scenario = tool.Scenario(space, output_directory=folder, deterministic=True, n_trials=n, seed=seed)
@@ -173,14 +173,14 @@ def _smac(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
             logging_level=False,
             overwrite=True,
         )
-        asked = []
+        cells = []
         for _ in range(n):
             with parallel_config(backend="sequential"):  # threads make its forest four times as slow
                 trial = smac.ask()
-            point = {name: float(value) if name in of.floats else int(value) for name, value in trial.config.items()}
-            asked.append(of.decode(point))
-            smac.tell(trial, history.TrialValue(cost=100.0 - float(values[asked[-1]])), save=False)
-    return asked
+            point = {name: float(v) if name in encoding.floats else int(v) for name, v in trial.config.items()}
+            cells.append(encoding.decode(point))
+            smac.tell(trial, history.TrialValue(cost=100.0 - float(values[cells[-1]])), save=False)
+    return cells
 
 
 SEARCHES: Final[Mapping[str, Callable[[Floats, Encoding, int, int], list[int]]]] = {

@@ -1,7 +1,7 @@
 """The landscape of all 15,625 cells with fixed hyperparameters: exact sums over the whole space, as in NAS-Bench-101.
 
 Values of cells are an array of shape (5, 5, 5, 5, 5, 5), one axis for each edge. A move changes the operation of one
-edge. A canonical distance counts moves between functions: cells that compute the same are one place.
+edge. A canonical distance counts moves between functions: cells that compute the same function are one point.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STEPS: Final = range(1, 37)
 
 MEASURES: Final = (
     *("correlation of neighbours", "fitness-distance correlation", "the same, canonical"),
-    *(f"within {d}{of}" for of in ("", ", canonical") for d in (1, 2, 3)),
+    *(f"within {d}{suffix}" for suffix in ("", ", canonical") for d in (1, 2, 3)),
 )
 """Names of the columns of `measures_of`."""
 
@@ -47,7 +47,7 @@ GAINS: Final = (
 """Compared shapes of live cells, the columns of `gains_of_shape`."""
 
 GONE: Final = 0.05
-"""A correlation below it does not count."""
+"""Correlations below this value count as zero."""
 
 _SHAPE: Final = (len(OPERATIONS),) * len(EDGES)
 _LENGTHS: Final = (3, 2, 2, 1)  # edges on each of the paths of jahs.spaces.cell.PATHS
@@ -83,20 +83,20 @@ class CellLandscape:
 
 def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) -> CellLandscape:
     """Return the landscape of a task at full size, and its measures at other sizes."""
-    every = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
-    walks = [autocorrelation_of_cells(values) for values in every]
-    kinds, of = np.unique(np.stack(live_shape(), axis=1), axis=0, return_inverse=True)
+    by_model = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
+    walks = [autocorrelation_of_cells(values) for values in by_model]
+    shapes, shape_ids = np.unique(np.stack(live_shape(), axis=1), axis=0, return_inverse=True)
     return CellLandscape(
-        n_best=int(_best(every[0]).sum()),
+        n_best=int(_best(by_model[0]).sum()),
         walk=spread_of(walks),
         reach=spread_of([_reach(walk) for walk in walks]),
-        measures=spread_of([measures_of(values) for values in every]),
-        accuracy=spread_of([replacements(values) for values in every]),
+        measures=spread_of([measures_of(values) for values in by_model]),
+        accuracy=spread_of([replacements(values) for values in by_model]),
         time=_time_changes(subject.bench),
-        shapes=tuple((int(depth), int(width)) for depth, width in kinds),
-        by_shape=spread_of([_by_group(values.ravel(), of.ravel(), len(kinds)) for values in every]),
-        gains=spread_of([gains_of_shape(values) for values in every]),
-        by_size=spread_of([_at_sizes(model, own, sizes) for model, own in zip(subject.models, every, strict=True)]),
+        shapes=tuple((int(depth), int(width)) for depth, width in shapes),
+        by_shape=spread_of([_by_group(values.ravel(), shape_ids.ravel(), len(shapes)) for values in by_model]),
+        gains=spread_of([gains_of_shape(values) for values in by_model]),
+        by_size=spread_of([_at_sizes(model, v, sizes) for model, v in zip(subject.models, by_model, strict=True)]),
     )
 
 
@@ -107,12 +107,12 @@ def autocorrelation_of_cells(values: Floats, n_steps: int = len(STEPS)) -> Float
     """
     ranks = rankdata(values).reshape(_SHAPE)
     ranks -= ranks.mean()
-    expected, found = ranks, []
+    expected, correlations = ranks, []
     for _ in range(n_steps):
         sums = sum(expected.sum(axis=edge, keepdims=True) for edge in range(len(EDGES)))
         expected = (sums - len(EDGES) * expected) / (len(EDGES) * (len(OPERATIONS) - 1))
-        found.append(float((ranks * expected).mean() / (ranks**2).mean()))
-    return np.array(found)
+        correlations.append(float((ranks * expected).mean() / (ranks**2).mean()))
+    return np.array(correlations)
 
 
 def distance_to(chosen: NDArray[np.bool_], *, is_canonical: bool) -> NDArray[np.int64]:
@@ -122,14 +122,14 @@ def distance_to(chosen: NDArray[np.bool_], *, is_canonical: bool) -> NDArray[np.
         chosen: which cells to reach, at least one.
         is_canonical: whether moving to a cell that computes the same function costs nothing.
     """
-    reached, found = chosen, np.zeros(_SHAPE, np.int64)
+    reached, distance = chosen, np.zeros(_SHAPE, np.int64)
     classes = canonical_keys(all_ops()).reshape(_SHAPE)
     for _ in range(len(EDGES) + 1):
         if is_canonical:
             reached = np.isin(classes, np.unique(classes[reached]))
-        found += ~reached
+        distance += ~reached
         reached = np.logical_or.reduce([np.broadcast_to(reached.any(axis=e, keepdims=True), _SHAPE) for e in range(6)])
-    return found
+    return distance
 
 
 def measures_of(values: Floats) -> Floats:
@@ -137,9 +137,9 @@ def measures_of(values: Floats) -> Floats:
     the space within some moves of them."""
     ranks, best = rankdata(values), _best(values)
     plain, canonical = (distance_to(best, is_canonical=flag).ravel() for flag in (False, True))
-    found = [float(np.corrcoef(ranks, distance)[0, 1]) for distance in (plain, canonical)]
+    correlations = [float(np.corrcoef(ranks, distance)[0, 1]) for distance in (plain, canonical)]
     shares = [float((distance <= d).mean()) for distance in (plain, canonical) for d in (1, 2, 3)]
-    return np.array([autocorrelation_of_cells(values, 1)[0], *found, *shares])
+    return np.array([autocorrelation_of_cells(values, 1)[0], *correlations, *shares])
 
 
 def replacements(values: Floats) -> Floats:
@@ -150,11 +150,11 @@ def replacements(values: Floats) -> Floats:
     by_edge = [np.moveaxis(values, edge, 0).reshape(len(OPERATIONS), -1) for edge in range(len(EDGES))]
     table = np.concatenate(by_edge, axis=1)  # (5, n_edges * n_others)
     is_good = table >= np.median(values)
-    found = np.full((len(CUTS), *_SHAPE[:2]), np.nan)
+    changes = np.full((len(CUTS), *_SHAPE[:2]), np.nan)
     for k, is_in in enumerate((np.ones_like(is_good), is_good, ~is_good)):
         for a in np.flatnonzero(is_in.any(axis=1)):
-            found[k, a] = (table - table[a])[:, is_in[a]].mean(axis=1)
-    return found
+            changes[k, a] = (table - table[a])[:, is_in[a]].mean(axis=1)
+    return changes
 
 
 def _reach(walk: Floats) -> Floats:
@@ -169,7 +169,7 @@ def live_shape() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def gains_of_shape(values: Floats) -> Floats:
     """Return the differences of mean accuracy of `GAINS`."""
-    depth, width = (np.bincount(of, values.ravel()) / np.bincount(of) for of in live_shape())
+    depth, width = (np.bincount(shape, values.ravel()) / np.bincount(shape) for shape in live_shape())
     return np.array([depth[3] - depth[1], depth[3] - depth[2], *np.diff(width)[1:]])
 
 
@@ -183,8 +183,8 @@ def _best(values: Floats) -> NDArray[np.bool_]:
 def values_of_cells(bench: Benchmark, metric: str, sizes: Mapping[str, object]) -> Floats:
     """Return a metric of every cell with the hyperparameters of the reference config, or else the default ones."""
     setting = {**(bench.reference_config or space().default()), **sizes}
-    others = {name: np.array([value], COLUMN_DTYPES[name]) for name, value in setting.items() if name not in OPS}
-    return answers(bench, crossed(cell_columns(all_ops()), others), metric).reshape(_SHAPE)
+    settings = {name: np.array([value], COLUMN_DTYPES[name]) for name, value in setting.items() if name not in OPS}
+    return answers(bench, crossed(cell_columns(all_ops()), settings), metric).reshape(_SHAPE)
 
 
 def _time_changes(bench: Benchmark) -> Spread | None:
@@ -195,11 +195,11 @@ def _time_changes(bench: Benchmark) -> Spread | None:
 
 
 def _at_sizes(bench: Benchmark, full: Floats, sizes: Sequence[Mapping[str, object]]) -> Floats:
-    found = [values_of_cells(bench, MAIN, size) for size in sizes]
-    return np.array([[*measures_of(values), spearman(values.ravel(), full.ravel())] for values in found])
+    values_by_size = [values_of_cells(bench, MAIN, size) for size in sizes]
+    return np.array([[*measures_of(values), spearman(values.ravel(), full.ravel())] for values in values_by_size])
 
 
-def _by_group(values: Floats, of: NDArray[np.intp], n: int) -> Floats:
+def _by_group(values: Floats, groups: NDArray[np.intp], n: int) -> Floats:
     """Return the number of cells, the mean and the best value of each group, (n, 3)."""
-    members = [values[of == group] for group in range(n)]
-    return np.array([[len(own), own.mean(), own.max()] for own in members])
+    members = [values[groups == i] for i in range(n)]
+    return np.array([[len(group), group.mean(), group.max()] for group in members])

@@ -39,82 +39,82 @@ _DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-10
 
 def cells_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; nothing on it is drawn at random."""
-    found = {of.title: measure_cells(of, sizes=GROUP_VALUES) for of in subjects}
-    said = "; ".join(
-        f"{title}: {_percent(of, 'within 2')} of the cells are within two moves of one of the {N_BEST} best "
+    results = {task.title: measure_cells(task, sizes=GROUP_VALUES) for task in subjects}
+    summary = "; ".join(
+        f"{title}: {_percent(cells, 'within 2')} of the cells are within two moves of one of the {N_BEST} best "
         f"functions, and two cells that differ in one operation have accuracy ranks that correlate at "
-        f"{_text(of.measures, 0)}"
-        for title, of in found.items()
+        f"{_text(cells.measures, 0)}"
+        for title, cells in results.items()
     )
     return Document(
         title="The landscape of cells",
-        subtitle=f"{said}. In NAS-Bench-101, 35.4 % of the space is within six moves of the closest of its 12 best "
+        subtitle=f"{summary}. In NAS-Bench-101, 35.4 % of the space is within six moves of the closest of its 12 best "
         "graphs (at most 26 are possible), and accuracies are uncorrelated beyond six; our correlations are of ranks.",
-        sections=sections_of([*_distances(found), *_replacing(found), *_shapes(found), *_sizes(found)]),
+        sections=sections_of([*_distances(results), *_replacing(results), *_shapes(results), *_sizes(results)]),
     )
 
 
-def _distances(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
+def _distances(results: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     yield "Distance from the best cells"
     curves = [
-        interval_curve(title, np.sqrt(STEPS), [of.walk.at(n - 1) for n in STEPS], number=i, has_markers=False)
-        for i, (title, of) in enumerate(found.items())
+        interval_curve(title, np.sqrt(STEPS), [cells.walk.at(n - 1) for n in STEPS], number=i, has_markers=False)
+        for i, (title, cells) in enumerate(results.items())
     ]
     yield Figure(
         name="walk",
         caption="Exact autocorrelation of ranks over random walks, by the square root of the number of moves, as in "
         "Figure 6 of NAS-Bench-101, which correlates accuracies; bands: 1.96 standard deviations between refits.",
-        alt="; ".join(f"{title}: {of.walk.at(0).value:.2f} after one move" for title, of in found.items()),
+        alt="; ".join(f"{title}: {cells.walk.at(0).value:.2f} after one move" for title, cells in results.items()),
         drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
     )
-    yield beside_paper("NAS-Bench-101", [row for title, of in found.items() for row in _beside(title, of)])
-    rest = (f"{_text(of.accuracy, 2, CONV3X3, CONV1X1, sign='+')} points ({title})" for title, of in found.items())
+    yield beside_paper("NAS-Bench-101", [row for title, cells in results.items() for row in _beside(title, cells)])
+    changes = (f"{_text(r.accuracy, 2, CONV3X3, CONV1X1, sign='+')} points ({title})" for title, r in results.items())
     yield Text(
         "The halves differ because cells enter the better one by their accuracy before the replacement, which selects "
         "those that a 3x3 convolution suits; in the other cells, a 1x1 convolution instead changes the accuracy by "
-        f"{', '.join(rest)}."
+        f"{', '.join(changes)}."
     )
     yield Table(
         caption="Locality around the best cells; shares of all cells",
         columns=("task", "best cells", *MEASURES),
         rows=tuple(
-            (title, str(of.n_best), *(_text(of.measures, i) for i in range(len(MEASURES))))
-            for title, of in found.items()
+            (title, str(cells.n_best), *(_text(cells.measures, i) for i in range(len(MEASURES))))
+            for title, cells in results.items()
         ),
     )
     yield Text(_METHOD)
 
 
-def _beside(title: str, of: CellLandscape) -> Iterator[tuple[str, ...]]:
-    reach, reached = f"distance beyond which the autocorrelation is below {GONE} (square root of moves)", of.reach.at()
-    yield reach, title, "about 6", interval_text(reached), same_sign(reached), _DIAMETER
-    yield "share near the best", title, "35.4 % within 6", f"{_percent(of, 'within 2')} within 2", NO_SIGN, _DIAMETER
-    for other, (what, points, percent) in _PAPER.items():
-        for cut, cells in enumerate(CUTS[:2]):
-            change, paper = of.accuracy.at(cut, CONV3X3, other), f"{points} points"
-            yield compared(f"{what}, in {cells}", title, paper, change, sign=-1, show=_signed, why=_WHY)
-        if of.time is not None:
-            slower, reason = of.time.at(CONV3X3, other).value, "no interval: refits cover accuracies only"
+def _beside(title: str, cells: CellLandscape) -> Iterator[tuple[str, ...]]:
+    reach, ours = f"distance beyond which the autocorrelation is below {GONE} (square root of moves)", cells.reach.at()
+    yield reach, title, "about 6", interval_text(ours), same_sign(ours), _DIAMETER
+    yield "share near the best", title, "35.4 % within 6", f"{_percent(cells, 'within 2')} within 2", NO_SIGN, _DIAMETER
+    for operation, (replacement, points, percent) in _PAPER.items():
+        for cut, subset in enumerate(CUTS[:2]):
+            change, paper = cells.accuracy.at(cut, CONV3X3, operation), f"{points} points"
+            yield compared(f"{replacement}, in {subset}", title, paper, change, sign=-1, show=_signed, why=_WHY)
+        if cells.time is not None:
+            slower, reason = cells.time.at(CONV3X3, operation).value, "no interval: refits cover accuracies only"
             same = "yes" if slower < 0 else "no"
-            yield f"{what}, training time", title, f"{percent} %", f"{slower:+.1f} %", same, reason
-    for i, what in enumerate(GAINS):
-        paper = "a depth of 3 is best (figure 5)" if "depth" in what else "rises up to a width of 5 (figure 5)"
-        yield compared(f"mean accuracy of cells of {what} (points)", title, paper, of.gains.at(i), show=_signed)
+            yield f"{replacement}, training time", title, f"{percent} %", f"{slower:+.1f} %", same, reason
+    for i, gain in enumerate(GAINS):
+        paper = "a depth of 3 is best (figure 5)" if "depth" in gain else "rises up to a width of 5 (figure 5)"
+        yield compared(f"mean accuracy of cells of {gain} (points)", title, paper, cells.gains.at(i), show=_signed)
 
 
 _signed: Final = partial(interval_text, sign="+")
 
 
-def _replacing(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
+def _replacing(results: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     columns = ("from \\ to", *OPERATIONS)
-    for title, of in found.items():
+    for title, cells in results.items():
         yield f"Replacing an operation: {title}"
         for k, cut in enumerate(CUTS[:2]):
             caption = f"Mean change of validation accuracy in points, in {cut}"
-            yield Table(caption=caption, columns=columns, rows=_matrix(of.accuracy, k))
-        if of.time is not None:
+            yield Table(caption=caption, columns=columns, rows=_matrix(cells.accuracy, k))
+        if cells.time is not None:
             caption = "Geometric mean change of the training time in percent"
-            yield Table(caption=caption, columns=columns, rows=_matrix(of.time))
+            yield Table(caption=caption, columns=columns, rows=_matrix(cells.time))
 
 
 def _matrix(spread: Spread, *place: int) -> tuple[tuple[str, ...], ...]:
@@ -124,29 +124,29 @@ def _matrix(spread: Spread, *place: int) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _shapes(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
+def _shapes(results: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     yield "Depth and width of the live cell"
-    for title, of in found.items():
+    for title, cells in results.items():
         yield Table(
             caption=f"Predicted validation accuracy (%) on {title} by depth, the edges on the longest live path, and "
             "width, the number of live paths",
             columns=("depth", "width", "cells", "mean", "best"),
             rows=tuple(
-                (*map(str, shape), f"{of.by_shape.values[i, 0]:.0f}", *(_text(of.by_shape, i, k) for k in (1, 2)))
-                for i, shape in enumerate(of.shapes)
+                (*map(str, shape), f"{cells.by_shape.values[i, 0]:.0f}", *(_text(cells.by_shape, i, k) for k in (1, 2)))
+                for i, shape in enumerate(cells.shapes)
             ),
             n_labels=2,
         )
 
 
-def _sizes(found: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
+def _sizes(results: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     yield "Other sizes"
-    for title, of in found.items():
+    for title, cells in results.items():
         yield Table(
             caption=f"The same measures at every size on {title}, and Spearman's rho of the cells with full size",
             columns=(*GROUP_VALUES[0], *MEASURES, "rho with full size"),
             rows=tuple(
-                (*map(str, size.values()), *(_text(of.by_size, i, k) for k in range(len(MEASURES) + 1)))
+                (*map(str, size.values()), *(_text(cells.by_size, i, k) for k in range(len(MEASURES) + 1)))
                 for i, size in enumerate(GROUP_VALUES)
             ),
             n_labels=len(GROUP_VALUES[0]),
@@ -159,6 +159,6 @@ def _text(spread: Spread, *place: int, sign: str = "") -> str:
     return number_text(value, sign=sign) + ("" if np.isnan(error) else f" ± {error:.2f}")
 
 
-def _percent(of: CellLandscape, measure: str) -> str:
-    share = of.measures.at(MEASURES.index(measure), scale=100).within(0.0, 100.0)
+def _percent(cells: CellLandscape, measure: str) -> str:
+    share = cells.measures.at(MEASURES.index(measure), scale=100).within(0.0, 100.0)
     return f"{interval_text(share, 1)} %"

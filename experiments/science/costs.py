@@ -33,7 +33,7 @@ PAPER: Final = dict(zip(FIDELITY_GROUPS, _TAUS, strict=True))
 """Table 12, on Colorectal-Histology, by (N, W, Resolution): recorded FLOPS and those of a second count."""
 
 _PAPER_OVERALL: Final = 0.695729
-_OF_PAPER: Final = TASKS["colorectal_histology"].title
+_PAPER_TASK: Final = TASKS["colorectal_histology"].title
 
 
 def costs_agreement(columns: Columns, recorded: Floats, task: Task) -> dict[tuple[object, ...] | None, float]:
@@ -42,11 +42,11 @@ def costs_agreement(columns: Columns, recorded: Floats, task: Task) -> dict[tupl
     It is NaN where a group has fewer than two configs.
     """
     exact = n_macs(encode(columns, 1), task)
-    found: dict[tuple[object, ...] | None, float] = {None: kendall_tau(recorded, exact)}
+    taus: dict[tuple[object, ...] | None, float] = {None: kendall_tau(recorded, exact)}
     for size in FIDELITY_GROUPS:
         is_in = np.logical_and.reduce([columns[key] == value for key, value in zip(LARGEST, size, strict=True)])
-        found[size] = kendall_tau(recorded[is_in], exact[is_in])
-    return found
+        taus[size] = kendall_tau(recorded[is_in], exact[is_in])
+    return taus
 
 
 def recorded_flops(folder: Path) -> tuple[Columns, Floats]:
@@ -77,18 +77,18 @@ def recorded_flops(folder: Path) -> tuple[Columns, Floats]:
 
 
 def costs_blocks(computed: Sequence[str], folders: Sequence[Path]) -> Iterator[str | Block]:
-    """Yield the section of recorded FLOPS: a sentence about tasks, by title, that compute them, and imported tables."""
+    """Yield the section on recorded FLOPS: titles of tasks that compute them, and a table for each imported folder."""
     yield "Recorded FLOPS beside exact ones"
     yield Text(
-        f"JAHS-Bench-201 counted the FLOPS of {_OF_PAPER} twice and reports a Kendall's tau between "
+        f"JAHS-Bench-201 counted the FLOPS of {_PAPER_TASK} twice and reports a Kendall's tau between "
         f"{min(PAPER.values())} and {max(PAPER.values())} within the 27 fidelity groups, and {_PAPER_OVERALL:.3f} "
         f"overall (Table 12). On {' and '.join(computed)}, FLOPS are computed from the config, so tau is 1 in every "
         "group by construction. `--table FOLDER` adds an imported table."
     )
     for folder in folders:
         columns, flops = recorded_flops(folder)
-        of = task(read_protocol(folder).facts["task"]["name"])
-        tau = costs_agreement(columns, flops, of)
+        imported_task = task(read_protocol(folder).facts["task"]["name"])
+        tau = costs_agreement(columns, flops, imported_task)
         sizes = np.array([columns[key].astype(np.float64) for key in LARGEST]).T
         rows = [
             (*map(str, size), str((sizes == size).all(axis=1).sum()), f"{PAPER[size]:.3f}", number_text(tau[size], 3))
@@ -96,8 +96,8 @@ def costs_blocks(computed: Sequence[str], folders: Sequence[Path]) -> Iterator[s
         ]
         overall = (*("all",) * len(LARGEST), str(len(flops)), f"{_PAPER_OVERALL:.3f}", number_text(tau[None], 3))
         yield Table(
-            caption=f"Kendall's tau of recorded and exact FLOPS of the imported table of {of.title}; the paper's is of "
-            f"{_OF_PAPER}",
+            caption="Kendall's tau of recorded and exact FLOPS of the imported table of "
+            f"{imported_task.title}; the paper's is of {_PAPER_TASK}",
             columns=(*LARGEST, "models", "paper", "ours"),
             rows=(overall, *rows),
             n_labels=len(LARGEST),

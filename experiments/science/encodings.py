@@ -71,57 +71,57 @@ class Regrets:
 
 def measure_encodings(subject: Subject, *, n_seeds: int, n_trials: int) -> Regrets:
     """Return the regrets of every search with every encoding."""
-    own, *refitted = (values_of_cells(model, MAIN, LARGEST).ravel() for model in subject.models)
+    values, *refit_values = (values_of_cells(model, MAIN, LARGEST).ravel() for model in subject.models)
     over_time, on_refits = {}, {}
     for search in SEARCHES:
         for name in ENCODINGS:
-            asked = np.array([SEARCHES[search](own, ENCODINGS[name], n_trials, seed) for seed in range(n_seeds)])
-            over_time[search, name] = own.max() - np.maximum.accumulate(own[asked], axis=1)
-            ends = asked[np.arange(n_seeds), own[asked].argmax(axis=1)]
-            others = [values.max() - values[ends] for values in refitted]
-            on_refits[search, name] = np.mean(others, axis=0) if others else np.full(n_seeds, np.nan)
+            cells = np.array([SEARCHES[search](values, ENCODINGS[name], n_trials, seed) for seed in range(n_seeds)])
+            over_time[search, name] = values.max() - np.maximum.accumulate(values[cells], axis=1)
+            ends = cells[np.arange(n_seeds), values[cells].argmax(axis=1)]
+            refit_regrets = [refit.max() - refit[ends] for refit in refit_values]
+            on_refits[search, name] = np.mean(refit_regrets, axis=0) if refit_regrets else np.full(n_seeds, np.nan)
     return Regrets(over_time=over_time, on_refits=on_refits)
 
 
 def encodings_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; seeds are those of the searches."""
-    found = {of.title: measure_encodings(of, n_seeds=N_SEEDS, n_trials=N_TRIALS) for of in subjects}
-    said = "; ".join(f"{title}: {_said(of)}" for title, of in found.items())
-    gains = ", ".join(f"{title} {interval_text(_lead(of, *_CLAIMS[0][1:3]))}" for title, of in found.items())
+    by_task = {task.title: measure_encodings(task, n_seeds=N_SEEDS, n_trials=N_TRIALS) for task in subjects}
+    summary = "; ".join(f"{title}: {_summary(regrets)}" for title, regrets in by_task.items())
+    gains = ", ".join(f"{title} {interval_text(_lead(r, *_CLAIMS[0][1:3]))}" for title, r in by_task.items())
     rows = [
-        compared(f"{what} (points)", title, paper, _lead(of, better, worse), why=why)
-        for title, of in found.items()
-        for what, better, worse, paper, why in _CLAIMS
+        compared(f"{claim} (points)", title, paper, _lead(regrets, better, worse), why=why)
+        for title, regrets in by_task.items()
+        for claim, better, worse, paper, why in _CLAIMS
     ]
     blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", rows), Text(_METHOD))
     return Document(
         title="Encodings of the cell",
         subtitle=f"Gain of the continuous encoding for TPE over adjacency, in points of validation accuracy after "
         f"{N_TRIALS} proposals: {gains}. NAS-Bench-101 finds a large gain. Smallest regrets, and those with "
-        f"adjacency: {said}.",
-        sections=sections_of([*blocks, *(each for of in subjects for each in _blocks(of, found[of.title]))]),
+        f"adjacency: {summary}.",
+        sections=sections_of([*blocks, *(block for task in subjects for block in _blocks(task, by_task[task.title]))]),
     )
 
 
-def _lead(of: Regrets, better: tuple[str, str], worse: tuple[str, str]) -> Interval:
+def _lead(regrets: Regrets, better: tuple[str, str], worse: tuple[str, str]) -> Interval:
     """Return how much lower the final regret of one (search, encoding) is than another's, paired by seeds."""
-    return mean_interval(of.over_time[worse][:, -1] - of.over_time[better][:, -1])
+    return mean_interval(regrets.over_time[worse][:, -1] - regrets.over_time[better][:, -1])
 
 
-def _said(of: Regrets) -> str:
+def _summary(regrets: Regrets) -> str:
     parts = []
     for search in SEARCHES:
-        ends = {name: regrets[:, -1] for (who, name), regrets in of.over_time.items() if who == search}
+        ends = {name: values[:, -1] for (who, name), values in regrets.over_time.items() if who == search}
         best = min(ends, key=lambda name: float(ends[name].mean()))
-        regrets_of = {name: interval_text(mean_interval(ends[name])) for name in (best, "adjacency")}
-        parts.append(f"{search} with " + ", ".join(f"{name} {regret}" for name, regret in regrets_of.items()))
+        texts = {name: interval_text(mean_interval(ends[name])) for name in (best, "adjacency")}
+        parts.append(f"{search} with " + ", ".join(f"{name} {regret}" for name, regret in texts.items()))
     return " and ".join(parts)
 
 
-def _blocks(subject: Subject, of: Regrets) -> Iterator[str | Block]:
+def _blocks(subject: Subject, regrets: Regrets) -> Iterator[str | Block]:
     yield subject.title
     for search in SEARCHES:
-        shown = {name: regrets.mean(axis=0) for (who, name), regrets in of.over_time.items() if who == search}
+        shown = {name: values.mean(axis=0) for (who, name), values in regrets.over_time.items() if who == search}
         curves = [
             Curve(title=name, x=np.arange(1.0, N_TRIALS + 1), y=mean, number=i)
             for i, (name, mean) in enumerate(shown.items())
@@ -136,8 +136,8 @@ def _blocks(subject: Subject, of: Regrets) -> Iterator[str | Block]:
         caption="Final regret in points of validation accuracy",
         columns=("search", "encoding", "regret", "on the refits"),
         rows=tuple(
-            (*key, interval_text(mean_interval(regrets[:, -1])), interval_text(mean_interval(of.on_refits[key])))
-            for key, regrets in of.over_time.items()
+            (*key, interval_text(mean_interval(values[:, -1])), interval_text(mean_interval(regrets.on_refits[key])))
+            for key, values in regrets.over_time.items()
         ),
         n_labels=2,
     )

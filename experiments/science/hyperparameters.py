@@ -7,7 +7,7 @@ architectures; the others show how well f(A, H-dagger) ranks by f*(A), and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -65,7 +65,7 @@ class SharedSetting:
 
     Attributes:
         best: f*, (n_cells,), of the architectures that it was not chosen on.
-        shared: f(A, H-dagger) of the same.
+        shared: f(A, H-dagger) of the same architectures.
         setting: the position of H-dagger among the settings.
         measures: "rho" (Spearman's, of both), "rho in the better half" (of f*), "loss" (mean of f* - f-dagger),
             "loss of the worst tenth" (its 90 % quantile), and "loss of the winner" (best f* less f* of the
@@ -79,15 +79,15 @@ class SharedSetting:
 
 
 def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMPLES) -> SharedSetting:
-    """Compare both for values of cells by settings, (n_cells, n_settings), more being better.
+    """Compare the shared setting with the best one of each cell, by values (n_cells, n_settings); higher is better.
 
     Args:
         n_tuned: the first cells, on which H-dagger is chosen; the others are measured.
-        n_resamples: of these others, for the intervals.
+        n_resamples: bootstrap resamples of the measured cells.
     """
     setting = int(values[:n_tuned].mean(axis=0).argmax())
     best, shared = values[n_tuned:].max(axis=1), values[n_tuned:, setting]
-    names: dict[str, Callable[[Floats, Floats], float]] = {
+    scores: dict[str, Callable[[Floats, Floats], float]] = {
         "rho": spearman,
         "rho in the better half": lambda f, g: spearman(f[f >= np.median(f)], g[f >= np.median(f)]),
         "loss": lambda f, g: float(np.mean(f - g)),
@@ -96,21 +96,21 @@ def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMP
     }
 
     def measured(chosen: NDArray[np.int64]) -> list[float]:
-        return [name(best[chosen], shared[chosen]) for name in names.values()]
+        return [measure(best[chosen], shared[chosen]) for measure in scores.values()]
 
-    found = bootstrap_estimates(measured, len(best), level=0.95, n_resamples=n_resamples)
-    return SharedSetting(best=best, shared=shared, setting=setting, measures=dict(zip(names, found, strict=True)))
+    intervals = bootstrap_estimates(measured, len(best), level=0.95, n_resamples=n_resamples)
+    return SharedSetting(best=best, shared=shared, setting=setting, measures=dict(zip(scores, intervals, strict=True)))
 
 
 def answers_of_cells(
     bench: jahs.Benchmark, sizes: Mapping[str, object], *, n_cells: int, n_floats: int, seed: int
 ) -> tuple[Floats, Columns]:
     """Return answers of random cells with every setting of a grid, (n_cells, n_settings), and the settings."""
-    chosen = all_ops()[np.random.default_rng(seed).choice(len(all_ops()), n_cells, replace=False)]
+    ops = all_ops()[np.random.default_rng(seed).choice(len(all_ops()), n_cells, replace=False)]
     space = bench.space.fix(sizes)
     settings = grid(space, [name for name in space.searched if name not in OPS], n_floats=n_floats)
     fixed = {name: np.full(len(settings["LearningRate"]), value) for name, value in sizes.items()}
-    columns = crossed(cell_columns(chosen), settings | fixed)
+    columns = crossed(cell_columns(ops), settings | fixed)
     return answers(bench, columns).reshape(n_cells, -1), settings
 
 
@@ -118,107 +118,107 @@ def measure_shared(
     subject: Subject, sizes: Mapping[str, object], *, n_cells: int, n_floats: int
 ) -> tuple[SharedSetting, Mapping[str, object]]:
     """Return the comparison at these sizes, its intervals widened by the spread of the refits, and H-dagger."""
-    found: list[SharedSetting] = []
+    comparisons: list[SharedSetting] = []
     for bench in subject.models:
         values, settings = answers_of_cells(bench, sizes, n_cells=n_cells, n_floats=n_floats, seed=subject.seed)
-        n_resamples = 1 if found else _N_RESAMPLES  # the spread of refits needs no intervals of theirs
-        found.append(shared_setting(values, n_tuned=min(N_TUNED, n_cells // 2), n_resamples=n_resamples))
-    own, *refitted = found
-    setting = {name: column[own.setting].item() for name, column in settings.items()}
-    wide = with_errors_of_fit(own.measures, [other.measures for other in refitted])
-    measures = {name: found.within(-1.0, 1.0) if "rho" in name else found.within(0.0) for name, found in wide.items()}
-    return SharedSetting(best=own.best, shared=own.shared, setting=own.setting, measures=measures), setting
+        n_resamples = 1 if comparisons else _N_RESAMPLES  # the spread of refits needs no intervals of theirs
+        comparisons.append(shared_setting(values, n_tuned=min(N_TUNED, n_cells // 2), n_resamples=n_resamples))
+    released, *refitted = comparisons
+    setting = {name: column[released.setting].item() for name, column in settings.items()}
+    wide = with_errors_of_fit(released.measures, [refit.measures for refit in refitted])
+    measures = {name: ci.within(-1.0, 1.0) if "rho" in name else ci.within(0.0) for name, ci in wide.items()}
+    return replace(released, measures=measures), setting
 
 
-_Found = tuple[SharedSetting, Mapping[str, object]]
+_Comparison = tuple[SharedSetting, Mapping[str, object]]
 
 
 def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
     """Return the page: full size first, then every fidelity group."""
-    found = {
-        of.title: [measure_shared(of, sizes, n_cells=N_CELLS, n_floats=N_FLOATS) for sizes in GROUP_VALUES]
-        for of in subjects
+    by_task = {
+        task.title: [measure_shared(task, sizes, n_cells=N_CELLS, n_floats=N_FLOATS) for sizes in GROUP_VALUES]
+        for task in subjects
     }
-    full = {title: of[GROUP_VALUES.index(LARGEST)] for title, of in found.items()}
-    said = "; ".join(
-        f"{title} {interval_text(of['rho'])}, and {interval_text(of['rho in the better half'])} in the better half, "
-        f"at a mean loss of {interval_text(of['loss'])} points"
-        for title, of in ((title, of.measures) for title, (of, _) in full.items())
+    full = {title: comparisons[GROUP_VALUES.index(LARGEST)] for title, comparisons in by_task.items()}
+    summary = "; ".join(
+        f"{title} {interval_text(m['rho'])}, and {interval_text(m['rho in the better half'])} in the better half, "
+        f"at a mean loss of {interval_text(m['loss'])} points"
+        for title, m in ((title, result.measures) for title, (result, _) in full.items())
     )
-    by_group = (each for title, of in found.items() for each in _groups(title, of))
+    by_group = (block for title, comparisons in by_task.items() for block in _groups(title, comparisons))
     return Document(
         title="One hyperparameter setting for all architectures?",
         subtitle="Spearman's rho between the accuracy of an architecture with its own best hyperparameters and with "
-        f"one shared setting, at full size: {said}. NAS-Bench-101 reports {_PAPER} on NAS-HPO-Bench.",
+        f"one shared setting, at full size: {summary}. NAS-Bench-101 reports {_PAPER} on NAS-HPO-Bench.",
         sections=sections_of([*_at_full_size(full), *by_group]),
     )
 
 
-def _at_full_size(full: Mapping[str, _Found]) -> Iterator[str | Block]:
+def _at_full_size(full: Mapping[str, _Comparison]) -> Iterator[str | Block]:
     first, setting = next(iter(full.values()))
     yield "At full size"
     yield _scatter(full)
-    yield beside_paper("NAS-Bench-101", [_beside(title, of) for title, (of, _) in full.items()])
+    yield beside_paper("NAS-Bench-101", [_beside(title, result) for title, (result, _) in full.items()])
     yield Table(
         caption=_MEASURES,
         columns=("task", *first.measures),
-        rows=tuple((title, *map(interval_text, of.measures.values())) for title, (of, _) in full.items()),
+        rows=tuple((title, *map(interval_text, result.measures.values())) for title, (result, _) in full.items()),
     )
     yield Table(
         caption="The shared setting H†",
         columns=("task", *setting),
-        rows=tuple((title, *map(value_text, own.values())) for title, (_, own) in full.items()),
+        rows=tuple((title, *map(value_text, chosen.values())) for title, (_, chosen) in full.items()),
         n_labels=1 + len(setting),
     )
     yield Text(_METHOD)
     yield "What it says about fixing hyperparameters in NAS"
-    lost = (f"{title} {interval_text(of.measures['loss of the winner'])}" for title, (of, _) in full.items())
+    lost = (f"{title} {interval_text(result.measures['loss of the winner'])}" for title, (result, _) in full.items())
     yield answer(
         f"Points lost by choosing the architecture with a shared setting and tuning it afterwards: {', '.join(lost)}."
     )
     yield Text(_MEANING)
 
 
-def _beside(title: str, found: SharedSetting) -> tuple[str, ...]:
-    rho = found.measures["rho"]
+def _beside(title: str, comparison: SharedSetting) -> tuple[str, ...]:
+    rho = comparison.measures["rho"]
     if rho.low <= _PAPER <= rho.high:
         reason = "the interval holds the paper's figure"
-    elif found.measures["rho in the better half"].value > _PAPER:
+    elif comparison.measures["rho in the better half"].value > _PAPER:
         reason = "higher, in the better half of the cells, too; the cause was not tested"
     elif rho.low > _PAPER:
         reason = "some cells fail whatever the hyperparameters; every setting ranks them last, which raises rho"
     else:
         reason = "our rates span three decades, and cells need different ones"
-    what = "Spearman's rho of f* and f(., H†)"
-    return what, title, f"{_PAPER}", interval_text(rho, 3), same_sign(rho), reason
+    quantity = "Spearman's rho of f* and f(., H†)"
+    return quantity, title, f"{_PAPER}", interval_text(rho, 3), same_sign(rho), reason
 
 
-def _scatter(full: Mapping[str, _Found]) -> Figure:
+def _scatter(full: Mapping[str, _Comparison]) -> Figure:
     drawing, axes = new_panels(1, len(full), width=2.9 * max(len(full), 1) + 0.6, height=3.1)
-    for i, (panel, (title, (of, _))) in enumerate(zip(axes, full.items(), strict=True)):
-        panel.plot(rankdata(-of.shared), rankdata(-of.best), "o", color=series(i), markersize=3, alpha=0.7)
+    for i, (panel, (title, (result, _))) in enumerate(zip(axes, full.items(), strict=True)):
+        panel.plot(rankdata(-result.shared), rankdata(-result.best), "o", color=series(i), markersize=3, alpha=0.7)
         y_label = "rank with its own best setting" if not i else ""
         panel.set(title=title, xlabel="rank with the shared setting", ylabel=y_label)
     return Figure(
         name="ranks",
         caption="Ranks of architectures (1 is best) with the shared setting and with the best setting of each, as in "
         "Figure 9 of NAS-Bench-101.",
-        alt="; ".join(f"{title}: rho {of.measures['rho'].value:.2f}" for title, (of, _) in full.items()),
+        alt="; ".join(f"{title}: rho {result.measures['rho'].value:.2f}" for title, (result, _) in full.items()),
         drawing=drawing,
     )
 
 
-def _groups(title: str, found: Sequence[_Found]) -> Iterator[str | Block]:
+def _groups(title: str, comparisons: Sequence[_Comparison]) -> Iterator[str | Block]:
     measures = ("rho", "rho in the better half", "loss", "loss of the winner")
-    rhos = [of.measures["rho"].value for of, _ in found]
+    rhos = [result.measures["rho"].value for result, _ in comparisons]
     yield f"Fidelity groups: {title}"
-    yield answer(f"Spearman's rho is between {min(rhos):.2f} and {max(rhos):.2f} in the {len(found)} groups.")
+    yield answer(f"Spearman's rho is between {min(rhos):.2f} and {max(rhos):.2f} in the {len(comparisons)} groups.")
     yield Table(
         caption=_MEASURES,
         columns=(*LARGEST, *measures),
         rows=tuple(
-            (*map(str, sizes.values()), *(interval_text(of.measures[name]) for name in measures))
-            for sizes, (of, _) in zip(GROUP_VALUES, found, strict=True)
+            (*map(str, sizes.values()), *(interval_text(result.measures[name]) for name in measures))
+            for sizes, (result, _) in zip(GROUP_VALUES, comparisons, strict=True)
         ),
         n_labels=len(LARGEST),
         is_folded=True,

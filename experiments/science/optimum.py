@@ -1,4 +1,4 @@
-"""The exhaustive optimum of a release, the refits' opinion of it, and how far optimisers end from it."""
+"""The exhaustive optimum of a release, its value by the refits, and the distance at which optimisers end from it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from workshop.pages.document import Block, Document, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_estimates
 
 N_FLOATS: Final = 16
-"""Values of each rate on the grid on which every cell is asked."""
+"""Values of each rate on the grid on which every cell is queried."""
 
 _STUDIES: Final = ("strong", "baselines")
-"""An optimiser of both is read from the second, which has more seeds. Their budgets are the same."""
+"""An optimiser that is in both is read from the second, which has more seeds. Both have the same budget."""
 
 _NEAR: Final = 0.5
 _METHOD: Final = f"""Every cell, activation and augmentation is queried on a {N_FLOATS} × {N_FLOATS} grid of learning
@@ -71,18 +71,18 @@ def measure_optimum(subject: Subject, *, n_floats: int) -> Optimum:
     """Return the optimum at full size."""
     release = release_of(subject.bench)
     cells = cells_to_ask(release, MAIN)
-    found = exhaustive_best(subject.bench, MAIN, sizes=LARGEST, cells=cells, n_floats=n_floats)
+    exhaustive = exhaustive_best(subject.bench, MAIN, sizes=LARGEST, cells=cells, n_floats=n_floats)
     view = open_view(subject.bench, ViewChoice(), seed=0)
     known = search_best(view, [], MAIN)
-    asked = [found.config, known.config]
-    of_refits = np.array([answers(refit, asked) for refit in subject.refits]).reshape(len(subject.refits), len(asked))
+    configs = [exhaustive.config, known.config]
+    on_refits = np.array([answers(refit, configs) for refit in subject.refits]).reshape(-1, len(configs))
     return Optimum(
-        found=found,
+        found=exhaustive,
         n_cells=len(cells),
         best=subject.bench.best(MAIN, view).value,
         known=known.value,
-        on_refits=of_refits[:, 0],
-        known_on_refits=of_refits[:, 1],
+        on_refits=on_refits[:, 0],
+        known_on_refits=on_refits[:, 1],
     )
 
 
@@ -99,13 +99,13 @@ def find_pack(subject: Subject, study: str) -> Path | None:
 def ends_of_pack(pack: Path, task: str) -> Ends:
     """Return the last incumbents of the optimisers with their default settings, on the released models."""
     titles = {arm.name: arm.title for arm in read_folder(pack).study.arms if arm.chapter == CHAPTER}
-    found: dict[str, list[Config]] = {title: [] for title in titles.values()}
+    ends: dict[str, list[Config]] = {title: [] for title in titles.values()}
     for log in read_pack(pack):
-        one = log.repetition
-        if one.task == task and one.refit is None and one.arm in titles:
+        repetition = log.repetition
+        if repetition.task == task and repetition.refit is None and repetition.arm in titles:
             rows = incumbents(log.found).rows
-            found[titles[one.arm]] += [log.configs[row] for row in rows[-1:].tolist()]
-    return {title: tuple(configs) for title, configs in found.items() if configs}
+            ends[titles[repetition.arm]] += [log.configs[row] for row in rows[-1:].tolist()]
+    return {title: tuple(configs) for title, configs in ends.items() if configs}
 
 
 class Distance(NamedTuple):
@@ -126,52 +126,52 @@ class Distance(NamedTuple):
 
 def distances(subject: Subject, optimum: Optimum, ends: Ends) -> list[Distance]:
     """Return the distance of each optimiser, the nearest first, with bootstrap intervals over seeds."""
-    found = []
+    rows = []
     for title, configs in ends.items():
-        own = optimum.found.value - answers(subject.bench, configs)
-        other = [best - answers(refit, configs) for refit, best in zip(subject.refits, optimum.on_refits, strict=True)]
-        over_refits = np.mean(other, axis=0) if other else np.full(len(configs), np.nan)
-        means = (mean_interval(own), mean_interval(over_refits))
-        found.append(Distance(title, len(configs), *means, float((own <= _NEAR).mean())))
-    return sorted(found, key=lambda each: each.own.value)
+        distance = optimum.found.value - answers(subject.bench, configs)
+        gaps = [best - answers(refit, configs) for refit, best in zip(subject.refits, optimum.on_refits, strict=True)]
+        refit_gap = np.mean(gaps, axis=0) if gaps else np.full(len(configs), np.nan)
+        means = (mean_interval(distance), mean_interval(refit_gap))
+        rows.append(Distance(title, len(configs), *means, float((distance <= _NEAR).mean())))
+    return sorted(rows, key=lambda row: row.own.value)
 
 
 def optimum_page(subjects: Sequence[Subject]) -> Document:
     """Return the page."""
-    found = {of.title: measure_optimum(of, n_floats=N_FLOATS) for of in subjects}
-    ends = {of.title: _ends(of, found[of.title]) for of in subjects}
-    said = "; ".join(
-        f"{title} {one.found.value:.2f} % (refits: {_of_refits(one.on_refits)}), "
-        f"{one.found.value - one.known:+.2f} points relative to the best config of the default search"
+    optima = {task.title: measure_optimum(task, n_floats=N_FLOATS) for task in subjects}
+    ends = {task.title: _ends(task, optima[task.title]) for task in subjects}
+    summary = "; ".join(
+        f"{title} {opt.found.value:.2f} % (refits: {_refit_interval(opt.on_refits)}), "
+        f"{opt.found.value - opt.known:+.2f} points relative to the best config of the default search"
         f"{_nearest(ends[title])}"
-        for title, one in found.items()
+        for title, opt in optima.items()
     )
-    by_task = (each for of in subjects if ends[of.title] for each in _distances(of, ends[of.title]))
+    by_task = (block for task in subjects if ends[task.title] for block in _distances(task, ends[task.title]))
     return Document(
         title="The exhaustive optimum of the released models",
         subtitle=f"The best validation accuracy that the released models predict at full size on a grid of the rates: "
-        f"{said}. NAS-Bench-101 knows its optimum because it is a table; here a regret is exact up to this grid.",
-        sections=sections_of([*_optima(found), *by_task, "The best known config of a release", Text(_KNOWN)]),
+        f"{summary}. NAS-Bench-101 knows its optimum because it is a table; here a regret is exact up to this grid.",
+        sections=sections_of([*_optima(optima), *by_task, "The best known config of a release", Text(_KNOWN)]),
     )
 
 
-def _ends(subject: Subject, one: Optimum) -> list[Distance]:
-    """Return the distances of the optimisers of the studies whose packs are there."""
+def _ends(subject: Subject, optimum: Optimum) -> list[Distance]:
+    """Return the distances of the optimisers of the studies that have a pack."""
     packs = [pack for study in _STUDIES if (pack := find_pack(subject, study)) is not None]
-    ends = {title: found for pack in packs for title, found in ends_of_pack(pack, subject.bench.task.name).items()}
-    return distances(subject, one, ends)
+    ends = {title: configs for pack in packs for title, configs in ends_of_pack(pack, subject.bench.task.name).items()}
+    return distances(subject, optimum, ends)
 
 
 def _nearest(rows: Sequence[Distance]) -> str:
     return f", and {rows[0].title} ends {interval_text(rows[0].own)} points below" if rows else ""
 
 
-def _of_refits(values: Floats) -> str:
+def _refit_interval(values: Floats) -> str:
     """Return the mean over refits, with 1.96 of their standard deviations."""
     return interval_text(spread_of([values.mean(), *values]).at()) if len(values) else "–"
 
 
-def _optima(found: Mapping[str, Optimum]) -> Iterator[str | Block]:
+def _optima(optima: Mapping[str, Optimum]) -> Iterator[str | Block]:
     yield "The optimum"
     yield Table(
         caption="Validation accuracy (%) at full size and the last epoch; refits: mean and 95 % interval",
@@ -181,18 +181,18 @@ def _optima(found: Mapping[str, Optimum]) -> Iterator[str | Block]:
         ),
         rows=tuple(
             (
-                *(title, f"{one.n_cells:,}", f"{one.found.n_asked:,}", f"{one.known:.3f}", f"{one.best:.3f}"),
-                *(f"{one.found.on_grid:.3f}", f"{one.found.value:.3f}"),
-                *(_of_refits(one.on_refits), _of_refits(one.known_on_refits)),
+                *(title, f"{opt.n_cells:,}", f"{opt.found.n_asked:,}", f"{opt.known:.3f}", f"{opt.best:.3f}"),
+                *(f"{opt.found.on_grid:.3f}", f"{opt.found.value:.3f}"),
+                *(_refit_interval(opt.on_refits), _refit_interval(opt.known_on_refits)),
             )
-            for title, one in found.items()
+            for title, opt in optima.items()
         ),
     )
     texts = (
-        ", ".join(f"{key}={value_text(value)}" for key, value in one.found.config.items()) for one in found.values()
+        ", ".join(f"{key}={value_text(value)}" for key, value in opt.found.config.items()) for opt in optima.values()
     )
     yield Table(
-        caption="The optimum", columns=("task", "config"), rows=tuple(zip(found, texts, strict=True)), n_labels=2
+        caption="The optimum", columns=("task", "config"), rows=tuple(zip(optima, texts, strict=True)), n_labels=2
     )
     yield Text(_METHOD)
     yield Text(_CURSE)

@@ -20,12 +20,12 @@ from workshop.pages.document import Document, Table, Text, sections_of
 from workshop.pages.markdown import table_text
 
 PAGES: Final = ("hyperparameters", "cells", "encodings", "bootstrap", "schedules", "zoo", "parameter_free", "repeats")
-"""The studies whose pages have such a table."""
+"""The studies whose pages compare a paper's figures with ours."""
 
 COLUMNS: Final = ("quantity", "task", "paper", "ours", "same sign", "reason")
 
 NO_SIGN: Final = "–"
-"""The cell of a figure whose sign says nothing."""
+"""The table cell of a figure without a sign to compare."""
 
 _CAVEAT: Final = re.compile(r"^\*\*Caveat:\*\* (.+)$", re.MULTILINE)
 _HEAD: Final = re.escape(table_text(COLUMNS, (), n_labels=len(COLUMNS)))
@@ -72,20 +72,20 @@ def papers_page(folder: Path) -> Document:
     rows = sorted((row for name, text in texts.items() for row in _rows(name, text)), key=lambda row: row[0])
     papers = dict.fromkeys(row[0] for row in rows)
     by_paper = (_counted(paper, (row for row in rows if row[0] == paper)) for paper in papers)
-    every = Table(caption="", columns=("published in", *COLUMNS, "page"), rows=tuple(rows), n_labels=len(COLUMNS) + 2)
+    table = Table(caption="", columns=("published in", *COLUMNS, "page"), rows=tuple(rows), n_labels=len(COLUMNS) + 2)
     return Document(
         title="Figures of papers beside ours",
         caveats=tuple(dict.fromkeys(caveat for text in texts.values() for caveat in _CAVEAT.findall(text))),
         subtitle=" ".join([_counted("papers", rows), *by_paper]),
-        sections=sections_of(["All figures", Text(_METHOD), every]),
+        sections=sections_of(["All figures", Text(_METHOD), table]),
         facts=(commit_fact(),),
     )
 
 
-def _counted(of: str, rows: Iterable[tuple[str, ...]]) -> str:
+def _counted(source: str, rows: Iterable[tuple[str, ...]]) -> str:
     signs = Counter(row[5] for row in rows)
     return (
-        f"Of {signs.total()} figures of {of}, {signs['yes']} have the same sign here, {signs['no']} the other one, "
+        f"Of {signs.total()} figures of {source}, {signs['yes']} have the same sign here, {signs['no']} the other one, "
         f"{signs['not shown']} are not shown, and {signs[NO_SIGN]} have no sign to compare."
     )
 

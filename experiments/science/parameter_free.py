@@ -1,8 +1,8 @@
 """Does the surrogate see what operations without parameters cost? NAS-Bench-301's study of them (appendix D.6).
 
 Identities, zeros and poolings have no parameters. In the cells of test configs a rising share of operations is replaced
-by one of them, and the release predicts what becomes of the accuracy; nothing was trained for that. Where such configs
-were recorded, trainings are beside the predictions.
+by one of them, and the release predicts the accuracy; nothing was trained for that. Where such configs were recorded,
+their trainings are compared with the predictions.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _WHY: Final = """NAS-Bench-301 replaces operations of one kind of cell in networ
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Study:
-    """What was found for a task.
+    """The results of one task.
 
     Attributes:
         changes: change of the predicted accuracy, by operation and number replaced.
         measured, predicted: accuracy of each recorded test config at the last epoch.
         ops: their cells, (n, 6).
-        cells: by operation, the predictions for a cell of it alone with the other keys of the test configs, (n,).
+        cells: by operation, predictions for a cell of it alone, with the other keys of the test configs, (n,).
         recorded: by operation, the accuracies of the recorded configs of any part whose cell has it alone.
     """
 
@@ -71,22 +71,22 @@ def with_fewer_parameters(
     ops: NDArray[np.int64], operation: int, n: int, order: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return cells, (n_cells, 6), with the first `n` edges of each row's order set to an operation."""
-    found = ops.copy()
-    np.put_along_axis(found, order[:, :n], operation, axis=1)
-    return found
+    cells = ops.copy()
+    np.put_along_axis(cells, order[:, :n], operation, axis=1)
+    return cells
 
 
 def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -> dict[str, Floats]:
     """Return each model's predictions by operation and number of replaced edges, (n_models, 7, n_configs).
 
-    The edges are drawn `N_REPEATS` times and predictions averaged; more edges are always those of fewer and one more.
+    The edges are drawn `N_REPEATS` times and predictions averaged; a larger set of edges contains the smaller ones.
     """
     ops = ops_of(configs)
     orders = np.random.default_rng(seed).permuted(np.tile(np.arange(_N_OPS), (N_REPEATS, len(ops), 1)), axis=2)
 
     def mean(model: jahs.Benchmark, operation: int, n: int) -> Floats:
         cells = (with_fewer_parameters(ops, operation, n, order) for order in orders)
-        return np.asarray(np.mean([answers(model, {**configs, **cell_columns(of)}) for of in cells], axis=0))
+        return np.asarray(np.mean([answers(model, {**configs, **cell_columns(variant)}) for variant in cells], axis=0))
 
     return {
         name: np.array([[mean(model, operation, n) for n in range(_N_OPS + 1)] for model in models])
@@ -105,24 +105,24 @@ def study_of(subject: Subject, split: Split) -> Study:
     runs = take(table.runs, (table.runs["epoch"] == bench.max_epoch) & np.isfinite(table.runs[MAIN]))
     ids, place, counts = np.unique(runs["config_id"], return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=runs[MAIN].astype(np.float64)) / counts
-    every = rows_of(table.configs, ids)
+    configs = rows_of(table.configs, ids)
     is_test = split.parts_of(ids) == 2
     if not is_test.any():
         raise InvalidArgument(
             f"no config of the test part is recorded at epoch {bench.max_epoch}; give the task's split"
         )
-    tests: Columns = {key: every[key][is_test] for key in CONFIG_KEYS}
+    tests: Columns = {key: configs[key][is_test] for key in CONFIG_KEYS}
     if not subject.refits:
         raise InvalidArgument("the release has no refits, which the intervals are from; choose one that has")
-    found = replaced(subject.models, tests, seed=subject.seed)
-    all_ops = ops_of(every)
+    predictions = replaced(subject.models, tests, seed=subject.seed)
+    all_ops = ops_of(configs)
     return Study(
         bench=bench,
-        changes={name: _changes(values) for name, values in found.items()},
+        changes={name: _changes(values) for name, values in predictions.items()},
         measured=means[is_test],
         predicted=answers(bench, tests),
         ops=ops_of(tests),
-        cells={name: values[0, -1] for name, values in found.items()},
+        cells={name: values[0, -1] for name, values in predictions.items()},
         recorded={name: means[(all_ops == code).all(axis=1)] for name, code in FREE.items()},
     )
 
@@ -130,7 +130,7 @@ def study_of(subject: Subject, split: Split) -> Study:
 def _changes(values: Floats) -> list[Interval]:
     """Return the mean change to no replacement by number replaced, with intervals over configs and refits."""
     change = values - values[:, :1]
-    models = chain(change[:1], cycle(change[1:]))  # the estimate is asked first, then each resample
+    models = chain(change[:1], cycle(change[1:]))  # the estimate is computed first, then each resample
     return bootstrap_estimates(
         lambda at: next(models)[:, at].mean(axis=1), values.shape[2], level=_LEVEL, n_resamples=_N_RESAMPLES
     )
@@ -143,12 +143,12 @@ def parameter_free_page(subjects: Sequence[Subject]) -> Document:
         InvalidArgument: no folder of data was given, which has the split of each task.
     """
     studies = []
-    for of in subjects:
-        if of.data is None:
+    for subject in subjects:
+        if subject.data is None:
             raise InvalidArgument(
                 "parameter_free needs the split of a task; add --data data, which has TASK/split.json"
             )
-        studies.append(study_of(of, read_split(of.data / of.bench.task.name / "split.json")))
+        studies.append(study_of(subject, read_split(subject.data / subject.bench.task.name / "split.json")))
     beside: list[str | Block] = ["Comparison with NAS-Bench-301", _beside(studies), Text(_WHY)]
     return Document(
         title="Operations without parameters",
@@ -159,11 +159,11 @@ def parameter_free_page(subjects: Sequence[Subject]) -> Document:
 
 def _finding(study: Study) -> str:
     order = sorted(FREE, key=lambda name: study.changes[name][-1].value)
-    said = ", ".join(f"{_interval(study.changes[name][-1])} points with {name} alone" for name in order)
+    changes = ", ".join(f"{_interval(study.changes[name][-1])} points with {name} alone" for name in order)
     praised = 100 * float((study.cells["identity"] > study.predicted).mean())
     known = len(study.recorded["identity"])
     return (
-        f"On {study.bench.task.title}, replacing all operations of a cell changes the predicted accuracy by {said} "
+        f"On {study.bench.task.title}, replacing all operations of a cell changes the predicted accuracy by {changes} "
         f"(90 % intervals over configs and refits), and replacing one of six by an identity by "
         f"{_interval(study.changes['identity'][1])}. A cell of identities alone is predicted above the own cell of "
         f"{praised:.0f} % of the test configs; {known or 'no'} such cell{'s were' if known > 1 else ' was'} trained."
@@ -171,7 +171,7 @@ def _finding(study: Study) -> str:
 
 
 def _beside(studies: Sequence[Study]) -> Table:
-    """Return what NAS-Bench-301 found beside the predictions."""
+    """Return the findings of NAS-Bench-301 and our predictions."""
     claims = (
         ("many identities", "falls", "identity", _N_OPS, -1),
         ("many poolings", "falls", "pooling", _N_OPS, -1),
@@ -179,12 +179,12 @@ def _beside(studies: Sequence[Study]) -> Table:
     )
     rows = [
         compared(
-            f"change of the predicted accuracy by {what} ({n} of {_N_OPS} operations, points)",
+            f"change of the predicted accuracy by {replacement} ({n} of {_N_OPS} operations, points)",
             *(study.bench.task.title, paper, study.changes[name][n]),
             sign=sign,
             show=_interval,
         )
-        for what, paper, name, n, sign in claims
+        for replacement, paper, name, n, sign in claims
         for study in studies
     ]
     more = (
@@ -252,14 +252,14 @@ def _recorded_table(study: Study) -> Table:
 
 
 def _mean(values: Floats) -> Interval:
-    (found,) = bootstrap_estimates(lambda at: values[at].mean(), len(values), level=_LEVEL, n_resamples=_N_RESAMPLES)
-    return found
+    (interval,) = bootstrap_estimates(lambda at: values[at].mean(), len(values), level=_LEVEL, n_resamples=_N_RESAMPLES)
+    return interval
 
 
 def _praise_table(study: Study) -> Table:
     recorded = {
-        name: f"{of.mean():.1f} ({len(of)} configs)" if len(of) else "not recorded"
-        for name, of in study.recorded.items()
+        name: f"{accuracies.mean():.1f} ({len(accuracies)} configs)" if len(accuracies) else "not recorded"
+        for name, accuracies in study.recorded.items()
     }
     return Table(
         caption=f"{MAIN} at the last epoch, %. Test configs have {study.measured.mean():.1f} on average and "

@@ -1,4 +1,4 @@
-"""What the studies of released models ask: a benchmark and the refits of its release."""
+"""The subjects of studies of released models: a benchmark and the refits of its release."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class Spread(NamedTuple):
 
     def at(self, *place: int, scale: float = 1.0) -> Interval:
         """Return the value at a place with its interval, both times `scale`."""
-        value, error = (scale * float(of[place]) for of in self)
+        value, error = (scale * float(array[place]) for array in self)
         return Interval(value=value, low=value - error, high=value + error)
 
 
 def spread_of(found: Sequence[Floats]) -> Spread:
     """Return the spread of values of the released models, which are the first, and of each refit."""
-    own, *others = map(np.asarray, found)
-    return Spread(own, 1.96 * np.std(others, axis=0, ddof=1) if len(others) > 1 else np.full(own.shape, np.nan))
+    values, *refits = map(np.asarray, found)
+    return Spread(values, 1.96 * np.std(refits, axis=0, ddof=1) if len(refits) > 1 else np.full(values.shape, np.nan))
 
 
 def open_subject(task: str, release: Path | None, *, seed: int = 0, data: Path | None = None) -> Subject:

@@ -13,27 +13,27 @@ NOISE = np.random.default_rng(0).normal(0, 0.1, (len(ARMS), 20))
 
 
 def test_the_same_order_loses_nothing():
-    found = transferred(LEVELS + NOISE, 10 * LEVELS + NOISE)
-    assert found.chosen == found.best == list(ARMS)[-1]
-    assert found.loss.value == found.loss.low == found.loss.high == 0
-    assert found.tau.value == found.tau.low == pytest.approx(1)
+    transfer = transferred(LEVELS + NOISE, 10 * LEVELS + NOISE)
+    assert transfer.chosen == transfer.best == list(ARMS)[-1]
+    assert transfer.loss.value == transfer.loss.low == transfer.loss.high == 0
+    assert transfer.tau.value == transfer.tau.low == pytest.approx(1)
 
 
 def test_the_opposite_order_loses_the_whole_range_of_settings():
-    found = transferred(-LEVELS + NOISE, LEVELS + NOISE)
-    assert found.chosen == TUNED[0] == "RE"
-    assert found.loss.value == pytest.approx(len(TUNED) - 1, abs=0.2)
-    assert found.loss.low > 0
-    assert found.tau.value == pytest.approx(-1)
+    transfer = transferred(-LEVELS + NOISE, LEVELS + NOISE)
+    assert transfer.chosen == TUNED[0] == "RE"
+    assert transfer.loss.value == pytest.approx(len(TUNED) - 1, abs=0.2)
+    assert transfer.loss.low > 0
+    assert transfer.tau.value == pytest.approx(-1)
 
 
 def test_a_choice_between_arms_that_hardly_differ_may_lose_and_its_interval_says_so():
     close = LEVELS / 100 + NOISE
-    found = transferred(close, LEVELS)
+    transfer = transferred(close, LEVELS)
     assert len({transferred(close[:, at], LEVELS).chosen for at in (slice(0, 7), slice(7, 14), slice(13, 20))}) > 1
-    assert 0 <= found.loss.low <= found.loss.value <= found.loss.high
-    assert found.loss.high >= 1  # another arm is chosen with other seeds, one level or more below the best
-    assert found.tau.low < found.tau.value < found.tau.high
+    assert 0 <= transfer.loss.low <= transfer.loss.value <= transfer.loss.high
+    assert transfer.loss.high >= 1  # another arm is chosen with other seeds, one level or more below the best
+    assert transfer.tau.low < transfer.tau.value < transfer.tau.high
 
 
 def test_searches_stay_in_their_part_and_repeat(release_with_refits):

@@ -33,8 +33,8 @@ RNG = np.random.default_rng(0)
 
 def test_values_of_one_edge_decay_by_the_chance_that_it_moved():
     values = OPS[:, 0].astype(float).reshape(SHAPE)
-    found = autocorrelation_of_cells(values, 3)
-    assert found == pytest.approx([(1 - 5 / 24) ** step for step in (1, 2, 3)])
+    correlations = autocorrelation_of_cells(values, 3)
+    assert correlations == pytest.approx([(1 - 5 / 24) ** step for step in (1, 2, 3)])
 
 
 def test_noise_has_no_neighbours():
@@ -76,12 +76,12 @@ def test_cells_chosen_by_their_accuracy_lose_by_any_replacement():
 def test_both_halves_and_the_intervals_of_every_size_are_on_the_page(release_with_refits):
     subject = open_subject(TASK, release_with_refits)
     sizes = [LARGEST, {"N": 1, "W": 4, "Resolution": 0.25}]
-    found = measure_cells(subject, sizes=sizes)
-    values, errors = found.by_size
+    landscape = measure_cells(subject, sizes=sizes)
+    values, errors = landscape.by_size
     assert values.shape == errors.shape == (2, len(MEASURES) + 1)
-    assert values[0, :-1] == pytest.approx(found.measures.values)
+    assert values[0, :-1] == pytest.approx(landscape.measures.values)
     assert values[0, -1] == pytest.approx(1)
-    assert errors[0, :-1] == pytest.approx(found.measures.errors)
+    assert errors[0, :-1] == pytest.approx(landscape.measures.errors)
     page = to_markdown(cells_page([subject]), has_png=False)
     for cut in CUTS[:2]:
         assert f"| replacing a 3x3 by a 1x1 convolution, in {cut} | Fashion-MNIST" in page
@@ -101,11 +101,11 @@ def test_a_wider_cell_has_a_greater_directed_cut():
 
 def test_gains_are_differences_of_mean_accuracy_and_the_walk_has_a_reach(release_with_refits):
     subject = open_subject(TASK, release_with_refits)
-    found = measure_cells(subject, sizes=[LARGEST])
+    landscape = measure_cells(subject, sizes=[LARGEST])
     values, (depth, width) = values_of_cells(subject.bench, MAIN, LARGEST).ravel(), live_shape()
-    assert found.gains.at(1).value == pytest.approx(values[depth == 3].mean() - values[depth == 2].mean(), abs=1e-4)
-    assert found.gains.at(4).value == pytest.approx(values[width == 4].mean() - values[width == 3].mean(), abs=1e-4)
-    walk, reach = found.walk.values, found.reach.values
+    assert landscape.gains.at(1).value == pytest.approx(values[depth == 3].mean() - values[depth == 2].mean(), abs=1e-4)
+    assert landscape.gains.at(4).value == pytest.approx(values[width == 4].mean() - values[width == 3].mean(), abs=1e-4)
+    walk, reach = landscape.walk.values, landscape.reach.values
     assert (
         np.isnan(reach)
         if (walk >= GONE).all()
@@ -114,8 +114,8 @@ def test_gains_are_differences_of_mean_accuracy_and_the_walk_has_a_reach(release
 
 
 def test_a_release_without_runtimes_has_no_row_of_training_time(release_with_refits):
-    found = replace(measure_cells(open_subject(TASK, release_with_refits), sizes=[LARGEST]), time=None)
-    rows = list(_beside("title", found))
+    landscape = replace(measure_cells(open_subject(TASK, release_with_refits), sizes=[LARGEST]), time=None)
+    rows = list(_beside("title", landscape))
     assert not any("training time" in what for what, *_ in rows)
     assert all(reason for *_, reason in rows)
 

@@ -44,9 +44,9 @@ def published(tmp_path_factory):
 def test_exact_flops_agree_in_every_group_and_reversed_ones_disagree():
     columns = jahs.space().sample_columns(400, seed=0)
     exact = n_macs(encode(columns, 1), TASKS["cifar10"])
-    found = costs_agreement(columns, exact / 1e6, TASKS["cifar10"])
-    assert list(found) == [None, *PAPER]
-    assert list(found.values()) == pytest.approx([1.0] * 28)
+    taus = costs_agreement(columns, exact / 1e6, TASKS["cifar10"])
+    assert list(taus) == [None, *PAPER]
+    assert list(taus.values()) == pytest.approx([1.0] * 28)
     assert costs_agreement(columns, -exact, TASKS["cifar10"])[5, 16, 1.0] == pytest.approx(-1)
 
 
@@ -61,12 +61,12 @@ def test_labels_of_an_imported_table_are_those_that_were_recorded(published):
 
 
 def test_the_page_of_repeats_has_the_table_if_one_is_given(published, release, tmp_path):
-    asked = ["repeats", "--task", TASK, "--release", str(release), "--docs", "--out"]
-    assert main([*asked, str(tmp_path / "with"), "--table", str(published[0])]) == 0
+    arguments = ["repeats", "--task", TASK, "--release", str(release), "--docs", "--out"]
+    assert main([*arguments, str(tmp_path / "with"), "--table", str(published[0])]) == 0
     page = (tmp_path / "with" / "report.md").read_text(encoding="utf-8")
     assert f"| 3 | 8 | 0.5 | {N_MODELS // 2} | {PAPER[SIZE]:.3f} | -1.000 |" in page
     assert "by construction" in page
-    assert main(["cells", *asked[1:], str(tmp_path / "cells"), "--table", str(published[0])]) == 2
+    assert main(["cells", *arguments[1:], str(tmp_path / "cells"), "--table", str(published[0])]) == 2
 
 
 def test_a_folder_that_was_not_imported_has_exact_flops(tmp_path):

@@ -60,11 +60,11 @@ def test_a_power_law_is_extrapolated():
 def test_the_observed_prefix_corrects_the_level_of_the_surrogate():
     curves = made_up()
     truth = curves.observed["test"][:, -1]
-    found = predictions(curves, "test", 3)
-    assert found["surrogate, corrected"] == pytest.approx(truth)
-    assert np.array_equal(found["last value"], curves.observed["test"][:, 2])
+    predicted = predictions(curves, "test", 3)
+    assert predicted["surrogate, corrected"] == pytest.approx(truth)
+    assert np.array_equal(predicted["last value"], curves.observed["test"][:, 2])
     gain = (curves.observed["train"][:, -1] - curves.observed["train"][:, 2]).mean()
-    assert found["last value plus mean gain"] == pytest.approx(found["last value"] + gain)
+    assert predicted["last value plus mean gain"] == pytest.approx(predicted["last value"] + gain)
     assert "power law" not in predictions(curves, "test", 2)
 
 
@@ -80,9 +80,9 @@ def test_predictors_see_no_later_epoch_and_the_test_part_chooses_nothing():
 
 def test_scores_are_those_of_a_gaussian():
     curves = made_up(noise=0.5)
-    found = score(curves, n_resamples=20)
-    assert list(found) == stages(landscape.TASK.max_epoch)
-    one = found[3]["last value"]
+    scores = score(curves, n_resamples=20)
+    assert list(scores) == stages(landscape.TASK.max_epoch)
+    one = scores[3]["last value"]
     errors = {part: curves.observed[part][:, 2] - curves.observed[part][:, -1] for part in ("valid", "test")}
     assert one.sd == pytest.approx(np.sqrt((errors["valid"] ** 2).mean()))
     density = -((errors["test"] / one.sd) ** 2) / 2 - np.log(one.sd * np.sqrt(2 * np.pi))
@@ -99,9 +99,9 @@ def test_configs_outside_the_split_take_no_part(runs, tmp_path):
     facts = {"seed": split.seed, "task": split.task, "protocol": split.protocol}
     smaller = Split(config_ids=split.config_ids[kept], parts=split.parts[kept], **facts)
     write_split(tmp_path / "data" / "split.json", smaller)
-    found = read_curves(tmp_path / "data" / "runs")
-    assert found.n_outside == int((~kept).sum())
-    assert sum(map(len, found.observed.values())) == sum(map(len, whole.observed.values())) - found.n_outside
+    curves = read_curves(tmp_path / "data" / "runs")
+    assert curves.n_outside == int((~kept).sum())
+    assert sum(map(len, curves.observed.values())) == sum(map(len, whole.observed.values())) - curves.n_outside
 
 
 def test_the_page_has_every_predictor_and_the_same_bytes(runs, tmp_path):

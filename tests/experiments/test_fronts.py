@@ -14,14 +14,14 @@ from jahs.errors import InvalidArgument
 def test_hypervolume_grows_when_a_point_is_known_and_only_then():
     times = np.array([1.0, 2.0, 3.0, 3.0, 4.0])
     F = np.array([[2.0, 2.0], [3.0, 3.0], [1.0, 3.0], [3.0, 1.0], [0.0, 9.0]])
-    found = hypervolume_over_time(times, F, reference=np.array([4.0, 4.0]))
-    assert found.times.tolist() == [1, 3]
-    assert found.values.tolist() == [4, 6]
+    volume = hypervolume_over_time(times, F, reference=np.array([4.0, 4.0]))
+    assert volume.times.tolist() == [1, 3]
+    assert volume.values.tolist() == [4, 6]
 
 
 def test_a_point_on_the_reference_adds_nothing():
-    found = hypervolume_over_time(np.array([1.0]), np.array([[4.0, 0.0]]), reference=np.array([4.0, 4.0]))
-    assert len(found.times) == 0
+    volume = hypervolume_over_time(np.array([1.0]), np.array([[4.0, 0.0]]), reference=np.array([4.0, 4.0]))
+    assert len(volume.times) == 0
     with pytest.raises(InvalidArgument, match="must not decrease"):
         hypervolume_over_time(np.array([2.0, 1.0]), np.ones((2, 2)), reference=np.array([4.0, 4.0]))
 
@@ -32,10 +32,10 @@ points = st.lists(st.tuples(*[st.integers(0, 5)] * 3), min_size=1, max_size=10)
 @given(points)
 def test_the_last_hypervolume_is_that_of_all_points(rows):
     F, reference = np.array(rows, dtype=float), np.full(3, 5.0)
-    found = hypervolume_over_time(np.arange(float(len(F))), F, reference=reference)
+    volume = hypervolume_over_time(np.arange(float(len(F))), F, reference=reference)
     expected = moocore.hypervolume(F, ref=reference)
-    assert (found.values[-1] if len(found.values) else 0) == pytest.approx(expected)
-    assert (np.diff(found.values) > 0).all()
+    assert (volume.values[-1] if len(volume.values) else 0) == pytest.approx(expected)
+    assert (np.diff(volume.values) > 0).all()
 
 
 def test_igd_plus_on_paper():

@@ -13,20 +13,20 @@ CELLS, SETTINGS = RNG.normal(70, 5, (40, 1)), RNG.normal(0, 3, (1, 12))
 
 
 def test_without_interaction_one_setting_is_the_best_of_all():
-    found = shared_setting(CELLS + SETTINGS, n_tuned=10)
-    assert found.setting == SETTINGS.argmax()
-    assert found.measures["rho"].value == pytest.approx(1)
-    assert found.measures["loss"].value == found.measures["loss of the winner"].value == 0
-    assert len(found.best) == 30
+    comparison = shared_setting(CELLS + SETTINGS, n_tuned=10)
+    assert comparison.setting == SETTINGS.argmax()
+    assert comparison.measures["rho"].value == pytest.approx(1)
+    assert comparison.measures["loss"].value == comparison.measures["loss of the winner"].value == 0
+    assert len(comparison.best) == 30
 
 
 def test_interaction_costs_ranks_and_accuracy():
-    found = shared_setting(CELLS + SETTINGS + RNG.normal(0, 8, (40, 12)), n_tuned=10)
-    rho, loss = (found.measures[name] for name in ("rho", "loss"))
+    comparison = shared_setting(CELLS + SETTINGS + RNG.normal(0, 8, (40, 12)), n_tuned=10)
+    rho, loss = (comparison.measures[name] for name in ("rho", "loss"))
     assert rho.value < 0.9
     assert rho.low <= rho.value <= rho.high
     assert loss.low > 0
-    assert (found.best >= found.shared).all()
+    assert (comparison.best >= comparison.shared).all()
 
 
 def test_cells_that_always_fail_raise_rho_and_the_page_says_so():

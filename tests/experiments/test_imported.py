@@ -41,8 +41,8 @@ def test_an_imported_release_without_runtimes_takes_those_of_the_clock(imported)
     columns = jahs.space().sample_columns(20, seed=1)
     whole = clock.query_many(columns, metrics=["runtime"])["runtime"]
     for epoch in (1, 50, 200):
-        found = bench.query_many(columns, at=epoch, metrics=["runtime"])["runtime"]
-        assert found == pytest.approx(whole * epoch / 200)
+        answers = bench.query_many(columns, at=epoch, metrics=["runtime"])["runtime"]
+        assert answers == pytest.approx(whole * epoch / 200)
     plain = jahs.Benchmark(REAL, release=imported)
     every = bench.query_many(columns)
     assert set(every) == {*plain.metrics, "runtime"}
@@ -52,9 +52,9 @@ def test_an_imported_release_without_runtimes_takes_those_of_the_clock(imported)
 def test_accuracies_of_an_imported_release_are_clipped(imported, monkeypatch):
     beyond = {"valid_acc": np.array([-3.0, 50.0, 104.0]), "latency": np.array([-1.0, 0.0, 200.0])}
     monkeypatch.setattr(Benchmark, "_answer", lambda *_, metrics, **__: {name: beyond[name] for name in metrics})
-    found = open_for_study(REAL, imported).query_many(jahs.space().sample_columns(3, seed=0), metrics=[*beyond])
-    assert found["valid_acc"].tolist() == [0.0, 50.0, 100.0]
-    assert found["latency"].tolist() == [-1.0, 0.0, 200.0]
+    answers = open_for_study(REAL, imported).query_many(jahs.space().sample_columns(3, seed=0), metrics=[*beyond])
+    assert answers["valid_acc"].tolist() == [0.0, 50.0, 100.0]
+    assert answers["latency"].tolist() == [-1.0, 0.0, 200.0]
 
 
 def test_a_release_with_its_own_runtimes_keeps_them(release, tmp_path):
@@ -162,8 +162,8 @@ def test_the_page_of_joint_search_has_the_papers_speed_ups_beside_those_on_both_
 def test_pairs_of_some_arms_are_numbered_among_these():
     values = np.random.default_rng(0).normal(size=(4, 12))
     [whole], [part] = compare_groups([(values, None)]), compare_groups([(values[[0, 2, 3]], None)])
-    found = _among(whole.pairs, [0, 2, 3])
-    assert [(pair.one, pair.other, pair.p) for pair in found] == [(p.one, p.other, p.p) for p in part.pairs]
+    pairs = _among(whole.pairs, [0, 2, 3])
+    assert [(pair.one, pair.other, pair.p) for pair in pairs] == [(p.one, p.other, p.p) for p in part.pairs]
 
 
 def test_without_the_real_landscape_the_section_says_why_it_is_empty(studies, release, capsys):
@@ -201,15 +201,15 @@ def test_findings_are_counted_by_sign_and_significance():
     here = np.array([1.0, 2.0, 3.0, 4.0])[:, None] + rng.normal(0, 0.1, (4, 20))
     there = np.array([1.0, 2.0, 3.0, 2.5])[:, None] + rng.normal(0, 0.1, (4, 20))
     there[1] = there[2]  # no difference between the second and the third
-    found = carry_over(here, there, compare_groups([(here, None)])[0].pairs, compare_groups([(there, None)])[0].pairs)
-    verdicts = {(one.one, one.other): one.verdict for one in found.findings}
+    carried = carry_over(here, there, compare_groups([(here, None)])[0].pairs, compare_groups([(there, None)])[0].pairs)
+    verdicts = {(one.one, one.other): one.verdict for one in carried.findings}
     assert verdicts[0, 1] == verdicts[0, 2] == verdicts[0, 3] == "carries over"
     assert verdicts[1, 2] == "other sign"
     assert verdicts[1, 3] == verdicts[2, 3] == "reversed"
     same = carry_over(there, here, compare_groups([(there, None)])[0].pairs, compare_groups([(here, None)])[0].pairs)
     assert {(one.one, one.other): one.verdict for one in same.findings}[1, 2] == "only there"
-    assert found.count("carries over") == 3
-    assert found.n_hold is None
+    assert carried.count("carries over") == 3
+    assert carried.n_hold is None
 
 
 def test_what_does_not_hold_on_refits_is_still_significant_on_the_task():
@@ -219,21 +219,21 @@ def test_what_does_not_hold_on_refits_is_still_significant_on_the_task():
     on_refits = rng.normal(0, 1, (3, 8, 1)) + np.zeros((3, 8, 6))  # refits that agree with nothing
     on_refits[2] += 20
     tests = [compare_groups([(here, refits)])[0].pairs for refits in (on_refits, None)]
-    found = carry_over(here, there, tests[0], tests[1])
-    assert {(one.one, one.other): (one.verdict, one.holds) for one in found.findings} == {
+    carried = carry_over(here, there, tests[0], tests[1])
+    assert {(one.one, one.other): (one.verdict, one.holds) for one in carried.findings} == {
         (0, 1): ("reversed", False),
         (0, 2): ("reversed", True),
         (1, 2): ("reversed", True),
     }
-    assert (found.count("only there"), found.n_hold) == (0, 2)
+    assert (carried.count("only there"), carried.n_hold) == (0, 2)
 
 
 def test_orders_that_agree_have_a_tau_near_the_one_of_two_halves():
     rng = np.random.default_rng(0)
     here = np.array([1.0, 2.0, 3.0, 4.0])[:, None] + rng.normal(0, 0.1, (4, 20))
     there = np.array([1.0, 2.0, 3.0, 2.5])[:, None] + rng.normal(0, 0.1, (4, 20))
-    found = carry_over(here, there, compare_groups([(here, None)])[0].pairs, compare_groups([(there, None)])[0].pairs)
-    assert found.tau.value == pytest.approx(rank_agreement(here, there, has_same_seeds=False).value)
-    assert 0.7 < found.split_half <= 1.0
+    carried = carry_over(here, there, compare_groups([(here, None)])[0].pairs, compare_groups([(there, None)])[0].pairs)
+    assert carried.tau.value == pytest.approx(rank_agreement(here, there, has_same_seeds=False).value)
+    assert 0.7 < carried.split_half <= 1.0
     assert split_half(here) == 1.0
     assert np.isnan(split_half(here[:, :1]))

@@ -37,15 +37,15 @@ def made(of, metric="valid_acc"):
 
 def test_where_only_the_rate_counts_nothing_else_decides():
     bench = made(lambda columns, _: 50 + 10 * np.log10(columns["LearningRate"]))
-    found = measure_landscape(bench, "valid_acc", n=512, seed=0)
-    for variance in found.variances:
+    landscape = measure_landscape(bench, "valid_acc", n=512, seed=0)
+    for variance in landscape.variances:
         for shares in variance.shares.values():
             assert shares["hyperparameters"].value == pytest.approx(1)
             assert sum(abs(share.value) for share in shares.values()) == pytest.approx(1)
         assert variance.total["LearningRate"].value == pytest.approx(1, abs=0.1)
         assert {key for key, share in variance.total.items() if share.value > 0} == {"LearningRate"}
-    assert [*found.walks] == [*found.mutants] == ["all keys"]
-    assert found.walks["all keys"][0].value > 0.9
+    assert [*landscape.walks] == [*landscape.mutants] == ["all keys"]
+    assert landscape.walks["all keys"][0].value > 0.9
 
 
 def test_groups_that_add_up_have_no_interplay_and_an_exclusive_or_is_nothing_else():
@@ -78,10 +78,10 @@ def test_sizes_decide_in_the_whole_space_alone():
 
 def test_less_is_better_where_a_metric_says_so():
     bench = made(lambda columns, _: columns["Op1"] + 0.01 * columns["Op2"], "latency")
-    found = measure_landscape(bench, "latency", n=256, seed=0)
+    landscape = measure_landscape(bench, "latency", n=256, seed=0)
     # The best have Op1 = Op2 = 0; to change either of six operations keeps all of that in four of six cases.
-    assert found.mutants["all keys"][0].value > 0.5
-    assert found.variances[1].epochs == (12,)
+    assert landscape.mutants["all keys"][0].value > 0.5
+    assert landscape.variances[1].epochs == (12,)
 
 
 def test_the_epochs_are_those_of_the_task_and_each_has_its_shares():
@@ -109,10 +109,10 @@ def test_bad_questions_are_refused_all_at_once():
 
 @pytest.mark.parametrize("metric", ["valid_acc", "n_params"])
 def test_the_page_of_a_release(release, tmp_path, capsys, metric):
-    asked = ["--task", TASK, "--release", str(release), "--metric", metric, "--n", "128"]
-    assert command.main([*asked, "--out", str(tmp_path / "page")]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["page"] == str(tmp_path / "page" / "index.html")
+    arguments = ["--task", TASK, "--release", str(release), "--metric", metric, "--n", "128"]
+    assert command.main([*arguments, "--out", str(tmp_path / "page")]) == 0
+    output = json.loads(capsys.readouterr().out)
+    assert output["page"] == str(tmp_path / "page" / "index.html")
     text = (tmp_path / "page" / "report.md").read_text(encoding="utf-8")
     assert f"The landscape of {metric}" in text
     assert "--n 128 --seed 0" in text
@@ -124,16 +124,16 @@ def test_the_page_of_a_release(release, tmp_path, capsys, metric):
 
 def test_the_same_release_gives_the_same_page(release, tmp_path):
     for name in ("one", "two"):
-        asked = ["--task", TASK, "--release", str(release), "--n", "64", "--docs", "--out", str(tmp_path / name)]
-        assert command.main(asked) == 0
+        arguments = ["--task", TASK, "--release", str(release), "--n", "64", "--docs", "--out", str(tmp_path / name)]
+        assert command.main(arguments) == 0
     one, two = ({p.name: p.read_bytes() for p in (tmp_path / n).rglob("*.*")} for n in ("one", "two"))
     assert one == two
     assert "index.html" not in one
 
 
 def test_a_mistake_ends_with_a_message(release, tmp_path, caplog):
-    asked = ["--task", TASK, "--release", str(release), "--metric", "accuracy", "--out", str(tmp_path / "page")]
-    assert command.main(asked) == 2
+    arguments = ["--task", TASK, "--release", str(release), "--metric", "accuracy", "--out", str(tmp_path / "page")]
+    assert command.main(arguments) == 2
     assert "valid_acc" in caplog.text
     assert not (tmp_path / "page").exists()
 
@@ -161,9 +161,9 @@ def test_intervals_grow_by_what_other_fits_say():
 
 
 def test_ties_at_the_top_are_counted():
-    found = measure_landscape(made(lambda columns, _: 1.0 * (columns["Op1"] == 0)), "valid_acc", n=128, seed=0)
-    assert found.top == (1, 1)
-    assert found.share_of_top == pytest.approx(0.2, abs=0.03)
+    landscape = measure_landscape(made(lambda columns, _: 1.0 * (columns["Op1"] == 0)), "valid_acc", n=128, seed=0)
+    assert landscape.top == (1, 1)
+    assert landscape.share_of_top == pytest.approx(0.2, abs=0.03)
 
 
 @pytest.mark.parametrize("flags", [[], ["--docs"]], ids=["page", "docs"])
@@ -174,15 +174,15 @@ def test_what_no_page_has_left_is_never_replaced(release, tmp_path, caplog, monk
     (folder / "figures" / "raw.csv").write_text("x")
     (folder / "thesis.tex").write_text("x")
     (tmp_path / "file").write_text("x")
-    asked = ["--task", TASK, "--release", str(release), *flags, "--out"]
-    assert command.main([*asked, str(folder)]) == 2
+    arguments = ["--task", TASK, "--release", str(release), *flags, "--out"]
+    assert command.main([*arguments, str(folder)]) == 2
     assert "thesis.tex, figures/raw.csv" in caplog.text
-    assert command.main([*asked, str(tmp_path / "file")]) == 2
-    assert command.main([*asked, str(tmp_path / "file" / "below")]) == 2
+    assert command.main([*arguments, str(tmp_path / "file")]) == 2
+    assert command.main([*arguments, str(tmp_path / "file" / "below")]) == 2
     monkeypatch.chdir(tmp_path / "mine")
     (folder / "thesis.tex").unlink()
     (folder / "figures" / "raw.csv").unlink()
-    assert command.main([*asked, "."]) == 2
+    assert command.main([*arguments, "."]) == 2
     assert "runs inside of it" in caplog.text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine"]
 

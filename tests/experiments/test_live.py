@@ -165,9 +165,9 @@ def test_it_stops_when_its_time_is_over(release, tmp_path, quick, monkeypatch):
     out = tmp_path / "live"
     n_trained = train(settings(out, release, minutes=1e-9))
     assert n_trained == 0
-    found = status(out)
-    assert found["evaluations"] == f"0 of {len(OPTIMIZERS) * N_SEEDS * N_EVALUATIONS}"
-    assert found["core_hours_left_at_most"] is None
+    progress = status(out)
+    assert progress["evaluations"] == f"0 of {len(OPTIMIZERS) * N_SEEDS * N_EVALUATIONS}"
+    assert progress["core_hours_left_at_most"] is None
 
 
 def test_the_surrogate_starts_with_the_same_configs(whole):
@@ -306,8 +306,8 @@ def test_noise_between_seeds_is_measured_on_repeated_trainings_of_the_corner_alo
     table = SimpleNamespace(configs=configs, runs=runs)
     release = SimpleNamespace(table=table, has=lambda name: name == "table.npz")
     monkeypatch.setattr("experiments.live.results.release_of", lambda bench: release)
-    found = measured_noise(None)
-    assert found == (pytest.approx(np.sqrt((2 + 2) / 3)), 2, 5)
+    noise = measured_noise(None)
+    assert noise == (pytest.approx(np.sqrt((2 + 2) / 3)), 2, 5)
     release.has = lambda name: False
     assert (measured_noise(None).n_configs, np.isnan(measured_noise(None).sd)) == (0, True)
 

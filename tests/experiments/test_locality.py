@@ -23,10 +23,10 @@ def test_every_step_of_a_walk_is_a_move_of_its_space():
 
 
 def test_contexts_hold_the_rest_at_random_values():
-    found = contexts(SPACE, GROUPS["architecture"], 5, seed=1)
-    assert {space.searched for space in found} == {GROUPS["architecture"]}
-    assert len({space.fixed["LearningRate"] for space in found}) == 5
-    assert {space.fixed["N"] for space in found} == {5}
+    spaces = contexts(SPACE, GROUPS["architecture"], 5, seed=1)
+    assert {space.searched for space in spaces} == {GROUPS["architecture"]}
+    assert len({space.fixed["LearningRate"] for space in spaces}) == 5
+    assert {space.fixed["N"] for space in spaces} == {5}
 
 
 def test_the_autocorrelation_of_a_process_whose_is_known():
@@ -37,9 +37,9 @@ def test_the_autocorrelation_of_a_process_whose_is_known():
     for i in range(1, 60):
         values[..., i] = 0.7 * values[..., i - 1] + np.sqrt(1 - 0.49) * rng.normal(size=(30, 20))
     means = 100 * rng.normal(size=30)
-    found = autocorrelation(values + means[:, None, None], means, n_lags=5)
-    assert [lag.value for lag in found] == pytest.approx([0.7**i for i in range(1, 6)], abs=0.03)
-    assert all(lag.low < 0.7**i < lag.high for i, lag in enumerate(found, start=1))
+    correlations = autocorrelation(values + means[:, None, None], means, n_lags=5)
+    assert [lag.value for lag in correlations] == pytest.approx([0.7**i for i in range(1, 6)], abs=0.03)
+    assert all(lag.low < 0.7**i < lag.high for i, lag in enumerate(correlations, start=1))
 
 
 def test_what_cannot_correlate_is_refused():
@@ -52,10 +52,10 @@ def test_what_cannot_correlate_is_refused():
 def test_mutants_differ_in_as_many_keys_as_were_asked(n_keys):
     config = SPACE.sample(seed=5)
     keys = [*GROUPS["architecture"], *GROUPS["hyperparameters"]]
-    found = mutants(SPACE, config, n=20, n_keys=n_keys, decades=0.5, keys=keys, seed=0)
-    assert len(found) == 20
-    assert {sum(one[key] != config[key] for key in config) for one in found} == {n_keys}
-    assert all(SPACE.validate(one) == one for one in found)
+    changed = mutants(SPACE, config, n=20, n_keys=n_keys, decades=0.5, keys=keys, seed=0)
+    assert len(changed) == 20
+    assert {sum(one[key] != config[key] for key in config) for one in changed} == {n_keys}
+    assert all(SPACE.validate(one) == one for one in changed)
 
 
 def test_only_keys_that_can_change_are_changed():

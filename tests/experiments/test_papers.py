@@ -61,8 +61,8 @@ def pages(tmp_path):
 
 
 def test_all_rows_are_on_one_page_by_paper_with_links_and_counts(pages, tmp_path):
-    asked = ["papers", "--pages", str(pages), "--docs", "--out"]
-    assert [main([*asked, str(tmp_path / name)]) for name in "ab"] == [0, 0]
+    arguments = ["papers", "--pages", str(pages), "--docs", "--out"]
+    assert [main([*arguments, str(tmp_path / name)]) for name in "ab"] == [0, 0]
     page, again = ((tmp_path / name / "report.md").read_text(encoding="utf-8") for name in "ab")
     assert page == again
     n = len(PAGES)

@@ -45,22 +45,22 @@ def folder(tmp_path_factory):
 
 
 def test_what_was_scored_is_read_beside_what_was_measured(folder):
-    found = read_scored(folder)
-    assert found.accuracy.shape == found.runtime_s.shape == (N, 4)
-    np.testing.assert_array_equal(found.scores["snip"][0], found.accuracy[:, -1].astype(np.float32))
-    assert np.allclose(found.cpu_s["grasp"], 0.01)
-    assert (found.part == -1).all(), "there is no split"
+    scored = read_scored(folder)
+    assert scored.accuracy.shape == scored.runtime_s.shape == (N, 4)
+    np.testing.assert_array_equal(scored.scores["snip"][0], scored.accuracy[:, -1].astype(np.float32))
+    assert np.allclose(scored.cpu_s["grasp"], 0.01)
+    assert (scored.part == -1).all(), "there is no split"
 
 
 def test_a_proxy_that_knows_the_accuracy_helps_a_model_and_a_search(folder):
-    found = read_scored(folder)
-    (gain,) = gains_of_features(found, sizes=(100, 400))
+    scored = read_scored(folder)
+    (gain,) = gains_of_features(scored, sizes=(100, 400))
     assert gain.n == 100
     assert gain.difference > 3 * gain.error > 0
-    searches = halvings(found, n_repetitions=50)
+    searches = halvings(scored, n_repetitions=50)
     assert searches["snip"].gain > 3 * searches["snip"].gain_error > 0
     assert all(each.cost <= searches["plain"].cost + 1e-9 for each in searches.values())
-    assert halvings(dataclasses.replace(found, runtime_s=np.full_like(found.runtime_s, np.nan))) == {}
+    assert halvings(dataclasses.replace(scored, runtime_s=np.full_like(scored.runtime_s, np.nan))) == {}
 
 
 def test_halving_pays_for_each_epoch_once_and_for_the_scoring():
@@ -69,18 +69,18 @@ def test_halving_pays_for_each_epoch_once_and_for_the_scoring():
     best, spent = world.halve(np.arange(27))
     assert (best, spent) == (26.0, 27 * 1 + 9 * 2 + 3 * 6)
     drawn, scores, cpu_s = np.arange(N_SCORED)[::-1], np.arange(float(N_SCORED)), np.full(N_SCORED, 0.5)
-    found = world.halve_within(drawn, scores, cpu_s, spent)
-    assert found.best == N_SCORED - 1
-    assert 30 < found.spent_s <= spent
-    assert found.scoring_s % 1.5 == 0, "three are scored for each that starts"
+    search = world.halve_within(drawn, scores, cpu_s, spent)
+    assert search.best == N_SCORED - 1
+    assert 30 < search.spent_s <= spent
+    assert search.scoring_s % 1.5 == 0, "three are scored for each that starts"
     assert world.halve_within(drawn, scores, cpu_s, 0.0) == (N_SCORED - 1, 1.5 + 9, 1.5), "at least one config starts"
 
 
 def test_a_zeroth_rung_prefers_the_smallest_condition_number(folder):
-    found = read_scored(folder)
-    by = {name: np.abs(values) for name, values in found.scores.items()}
-    truth = found.accuracy[None, :, -1]
-    known = dataclasses.replace(found, scores={**by, "ntk": -truth, "snip": truth})
+    scored = read_scored(folder)
+    by = {name: np.abs(values) for name, values in scored.scores.items()}
+    truth = scored.accuracy[None, :, -1]
+    known = dataclasses.replace(scored, scores={**by, "ntk": -truth, "snip": truth})
     searches = halvings(known, n_repetitions=20)
     assert searches["ntk, least first"] == searches["snip"]
     assert not {"ntk", "random order"} & {*searches}

@@ -457,10 +457,10 @@ def test_a_critical_difference_diagram_draws_a_bar_for_each_clique():
 @pytest.mark.parametrize("rank", [1.03, 2.99, 3.23, 4.97])
 def test_a_critical_difference_diagram_cuts_no_label_off(title, rank):
     mean_ranks = np.array([1.0, 2.0, rank, 4.0, 5.0])
-    found = Comparison(
+    comparison = Comparison(
         mean_ranks=mean_ranks, pairs=(), cliques=(), alpha=0.05, n_family=0, n_blocks=30, p_friedman=0.01
     )
-    drawing = draw_comparison(found, [title] * 5, numbers=range(5))
+    drawing = draw_comparison(comparison, [title] * 5, numbers=range(5))
     assert texts_outside(svg_text(Figure(name="d", caption="", alt="", drawing=drawing))) == []
 
 
@@ -469,9 +469,9 @@ def test_ranks_at_the_top_are_those_of_the_best_configs_alone():
     high = rng.permutation(1000).astype(float)
     assert rho_at_top(high, high) == pytest.approx(1.0)
     low = np.where(high >= 900, -high, high)  # the best tenth is in reverse order
-    found = rho_at_top(low, high)
-    assert found[-2:] == pytest.approx(-1.0)
-    assert found[2] == pytest.approx(spearmanr(low[high >= 750], high[high >= 750]).statistic)
+    rhos = rho_at_top(low, high)
+    assert rhos[-2:] == pytest.approx(-1.0)
+    assert rhos[2] == pytest.approx(spearmanr(low[high >= 750], high[high >= 750]).statistic)
     assert np.isnan(rho_at_top(high[:90], high[:90])).tolist() == [False, False, False, True, True]
 
 

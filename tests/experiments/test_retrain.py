@@ -45,12 +45,12 @@ def test_the_best_incumbents_are_trained_twice_and_on_the_page(study, release, w
     assert set(runs["seed"].tolist()) == set(SEEDS)
     assert set(configs["source"].tolist()) == {"retrained"}
     releases = {TASK: json.loads((study / "study.json").read_text())["tasks"][TASK]["release"]}
-    found = read_record(study / RECORD, study="baselines", releases=releases)
-    assert len(found) == len(configs["config_id"]) == 2
-    assert found[0].predicted <= found[1].predicted
-    assert all(set(one.trained) == set(map(str, SEEDS)) and set(one.config) == set(CONFIG_KEYS) for one in found)
+    incumbents = read_record(study / RECORD, study="baselines", releases=releases)
+    assert len(incumbents) == len(configs["config_id"]) == 2
+    assert incumbents[0].predicted <= incumbents[1].predicted
+    assert all(set(one.trained) == set(map(str, SEEDS)) and set(one.config) == set(CONFIG_KEYS) for one in incumbents)
     last = runs["valid_acc"][(runs["epoch"] == runs["epoch"].max()) & (runs["seed"] == SEEDS[0])]
-    assert sorted(100 - last) == pytest.approx(sorted(one.trained[str(SEEDS[0])] for one in found), abs=1e-4)
+    assert sorted(100 - last) == pytest.approx(sorted(one.trained[str(SEEDS[0])] for one in incumbents), abs=1e-4)
 
     before = sorted((study / "retrained" / TASK).rglob("*.parquet"))
     assert retrain(study, release) == 0  # nothing is trained again

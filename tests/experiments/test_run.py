@@ -44,12 +44,12 @@ def reference(release, tmp_path_factory):
 
 
 def test_a_run_leaves_one_whole_log_for_each_repetition(reference, release, bench):
-    found = logs(reference)
-    assert list(found) == [f"fashion_mnist_mini/{ARM}/seed-{seed:04d}.jsonl" for seed in range(4)]
-    assert len(set(found.values())) == 4
+    contents = logs(reference)
+    assert list(contents) == [f"fashion_mnist_mini/{ARM}/seed-{seed:04d}.jsonl" for seed in range(4)]
+    assert len(set(contents.values())) == 4
     folder = read_folder(reference)
     facts = folder.tasks["fashion_mnist_mini"]
-    log = read_log(reference / next(iter(found)))
+    log = read_log(reference / next(iter(contents)))
     assert log.ending["ended"] == "budget"
     assert log.header["release"] == facts.release
     assert log.header["arm"] == ARM
@@ -114,8 +114,8 @@ def test_what_was_killed_goes_on_where_it_was_and_ends_the_same(reference, relea
     assert run(out, release, seeds=4) == 0
     assert not part.exists()
     assert not list(out.rglob(".*.part"))
-    found = logs(out)
-    assert {name: found[name] for name in logs(reference)} == logs(reference)
+    contents = logs(out)
+    assert {name: contents[name] for name in logs(reference)} == logs(reference)
 
 
 @pytest.mark.slow

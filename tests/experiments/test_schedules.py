@@ -73,8 +73,8 @@ def test_kinds_that_measure_the_same_have_no_gain():
 def test_rungs_in_the_order_of_the_whole_training_find_the_best_config_that_was_drawn():
     end, _ = made_up()
     _, of = made_up(annealed=np.column_stack([end - 20, end - 10, end - 5]))
-    found = correlations(of, n_resamples=20)
-    assert all(found[n, "annealed"][measure].value == pytest.approx(1) for n in (1, 3, 9) for measure in MEASURES)
+    measures = correlations(of, n_resamples=20)
+    assert all(measures[n, "annealed"][measure].value == pytest.approx(1) for n in (1, 3, 9) for measure in MEASURES)
     searched = search(of, n_resamples=5)
     halving = searched["successive halving", "annealed"]
     assert halving.needed.value == pytest.approx(27, rel=0.15)
@@ -113,8 +113,8 @@ def test_trainings_that_do_not_belong_together_are_refused(folders, tmp_path, mo
     whole, short = folders
     measured = landscape.measurements(3)
     cropped = write_short(tmp_path / "cropped", measured, 3, random_crop=False)
-    told = json.loads((whole / "protocol.json").read_text())
-    assert "random_crop" not in told["protocol"]["task"]  # as it is by default
+    facts = json.loads((whole / "protocol.json").read_text())
+    assert "random_crop" not in facts["protocol"]["task"]  # as it is by default
     with pytest.raises(ProtocolMismatch, match="differs from the whole trainings in random_crop"):
         read_trainings(whole, [cropped])
     with pytest.raises(ProtocolMismatch, match="must have different budgets below 12 epochs"):
@@ -129,13 +129,13 @@ def test_trainings_that_do_not_belong_together_are_refused(folders, tmp_path, mo
 def test_the_page_shows_both_kinds_and_has_the_same_bytes(folders, tmp_path, caplog):
     whole, short = folders
     pages = []
-    asked = ["--whole", str(whole), "--short", *map(str, short), "--docs"]
+    arguments = ["--whole", str(whole), "--short", *map(str, short), "--docs"]
     for name in ("one", "two"):
-        assert main([*asked, "--resamples", "20", "--out", str(tmp_path / name)]) == 0
+        assert main([*arguments, "--resamples", "20", "--out", str(tmp_path / name)]) == 0
         pages.append({path.name: path.read_bytes() for path in (tmp_path / name).rglob("*.*")})
     assert pages[0] == pages[1]
     text = pages[0]["report.md"].decode()
     assert all(f"| {word} |" in text for word in (*MEASURES, *KINDS, *SEARCHES))
     assert " nan" not in text
-    assert main([*asked, "--resamples", "0", "--out", str(tmp_path / "none")]) == 2
+    assert main([*arguments, "--resamples", "0", "--out", str(tmp_path / "none")]) == 2
     assert "resamples=0 must be at least 1" in caplog.text

@@ -27,8 +27,8 @@ def test_the_same_release_gives_the_same_page(study, release, release_with_refit
         pytest.importorskip("optuna")
     folder = release if study == "repeats" else release_with_refits  # one has recorded runs, the other refits
     for name in ("one", "two"):
-        asked = [study, "--task", TASK, "--release", str(folder), "--docs", "--out", str(tmp_path / name)]
-        assert science.main(asked) == 0
+        arguments = [study, "--task", TASK, "--release", str(folder), "--docs", "--out", str(tmp_path / name)]
+        assert science.main(arguments) == 0
     one, two = ({p.name: p.read_bytes() for p in (tmp_path / n).rglob("*.*")} for n in ("one", "two"))
     assert one == two
     assert "\n\n**Caveat:**" in one["report.md"].decode()

@@ -112,10 +112,10 @@ def test_an_own_optimiser_with_the_name_of_a_baseline_is_run(shipped, release, t
 
 
 def test_an_optimiser_of_the_same_name_is_told_apart(shipped, release, tmp_path):
-    found = compare(write_logs(tmp_path / "mine", release, name="asha"), out=tmp_path / "out", release=release)
-    names = {each.name for each in found.standings}
+    comparison = compare(write_logs(tmp_path / "mine", release, name="asha"), out=tmp_path / "out", release=release)
+    names = {each.name for each in comparison.standings}
     assert names == {"asha", "asha (yours)", "random_search"}
-    by_name = {each.name: each for each in found.standings}
+    by_name = {each.name: each for each in comparison.standings}
     finals = [dict.fromkeys(each.seeds, each.curve[-1][1]) for each in (by_name["asha"], by_name["asha (yours)"])]
     assert set(finals[0]) == {0, 1}
     assert set(finals[1]) == {0, 1}
@@ -164,6 +164,6 @@ def test_what_is_shipped_with_the_package_is_of_the_embedded_releases():
 
 def test_rounding_loses_nothing_that_is_shown(shipped, tmp_path):
     release = json.loads(shipped.read_text())["release"]
-    found = read_shipped("baselines", TASK, [release], folder=shipped.parent)
-    again = write_shipped(found, tmp_path / "again")
+    shipped_results = read_shipped("baselines", TASK, [release], folder=shipped.parent)
+    again = write_shipped(shipped_results, tmp_path / "again")
     assert again.read_bytes() == shipped.read_bytes()

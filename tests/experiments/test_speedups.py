@@ -21,12 +21,12 @@ def test_a_speedup_on_paper():
     # The slow arm's median is 10 from time 80 on; two of three fast seeds are at 10 or below from time 4 on.
     slow = [steps((10, 20), (80, 10)), steps((20, 30), (60, 12)), steps((5, 8))]
     fast = [steps((2, 14), (4, 8)), steps((1, 10)), steps((50, 11))]
-    found = speedup(fast, slow, budget=100.0, guess=90.0, n_resamples=200)
-    assert found.target == 10
-    assert (found.slow_time, found.fast_time) == (80, 4)
-    assert found.interval.value == 20
-    assert not found.is_bound
-    assert found.interval.low <= 20 <= found.interval.high
+    result = speedup(fast, slow, budget=100.0, guess=90.0, n_resamples=200)
+    assert result.target == 10
+    assert (result.slow_time, result.fast_time) == (80, 4)
+    assert result.interval.value == 20
+    assert not result.is_bound
+    assert result.interval.low <= 20 <= result.interval.high
 
 
 def test_one_seed_with_a_bad_incumbent_does_not_decide_when_the_target_is_reached():
@@ -34,9 +34,9 @@ def test_one_seed_with_a_bad_incumbent_does_not_decide_when_the_target_is_reache
     # its final value, 15.3, already at time 1.
     slow = [*[steps((1, 15), (40, 10))] * 14, steps((1, 10), (90, 90))]
     fast = [steps((1, 15), (4, 10))] * 15
-    found = speedup(fast, slow, budget=100.0, guess=90.0, n_resamples=400)
-    assert (found.target, found.slow_time, found.fast_time) == (10, 40, 4)
-    assert (found.interval.low, found.interval.value, found.interval.high) == (10, 10, 10)
+    result = speedup(fast, slow, budget=100.0, guess=90.0, n_resamples=400)
+    assert (result.target, result.slow_time, result.fast_time) == (10, 40, 4)
+    assert (result.interval.low, result.interval.value, result.interval.high) == (10, 10, 10)
 
 
 def test_a_target_that_is_not_reached_is_no_difference_of_final_errors():
@@ -49,50 +49,50 @@ def test_a_target_that_is_not_reached_is_no_difference_of_final_errors():
 
 
 def test_a_target_that_is_not_reached_gives_a_bound():
-    found = speedup([steps((1, 50))], [steps((25, 10))], budget=100.0, guess=90.0, n_resamples=20)
-    assert found.is_bound
-    assert found.interval.value == 0.25
+    result = speedup([steps((1, 50))], [steps((25, 10))], budget=100.0, guess=90.0, n_resamples=20)
+    assert result.is_bound
+    assert result.interval.value == 0.25
 
 
 def test_a_lower_end_that_the_budget_sets_is_a_bound():
     # The fast arm reaches 10 with some draws of its seeds and not with others.
     fast = [steps((4, 2)), steps((4, 14)), steps((4, 14)), steps((4, 8))]
-    found = speedup(fast, [steps((80, 10))] * 4, budget=100.0, guess=90.0, n_resamples=400)
-    assert (found.is_bound, found.is_low_bound) == (False, True)
+    result = speedup(fast, [steps((80, 10))] * 4, budget=100.0, guess=90.0, n_resamples=400)
+    assert (result.is_bound, result.is_low_bound) == (False, True)
     sure = speedup([steps((4, 2))] * 4, [steps((80, 10))] * 4, budget=100.0, guess=90.0, n_resamples=400)
     assert not sure.is_low_bound
-    assert speedup_text([found]).startswith("20.0× (≤ 0.8 to ")
+    assert speedup_text([result]).startswith("20.0× (≤ 0.8 to ")
     assert speedup_text([sure]) == "20.0× (20.0 to 20.0)"
-    assert speedup_text([sure, found]).startswith("20.0× (≤ ")
+    assert speedup_text([sure, result]).startswith("20.0× (≤ ")
 
 
 def test_what_comes_after_the_budget_does_not_count():
-    found = speedup([steps((10, 20))], [steps((40, 20), (200, 1))], budget=100.0, guess=90.0, n_resamples=20)
-    assert found.target == 20
-    assert found.interval.value == 4
+    result = speedup([steps((10, 20))], [steps((40, 20), (200, 1))], budget=100.0, guess=90.0, n_resamples=20)
+    assert result.target == 20
+    assert result.interval.value == 4
 
 
 def test_before_its_first_result_a_seed_knows_no_more_than_a_guess():
     # A median over those that have a result would reach 20 at time 1.
     fast = [steps((1, 20)), steps((30, 20)), steps((40, 20))]
-    found = speedup(fast, [steps((60, 20))] * 3, budget=100.0, guess=90.0, n_resamples=20)
-    assert found.fast_time == 30
+    result = speedup(fast, [steps((60, 20))] * 3, budget=100.0, guess=90.0, n_resamples=20)
+    assert result.fast_time == 30
 
 
 def test_geometric_mean_over_tasks():
     one = speedup([steps((1, 5))], [steps((4, 5))], budget=10.0, guess=90.0, n_resamples=20)
     two = speedup([steps((1, 5))], [steps((9, 5))], budget=10.0, guess=90.0, n_resamples=20)
-    found = geometric_mean([one, two])
-    assert found.value == pytest.approx(6)
-    assert (found.low, found.high) == pytest.approx((6, 6))
+    mean = geometric_mean([one, two])
+    assert mean.value == pytest.approx(6)
+    assert (mean.low, mean.high) == pytest.approx((6, 6))
 
 
 def test_resamples_are_paired_so_what_seeds_share_is_no_error():
     # Each seed is hard for both arms or easy for both: without pairs, the interval would contain that.
     slow = [steps((20 + 10 * i, 10)) for i in range(6)]
     fast = [steps(((20 + 10 * i) / 4, 10)) for i in range(6)]
-    found = speedup(fast, slow, budget=100.0, guess=90.0, n_resamples=200).interval
-    assert (found.low, found.value, found.high) == (4, 4, 4)
+    result = speedup(fast, slow, budget=100.0, guess=90.0, n_resamples=200).interval
+    assert (result.low, result.value, result.high) == (4, 4, 4)
 
 
 def test_an_arm_that_ends_early_has_no_bound_but_may_not_reach_the_target():

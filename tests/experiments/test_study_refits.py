@@ -106,12 +106,12 @@ def test_one_correction_is_over_all_chapters_and_differing_needs_the_refits(stud
         on_refits=on_refits,
     )
     (alone,) = compared(results).values()
-    found = compared(both)
-    assert [names for _, names in found] == [
+    comparisons = compared(both)
+    assert [names for _, names in comparisons] == [
         tuple(arm.name for arm in declared[:2]),
         tuple(a.name for a in declared[2:]),
     ]
-    for each in found.values():
+    for each in comparisons.values():
         assert (each.n_family, len(each.pairs)) == (2, 1)
         assert each.pairs[0].p == alone.pairs[0].p
         assert each.pairs[0].p_holm == pytest.approx(min(1, 2 * alone.pairs[0].p))

@@ -68,11 +68,11 @@ def test_the_surrogate_has_as_many_draws_of_a_config_as_recorded_runs(worlds):
 def test_the_embedded_release_holds_what_worlds_are_made_of():
     name = "cifar10_mini"
     table = read_release(find_release(name)).table
-    found = build_worlds(
+    worlds = build_worlds(
         table, TASKS[name], noise_model(name), n_folds=2, settings=ForestSettings(n_trees=5, max_depth=3)
     )
     is_kept = (table.runs["status"] == "finished") & is_timed(table.runs, timing_machine(table.runs, table.profile))
-    assert len(found.X) == len(np.unique(table.runs["config_id"][is_kept])) > 500
+    assert len(worlds.X) == len(np.unique(table.runs["config_id"][is_kept])) > 500
 
 
 def test_every_recorded_config_is_nearest_to_itself(worlds):

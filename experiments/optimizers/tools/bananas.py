@@ -99,39 +99,39 @@ class Bananas(Baseline[BananasSettings]):
     def _batch(self) -> list[Config]:
         """Fit the ensemble and return the most promising candidates, the best last."""
         candidates = self._candidates()
-        known = encoded(self.view.space, [config for _, config in self._results], self._keys)
+        evaluated = encoded(self.view.space, [config for _, config in self._results], self._keys)
         losses = np.array([loss for loss, _ in self._results])
-        predicted = self._predicted(known, losses, encoded(self.view.space, candidates, self._keys))
+        predicted = self._predicted(evaluated, losses, encoded(self.view.space, candidates, self._keys))
         drawn = self.rng.normal(predicted.mean(axis=0), predicted.std(axis=0))
         return [candidates[i] for i in np.argsort(drawn, kind="stable")[: self._settings.n_chosen].tolist()][::-1]
 
     def _candidates(self) -> list[Config]:
         """Return mutations of the best configs; if possible, new ones replace those that were already proposed."""
-        parents = [config for _, config in sorted(self._results, key=lambda each: each[0])[: self._settings.n_parents]]
-        found: dict[tuple[object, ...], Config] = {}
+        parents = [config for _, config in sorted(self._results, key=lambda pair: pair[0])[: self._settings.n_parents]]
+        children: dict[tuple[object, ...], Config] = {}
         for _ in range(10 * self._settings.n_candidates):
             parent = parents[int(self.rng.integers(len(parents)))]
             key = self._keys[int(self.rng.integers(len(self._keys)))]
             child = mutated(self.view.space, parent, self.rng, keys=[key], decades=self._settings.decades)
             if values_of(child) not in self._seen:
-                found.setdefault(values_of(child), child)
-            if len(found) == self._settings.n_candidates:
+                children.setdefault(values_of(child), child)
+            if len(children) == self._settings.n_candidates:
                 break
-        return list(found.values()) or [self.random_config()]
+        return list(children.values()) or [self.random_config()]
 
-    def _predicted(self, known: _Floats, losses: _Floats, asked: _Floats) -> _Floats:
+    def _predicted(self, evaluated: _Floats, losses: _Floats, candidates: _Floats) -> _Floats:
         """Fit every network and return their predictions, (n_networks, n asked), in standard deviations."""
-        torch, of = self._torch, self._settings
-        sizes = [known.shape[1], *[of.width] * of.n_layers, 1]
+        torch, settings = self._torch, self._settings
+        sizes = [evaluated.shape[1], *[settings.width] * settings.n_layers, 1]
         weights = [
-            (torch.rand(of.n_networks, n_in, n_out, generator=self._chance) * 2 - 1) * (6 / n_in) ** 0.5
+            (torch.rand(settings.n_networks, n_in, n_out, generator=self._chance) * 2 - 1) * (6 / n_in) ** 0.5
             for n_in, n_out in itertools.pairwise(sizes)
         ]
-        biases = [torch.zeros(of.n_networks, 1, n_out) for n_out in sizes[1:]]
-        learned = [each.requires_grad_() for each in (*weights, *biases)]
-        adam = torch.optim.Adam(learned, lr=of.learning_rate, foreach=True)
+        biases = [torch.zeros(settings.n_networks, 1, n_out) for n_out in sizes[1:]]
+        learned = [tensor.requires_grad_() for tensor in (*weights, *biases)]
+        adam = torch.optim.Adam(learned, lr=settings.learning_rate, foreach=True)
         spread = float(losses.std()) or 1.0
-        x = torch.from_numpy(known).float()
+        x = torch.from_numpy(evaluated).float()
         y = torch.from_numpy((losses - losses.mean()) / spread).float()
 
         def forward(rows: Any) -> Any:  # Any: tensors, (n_networks, n, n_features) and (n_networks, n)
@@ -139,15 +139,15 @@ class Bananas(Baseline[BananasSettings]):
                 rows = torch.baddbmm(bias, torch.relu(rows) if i else rows, weight)
             return rows[..., 0]
 
-        for _ in range(of.n_epochs):
-            order = torch.rand(of.n_networks, len(y), generator=self._chance).argsort(dim=1)
+        for _ in range(settings.n_epochs):
+            order = torch.rand(settings.n_networks, len(y), generator=self._chance).argsort(dim=1)
             for part in order.split(_PER_BATCH, dim=1):
                 adam.zero_grad()
                 (forward(x[part]) - y[part]).abs().mean(dim=1).sum().backward()
                 adam.step()
         with torch.no_grad():
-            every = torch.from_numpy(asked).float().expand(of.n_networks, -1, -1)
-            return cast("_Floats", forward(every).double().numpy())
+            inputs = torch.from_numpy(candidates).float().expand(settings.n_networks, -1, -1)
+            return cast("_Floats", forward(inputs).double().numpy())
 
 
 def encoded(space: Space, configs: Sequence[Config], keys: Sequence[str]) -> _Floats:
@@ -168,11 +168,11 @@ def encoded(space: Space, configs: Sequence[Config], keys: Sequence[str]) -> _Fl
                 row[_PATHS[path]] = 1
         for parameter in others:
             value = values[parameter.name]
-            own = (
+            columns = (
                 [log_share(parameter, value)]
                 if parameter.kind == "float"
                 else [float(choice == value) for choice in parameter.choices]
             )
-            row = np.append(row, own)
+            row = np.append(row, columns)
         rows.append(row)
     return np.array(rows)

@@ -55,7 +55,7 @@ class Smac(Tool[SmacSettings]):
             seed=self.tool_seed(),
             **({"min_budget": 1, "max_budget": self.budgets.most} if has_budgets else {}),
         )
-        logging.getLogger("smac").setLevel(logging.WARNING)  # it tells every new incumbent to whoever logs
+        logging.getLogger("smac").setLevel(logging.WARNING)  # it logs every new incumbent
         facade = getattr(tool, _FACADES[settings.facade])
         more = {}
         if has_budgets:
@@ -85,9 +85,9 @@ class Smac(Tool[SmacSettings]):
     def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         status = self._value.StatusType
         losses = self.told_losses(result)
-        told = losses if len(losses) > 1 else losses[0]
+        cost = losses if len(losses) > 1 else losses[0]
         is_known = result.is_known
-        value = self._value.TrialValue(cost=told, status=status.SUCCESS if is_known else status.CRASHED)
+        value = self._value.TrialValue(cost=cost, status=status.SUCCESS if is_known else status.CRASHED)
         self._smac.tell(trial, value, save=False)
 
 
@@ -95,4 +95,4 @@ def _order_starts(local_search: Any) -> None:
     """Order the starts of SMAC's local search: it takes them from a set, whose order differs between processes."""
     name = "_get_init_points_from_previous_configs"
     starts = getattr(local_search, name)
-    setattr(local_search, name, lambda *of: sorted(starts(*of), key=lambda start: start.get_array().tolist()))
+    setattr(local_search, name, lambda *configs: sorted(starts(*configs), key=lambda start: start.get_array().tolist()))

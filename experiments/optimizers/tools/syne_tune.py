@@ -88,7 +88,7 @@ class Bohb(Tool[BohbSettings]):
 
     def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         if result.is_known:
-            told = {_LOSS: self.told_losses(result)[0], _EPOCH: self.view.max_epoch}
-            self._scheduler.on_trial_complete(trial, told)
+            report = {_LOSS: self.told_losses(result)[0], _EPOCH: self.view.max_epoch}
+            self._scheduler.on_trial_complete(trial, report)
         else:  # it was stopped at a rung, or failed
             self._scheduler.on_trial_remove(trial)

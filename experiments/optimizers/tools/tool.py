@@ -61,14 +61,14 @@ class Tool(Baseline[S]):
             self._largest = np.maximum(self._largest, result.losses)
             return [float(loss) for loss in result.losses]
         worst = zip((objective.upper for objective in self._objectives), self._largest.tolist(), strict=True)
-        return [next(filter(math.isfinite, (*known, _WORSE_THAN_ALL))) for known in worst]
+        return [next(filter(math.isfinite, (*limits, _WORSE_THAN_ALL))) for limits in worst]
 
     def propose(self) -> tuple[Config, AskedFidelity, Any] | None:
         """Ask the tool."""
-        asked = self._ask_tool()
-        if asked is None:
+        reply = self._ask_tool()
+        if reply is None:
             return None
-        config, budget, trial = asked
+        config, budget, trial = reply
         return config, None if budget is None else self.budgets.fidelity(budget), trial
 
     def learn(self, result: TrialResult) -> None:
