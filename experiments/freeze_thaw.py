@@ -90,7 +90,7 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class PredictorScores:
     """One predictor after some epochs.
 
     Attributes:
@@ -102,7 +102,7 @@ class Scored:
     scores: Mapping[str, Interval]
 
 
-ByStage = Mapping[int, Mapping[str, Scored]]
+ByStage = Mapping[int, Mapping[str, PredictorScores]]
 """Scores by the number of observed epochs, then by predictor."""
 
 
@@ -191,12 +191,14 @@ def _carried(curves: Curves, n_observed: int) -> float:
 def score(curves: Curves, *, n_resamples: int) -> ByStage:
     """Return the scores of every predictor at every stage on the test part."""
     truth = {part: curves.observed[part][:, -1] for part in ("valid", "test")}
-    by_stage: dict[int, dict[str, Scored]] = {}
+    by_stage: dict[int, dict[str, PredictorScores]] = {}
     for n_observed in stages(curves.task.max_epoch):
         calibrating, judged = (predictions(curves, part, n_observed) for part in ("valid", "test"))
         sds = {name: float(np.sqrt(np.mean((calibrating[name] - truth["valid"]) ** 2))) for name in judged}
         by_stage[n_observed] = {
-            name: Scored(sd=sds[name], scores=_scores(predicted, truth["test"], sds[name], n_resamples=n_resamples))
+            name: PredictorScores(
+                sd=sds[name], scores=_scores(predicted, truth["test"], sds[name], n_resamples=n_resamples)
+            )
             for name, predicted in judged.items()
         }
     return by_stage

@@ -18,7 +18,7 @@ from experiments.analysis.schedules import (
     KINDS,
     MEASURES,
     SEARCHES,
-    Searched,
+    SearchCost,
     Trainings,
     correlations,
     read_trainings,
@@ -81,7 +81,7 @@ def schedules_page(of: Trainings, *, n_resamples: int, facts: tuple[tuple[str, s
 def _blocks(
     runs: Trainings,
     agreements: Mapping[tuple[int, str], Mapping[str, Interval]],
-    searched: Mapping[tuple[str, str], Searched],
+    searched: Mapping[tuple[str, str], SearchCost],
 ) -> Iterator[str | Block]:
     yield "Rank correlation with full training"
     shown = {kind: [agreements[budget, kind]["Spearman"] for budget in runs.budgets[:-1]] for kind in KINDS}

@@ -28,8 +28,8 @@ from matplotlib.figure import Figure as Drawing
 from experiments.analysis.paired import (
     FEWEST,
     Agreement,
-    Paired,
-    Recorded,
+    PairedConfigs,
+    RecordedTask,
     agreement,
     agreements,
     effects_of_keys,
@@ -112,7 +112,7 @@ def compare_tasks(runs: Sequence[Path], *, landscape: Path | None, release: Path
     return write_document(document, target, is_for_docs=True, name="README.md", data=data)
 
 
-def _open_releases(recorded: Sequence[Recorded], release: Path | None) -> list[Benchmark]:
+def _open_releases(recorded: Sequence[RecordedTask], release: Path | None) -> list[Benchmark]:
     """Return the benchmarks of the tasks that have a release."""
     benches = []
     for record in recorded:
@@ -130,7 +130,7 @@ def _open_releases(recorded: Sequence[Recorded], release: Path | None) -> list[B
     return benches
 
 
-def _titles(paired: Paired) -> tuple[str, str]:
+def _titles(paired: PairedConfigs) -> tuple[str, str]:
     one, other = paired.tasks
     return one.title, other.title
 
@@ -148,7 +148,7 @@ def _finding(names: Sequence[str], whole: Agreement, on_real: Sequence[Agreement
     return text
 
 
-def _ranks(paired: Paired, on_both: Sequence[Agreement], on_real: Sequence[Agreement]) -> Iterator[str | Block]:
+def _ranks(paired: PairedConfigs, on_both: Sequence[Agreement], on_real: Sequence[Agreement]) -> Iterator[str | Block]:
     n_groups = len(set(paired.groups))
     parts, groups = on_both[:-n_groups], on_both[-n_groups:]
     shown = [row for row in (*parts, *on_real[:: len(EPOCHS)], *groups) if row.n >= 2 * FEWEST]
@@ -172,7 +172,7 @@ def _ranks(paired: Paired, on_both: Sequence[Agreement], on_real: Sequence[Agree
     yield _agreements_table("Between the tasks, in each fidelity group", groups, is_folded=True)
 
 
-def _real_agreements(paired: Paired, real: Mapping[int, Floats]) -> Iterator[Agreement]:
+def _real_agreements(paired: PairedConfigs, real: Mapping[int, Floats]) -> Iterator[Agreement]:
     """Yield the agreement of both tasks with the real landscape at each epoch."""
     for name, values in zip(_titles(paired), paired.accuracies, strict=True):
         for epoch in EPOCHS if real else ():
@@ -202,7 +202,7 @@ def _agreements_table(caption: str, agreed: Sequence[Agreement], *, is_folded: b
     )
 
 
-def _effects(paired: Paired, real: Mapping[int, Floats]) -> Iterator[str | Block]:
+def _effects(paired: PairedConfigs, real: Mapping[int, Floats]) -> Iterator[str | Block]:
     names = [*_titles(paired), *([_REAL] if real else [])]
     accuracies = [*paired.first, *([real[EPOCHS[0]]] if real else [])]
     keys = [effects_of_keys(paired.columns, values) for values in accuracies]
@@ -241,7 +241,7 @@ def _effects(paired: Paired, real: Mapping[int, Floats]) -> Iterator[str | Block
     )
 
 
-def _warm(paired: Paired) -> Iterator[str | Block]:
+def _warm(paired: PairedConfigs) -> Iterator[str | Block]:
     names = _titles(paired)
     yield "Warm starts"
     yield Text(
@@ -264,7 +264,7 @@ def _warm(paired: Paired) -> Iterator[str | Block]:
 
 
 def _release_blocks(
-    recorded: Sequence[Recorded], benches: Sequence[Benchmark], release: Path | None, *, n_seeds: int
+    recorded: Sequence[RecordedTask], benches: Sequence[Benchmark], release: Path | None, *, n_seeds: int
 ) -> Iterator[str | Block]:
     """Yield the comparison of both releases, or name the tasks without one."""
     yield "Fronts and optimizers"
@@ -328,7 +328,7 @@ def _draw(rows: Sequence[_Row], *, x_label: str, names: Sequence[str] = ()) -> D
     return drawing
 
 
-def _csv(paired: Paired, real: dict[int, Floats]) -> str:
+def _csv(paired: PairedConfigs, real: dict[int, Floats]) -> str:
     """Return a row for each config: its number, id, source and sizes, and all its accuracies."""
     names = [f"{task.name} seed {i}" for task in paired.tasks for i in range(paired.accuracies.shape[2])]
     columns = [paired.configs[key].tolist() for key in ("config_index", "config_id", "source", *LARGEST)]

@@ -68,7 +68,7 @@ _FEWEST: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scored:
+class ModelScores:
     """The scores of models on one cut of a part; NaN where a score is not defined.
 
     Attributes:
@@ -93,7 +93,7 @@ def score_zoo(
     cut: str,
     *,
     n_resamples: int,
-) -> Scored | None:
+) -> ModelScores | None:
     """Score answers for one part of a result file on a cut; None where it has fewer than eight configs.
 
     Configs are resampled for all models together, so differences are paired.
@@ -120,7 +120,7 @@ def score_zoo(
     intervals = bootstrap_estimates(with_differences, n, level=_LEVEL, n_resamples=n_resamples)
     cis = [intervals[i : i + len(_SCORES)] for i in range(0, len(intervals), len(_SCORES))]
     scores, differences = (dict(zip(answers, half, strict=True)) for half in (cis[: len(answers)], cis[len(answers) :]))
-    return Scored(n=n, scores=scores, differences=differences)
+    return ModelScores(n=n, scores=scores, differences=differences)
 
 
 class _Result(NamedTuple):
@@ -128,8 +128,8 @@ class _Result(NamedTuple):
 
     task: Task
     zoo: Mapping[str, Any]  # Any: JSON
-    valids: Mapping[str, Scored | None]
-    tests: Mapping[str, Scored | None]
+    valids: Mapping[str, ModelScores | None]
+    tests: Mapping[str, ModelScores | None]
 
     @property
     def single(self) -> list[str]:
@@ -241,7 +241,7 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
         yield _settings_table(result.zoo)
 
 
-def _beside(tested: Sequence[tuple[_Result, Scored]]) -> Table:
+def _beside(tested: Sequence[tuple[_Result, ModelScores]]) -> Table:
     """Return the differences to XGBoost, the paper's and ours."""
     rows = [
         _difference(name, k, result.task.title, scored.differences[name][score])
@@ -272,7 +272,7 @@ def _why(name: str, paper: float, ours: Interval) -> str:
     return f"further from XGBoost than in the paper, {cause}not tested"
 
 
-def _scores_table(scored: Scored, valid: Scored | None, cut: str) -> Table:
+def _scores_table(scored: ModelScores, valid: ModelScores | None, cut: str) -> Table:
     rows = []
     for name in sorted(scored.scores, key=lambda name: -scored.sparse[name].value):
         difference = scored.differences[name][_SPARSE]
@@ -323,7 +323,7 @@ def _settings_table(zoo: Mapping[str, Any]) -> Table:  # Any: JSON
     )
 
 
-def _figure(tested: Sequence[tuple[_Result, Scored]]) -> Figure:
+def _figure(tested: Sequence[tuple[_Result, ModelScores]]) -> Figure:
     """Return the sparse tau of every family: the paper's, and ours with intervals."""
     estimates: dict[str, Interval] = {}
     numbers: list[int] = []

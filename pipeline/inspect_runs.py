@@ -27,7 +27,7 @@ from jahs.schema import SOURCES
 from pipeline.merge import merge
 from pipeline.sampling import group_positions, run_seeds
 from pipeline.verify import retrain, verify
-from workshop.command import Failed, add_data_dir, new_parser, run_command
+from workshop.command import FailedResult, add_data_dir, new_parser, run_command
 from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 
 _WANTED_CONFIGS: Final = 2000
@@ -66,7 +66,7 @@ def _verify(given: argparse.Namespace) -> object:
         lines, faults = retrain(given.folder, given.retrain, seed=given.seed, data_dir=given.data_dir)
     verdict = "sound" if not faults else f"{len(faults)} faults"
     report = {"verdict": verdict, "faults": faults, "retrained": lines}
-    return Failed(report) if faults else report
+    return FailedResult(report) if faults else report
 
 
 def status(path: Path) -> dict[str, Any]:  # Any: JSON

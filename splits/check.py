@@ -22,14 +22,14 @@ from jahs.spaces.parameters import PARAMETERS
 from splits.final import FinalTest, final_beside, is_final, n_reads
 from splits.kinship import fidelity_groups, find_leaks, group_name, source_groups
 from splits.quotas import WHOLE, deviations
-from splits.recorded import Recorded, examples, read_recorded
+from splits.recorded import RecordedConfigs, examples, read_recorded
 from splits.split import Split, read_split
 from workshop.command import new_parser, run_command
 
 _MOST_EXAMPLES: Final = 3
 
 
-def check_split(recorded: Recorded, split: Split, final: FinalTest | None = None) -> list[Marginal]:
+def check_split(recorded: RecordedConfigs, split: Split, final: FinalTest | None = None) -> list[Marginal]:
     """Return the division of every marginal by the split.
 
     Args:
@@ -96,7 +96,7 @@ class Marginal:
         return {"name": self.name, **counts, "off": self.off, "is_promised": self.is_promised}
 
 
-def balance(recorded: Recorded, parts: NDArray[np.int8]) -> list[Marginal]:
+def balance(recorded: RecordedConfigs, parts: NDArray[np.int8]) -> list[Marginal]:
     """Return every marginal, given the part of every config; the promised ones come first."""
     return [
         Marginal(
@@ -127,7 +127,7 @@ def balance_table(marginals: Sequence[Marginal]) -> str:
     return "\n".join(lines)
 
 
-def _marginals(recorded: Recorded) -> Iterator[tuple[str, NDArray[np.bool_], bool]]:
+def _marginals(recorded: RecordedConfigs) -> Iterator[tuple[str, NDArray[np.bool_], bool]]:
     """Yield the name and the members of each marginal, and whether it is promised."""
     configs, is_repeated = recorded.configs, recorded.is_repeated
     group, groups = fidelity_groups(configs)

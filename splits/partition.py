@@ -17,7 +17,7 @@ from jahs.schema import SIZE_KEYS, SPLIT_PARTS
 from jahs.spaces.seeds import read_seed
 from splits.kinship import fidelity_groups, find_leaks, group_name, kin, seeded_ranks, source_groups
 from splits.quotas import SHARES, WHOLE, Margins, fill_quotas
-from splits.recorded import Recorded, examples
+from splits.recorded import RecordedConfigs, examples
 from splits.split import SEED_BITS, Split
 
 LEAST_PER_GROUP: Final = 7
@@ -26,7 +26,9 @@ LEAST_PER_GROUP: Final = 7
 _NOWHERE: Final = -1
 
 
-def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest: int = LEAST_PER_GROUP) -> Split:
+def partition(
+    recorded: RecordedConfigs, *, seed: int, old: Split | None = None, fewest: int = LEAST_PER_GROUP
+) -> Split:
     """Return a split of every recorded config.
 
     Args:
@@ -71,7 +73,7 @@ def _check_groups(group: NDArray[np.int64], groups: NDArray[np.float64], *, fewe
         )
 
 
-def _keep_old(parts: NDArray[np.int8], recorded: Recorded, family: NDArray[np.int64], old: Split) -> None:
+def _keep_old(parts: NDArray[np.int8], recorded: RecordedConfigs, family: NDArray[np.int64], old: Split) -> None:
     """Keep old configs in their parts, and put new kin of an old config into its part."""
     if old.protocol != recorded.protocol:
         raise ProtocolMismatch(
@@ -129,7 +131,7 @@ def _draw(weights: list[int], rank: int) -> int:
 
 def _fill(
     parts: NDArray[np.int8],
-    recorded: Recorded,
+    recorded: RecordedConfigs,
     groups: NDArray[np.float64],
     *,
     ranks: NDArray[np.uint64],

@@ -21,7 +21,7 @@ _MOST_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Recorded:
+class RecordedConfigs:
     """Every config with at least one run, in order of config_id; a diverged run counts like any other.
 
     Attributes:
@@ -48,7 +48,7 @@ class Recorded:
         return self.n_seeds > 1
 
 
-def read_recorded(path: Path, *, final: FinalTest | None = None) -> Recorded:
+def read_recorded(path: Path, *, final: FinalTest | None = None) -> RecordedConfigs:
     """Read a folder of runs, without configs that are not trained yet and without the final test set.
 
     Raises:
@@ -63,7 +63,7 @@ def read_recorded(path: Path, *, final: FinalTest | None = None) -> Recorded:
 
 def recorded_of(
     configs: Table, runs: Table, *, of: Path, task: str, protocol: str, final: FinalTest | None = None
-) -> Recorded:
+) -> RecordedConfigs:
     """Return the trained configs of tables that were read from the folder `of`, without those held out (`is_final`).
 
     Raises:
@@ -86,7 +86,7 @@ def recorded_of(
     if (unknown := np.setdiff1d(ids, configs["config_id"])).size:
         raise InvalidTable(f"{of}: {len(unknown)} configs of the runs are not in configs.parquet: {examples(unknown)}")
     has_diverged = (last["status"] == "diverged").astype(np.int64)
-    return Recorded(
+    return RecordedConfigs(
         configs=take(configs, np.isin(configs["config_id"], ids)),
         n_seeds=n_seeds.astype(np.int64),
         is_diverged=np.add.reduceat(has_diverged, starts) == n_seeds,

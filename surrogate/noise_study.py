@@ -48,7 +48,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Judged:
+class RotationErrors:
     """Errors in predicting the mean of two trainings, in points, by rotation of the entry: (3, n_configs).
 
     Attributes:
@@ -96,7 +96,7 @@ def noise_study(
     settings: ForestSettings,
     seed: int = 0,
     workers: int = 1,
-) -> list[Judged]:
+) -> list[RotationErrors]:
     """Return the errors for every number of other configs, and finally for fits that include the judged configs."""
     rows = assemble(metric, measured)
     ids, values, judged = repeated(rows)
@@ -138,11 +138,11 @@ def noise_study(
 
 def judge(
     values: _Floats, surrogate: _Floats, ensemble: _Floats, sd: _Floats, *, n_fitted: int, is_seen: bool, image: float
-) -> Judged:
+) -> RotationErrors:
     """Return the errors of predictions, (n,) or (3, n) by entry; `values` are each config's trainings, (n, 3)."""
     truth = np.stack([np.delete(values, entry, axis=1).mean(axis=1) for entry in range(_N_SEEDS)])
     own_sd, mean = np.maximum(values.std(axis=1, ddof=1), image), values.mean(axis=1)
-    return Judged(
+    return RotationErrors(
         n_fitted=n_fitted,
         is_seen=is_seen,
         table=np.abs(values.T - truth),
@@ -164,7 +164,7 @@ def _mean(values: _Floats, *, seed: int) -> Interval:
     return interval
 
 
-def _finding(judged: Sequence[Judged], metric: str, *, seed: int) -> str:
+def _finding(judged: Sequence[RotationErrors], metric: str, *, seed: int) -> str:
     *_, unseen, seen = judged
     table, surrogate = seen.table.mean(axis=0), seen.surrogate.mean(axis=0)
     seen_gap = _mean(table - surrogate, seed=seed)
@@ -185,7 +185,7 @@ def _distance(difference: Interval) -> str:
     return "farther from" if difference.high < 0 else "nearer to" if difference.low > 0 else "about as far from"
 
 
-def _crossing(unseen: Sequence[Judged]) -> str:
+def _crossing(unseen: Sequence[RotationErrors]) -> str:
     """Say how many other configs a surrogate needs to be as good as one training, by a power law in their number."""
     sizes = [judged.n_fitted for judged in unseen]
     errors = [judged.surrogate.mean() for judged in unseen]
@@ -198,7 +198,7 @@ def _crossing(unseen: Sequence[Judged]) -> str:
     return f"{text}, and by a power law it would need about {float(f'{n:.1e}'):,.0f}"
 
 
-def _blocks(judged: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str | Block]:
+def _blocks(judged: Sequence[RotationErrors], metric: str, *, seed: int) -> Iterator[str | Block]:
     yield "By the number of configs"
     heads: tuple[str, ...] = (
         "fitted to", "cut", "configs", "table entry", "surrogate", "ensemble", "table minus surrogate (90 % interval)",

@@ -55,7 +55,7 @@ Known: TypeAlias = tuple[Callable[[NDArray[np.float32]], NDArray[np.float64]], N
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Came:
+class RoundOutcome:
     """One source of one round.
 
     Attributes:
@@ -78,7 +78,7 @@ class Came:
     scores: Scores | None = None
 
 
-def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known]) -> list[Came]:
+def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known]) -> list[RoundOutcome]:
     """Return the outcome of each source in each round, in order; configs of the test part are not read.
 
     A source that no release proposed is judged by the one release of its round.
@@ -106,8 +106,8 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
     return outcomes
 
 
-def _outcome(rows: Rows, known: Known | None, number: int, source: str, release: str) -> Came:
-    outcome = Came(round=number, source=source, release=release, n_configs=rows.n_configs, n_runs=len(rows))
+def _outcome(rows: Rows, known: Known | None, number: int, source: str, release: str) -> RoundOutcome:
+    outcome = RoundOutcome(round=number, source=source, release=release, n_configs=rows.n_configs, n_runs=len(rows))
     if known is None:
         return outcome
     ask, seen = known
@@ -126,7 +126,7 @@ def _outcome(rows: Rows, known: Known | None, number: int, source: str, release:
 
 def rounds_page(
     measured: Measurements,
-    came: Sequence[Came],
+    came: Sequence[RoundOutcome],
     figures: Sequence[dict[str, Any]],  # Any: JSON
 ) -> Document:
     """Return the page of the rounds; the figures after a round are measured on the release that followed it."""
@@ -149,7 +149,7 @@ def rounds_page(
     )
 
 
-def _table(outcomes: Sequence[Came]) -> Table:
+def _table(outcomes: Sequence[RoundOutcome]) -> Table:
     rows = []
     for outcome in outcomes:
         counts = [str(count) for count in (outcome.n_configs, outcome.n_runs, outcome.n_new)]
@@ -164,7 +164,7 @@ def _table(outcomes: Sequence[Came]) -> Table:
     return Table(caption="", columns=_HEADS, rows=tuple(rows), n_labels=2)
 
 
-def _missing(outcomes: Sequence[Came]) -> Iterator[Block]:
+def _missing(outcomes: Sequence[RoundOutcome]) -> Iterator[Block]:
     if releases := sorted({o.release[:8] for o in outcomes if o.release and o.predicted is None}):
         yield Text(
             f"Not measured yet if release {', '.join(releases)} is not given (name it with --releases), or was fitted "

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedResult:
     """A result that is printed although the command ends with status 1."""
 
     result: object
@@ -61,7 +61,7 @@ def add_release(parser: argparse.ArgumentParser) -> None:
 def run_command(command: str, work: Callable[[], object], *, stopped: str = "start again to continue") -> int:
     """Do the work, print its result on stdout and return the exit status; log on stderr in the meantime.
 
-    A text is printed unchanged, anything else as JSON. The status is 0; 1 if the result is `Failed`; 2 for a
+    A text is printed unchanged, anything else as JSON. The status is 0; 1 if the result is `FailedResult`; 2 for a
     `JahsError` or a file that cannot be read or written, whose message is logged; 130 for Ctrl-C.
 
     Messages begin with the command's name, such as `pipeline.collect`; `stopped` is logged after Ctrl-C.
@@ -77,9 +77,9 @@ def run_command(command: str, work: Callable[[], object], *, stopped: str = "sta
         except KeyboardInterrupt:
             _log.info("%s: stopped; %s", command, stopped)
             return 130
-        result = outcome.result if isinstance(outcome, Failed) else outcome
+        result = outcome.result if isinstance(outcome, FailedResult) else outcome
         write_stdout(result if isinstance(result, str) else json.dumps(result, indent=2, allow_nan=False))
-        return 1 if isinstance(outcome, Failed) else 0
+        return 1 if isinstance(outcome, FailedResult) else 0
 
 
 @contextmanager

@@ -46,7 +46,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class OrderAgreement:
     """Agreement of two landscapes about the same arms.
 
     Attributes:
@@ -70,7 +70,7 @@ class Carried:
         return sum(known) if known else None
 
 
-def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: Sequence[Pair]) -> Carried:
+def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: Sequence[Pair]) -> OrderAgreement:
     """Compare the final values of the same arms on two landscapes, (n_arms, n_seeds) each; lower is better.
 
     Args:
@@ -89,7 +89,7 @@ def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: 
             verdict = _verdict(pair, pair_there, has_same_sign=gaps[0] * gaps[1] > 0)
             holds = pair.differs if pair.is_significant and pair.holds is not None else None
             findings.append(Finding(one=i, other=j, here=gaps[0], there=gaps[1], verdict=verdict, holds=holds))
-    return Carried(
+    return OrderAgreement(
         tau=rank_agreement(here, there, has_same_seeds=False),
         split_half=split_half_of_two(here, there),
         findings=tuple(findings),

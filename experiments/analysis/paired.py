@@ -45,7 +45,7 @@ _WARM_SIZES: Final = (1, 5, 10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Recorded:
+class RecordedTask:
     """The finished runs of a task.
 
     Attributes:
@@ -61,12 +61,12 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Paired:
+class PairedConfigs:
     """Configs that were trained on two tasks, by number.
 
     Attributes:
         configs: rows of the first task's config table.
-        accuracies: (2, n_configs, 3), as in `Recorded`.
+        accuracies: (2, n_configs, 3), as in `RecordedTask`.
     """
 
     tasks: tuple[Task, Task]
@@ -128,7 +128,7 @@ class WarmStart(NamedTuple):
     n_random: float
 
 
-def read_recorded(path: Path) -> Recorded:
+def read_recorded(path: Path) -> RecordedTask:
     """Read a folder of runs without the final test set.
 
     Raises:
@@ -149,10 +149,10 @@ def read_recorded(path: Path) -> Recorded:
     is_used = place < _N_SEEDS
     accuracies[of_run[is_used], place[is_used]] = last["valid_acc"][is_used]
     used = take(configs, np.isin(configs["config_id"], ids))
-    return Recorded(task=task, protocol=protocol.digest, configs=used, accuracies=accuracies)
+    return RecordedTask(task=task, protocol=protocol.digest, configs=used, accuracies=accuracies)
 
 
-def pair(one: Recorded, other: Recorded) -> Paired:
+def pair(one: RecordedTask, other: RecordedTask) -> PairedConfigs:
     """Return the configs that both tasks have.
 
     Raises:
@@ -168,14 +168,14 @@ def pair(one: Recorded, other: Recorded) -> Paired:
             "collect the same config numbers for both"
         )
     order = np.lexsort((ids, one.configs["config_index"][at[0]]))
-    return Paired(
+    return PairedConfigs(
         tasks=(one.task, other.task),
         configs=take(one.configs, at[0][order]),
         accuracies=np.stack([record.accuracies[rows[order]] for record, rows in zip((one, other), at, strict=True)]),
     )
 
 
-def agreements(paired: Paired) -> Iterator[Agreement]:
+def agreements(paired: PairedConfigs) -> Iterator[Agreement]:
     """Yield the agreement on all configs, by source, within groups, in both best tenths and in every group."""
     values, groups = paired.accuracies, np.array(paired.groups)
     yield agreement("all configs", values)
@@ -243,7 +243,7 @@ def effects_of_values(columns: Columns, accuracies: Floats) -> dict[str, float]:
     return effects
 
 
-def warm_starts(paired: Paired) -> Iterator[WarmStart]:
+def warm_starts(paired: PairedConfigs) -> Iterator[WarmStart]:
     """Yield warm starts in both directions. The first seeds of both tasks count."""
     for source, target in ((0, 1), (1, 0)):
         on_source, on_target = paired.first[source], paired.first[target]

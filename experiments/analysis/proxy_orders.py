@@ -32,7 +32,7 @@ MEASURES: Final = (
 """Rank correlations over all and within the true top; rank-biased overlap, Webber's and the benchmark's."""
 
 
-class Published(NamedTuple):
+class PublishedFigures(NamedTuple):
     """What the zero-cost benchmark reports on NAS-Bench-201's CIFAR-10.
 
     Attributes:
@@ -45,19 +45,19 @@ class Published(NamedTuple):
     overlap: float
 
 
-PAPER: Final[Mapping[str, Published]] = {
-    "parameters": Published(0.72, 0.31, 0.00),
-    "grad_norm": Published(0.59, 0.32, 3.19),
-    "fisher": Published(0.50, 0.19, 3.03),
-    "jacov": Published(0.73, 0.11, 2.98),
-    "snip": Published(0.59, 0.30, 3.09),
-    "grasp": Published(0.51, 0.26, 2.84),
-    "synflow": Published(0.73, 0.35, 0.25),
-    "ntk": Published(-0.25, -0.07, 3.27),
-    "zen": Published(0.35, 0.32, 3.00),
-    "zico": Published(0.75, 0.40, 3.01),
-    "meco": Published(0.88, 0.37, 3.05),
-    "swap": Published(0.78, 0.36, 2.83),
+PAPER: Final[Mapping[str, PublishedFigures]] = {
+    "parameters": PublishedFigures(0.72, 0.31, 0.00),
+    "grad_norm": PublishedFigures(0.59, 0.32, 3.19),
+    "fisher": PublishedFigures(0.50, 0.19, 3.03),
+    "jacov": PublishedFigures(0.73, 0.11, 2.98),
+    "snip": PublishedFigures(0.59, 0.30, 3.09),
+    "grasp": PublishedFigures(0.51, 0.26, 2.84),
+    "synflow": PublishedFigures(0.73, 0.35, 0.25),
+    "ntk": PublishedFigures(-0.25, -0.07, 3.27),
+    "zen": PublishedFigures(0.35, 0.32, 3.00),
+    "zico": PublishedFigures(0.75, 0.40, 3.01),
+    "meco": PublishedFigures(0.88, 0.37, 3.05),
+    "swap": PublishedFigures(0.78, 0.36, 2.83),
 }
 
 _N_RESAMPLES: Final = 200

@@ -59,7 +59,7 @@ class Trainings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
+class SearchCost:
     """A search with one kind of budget.
 
     Attributes:
@@ -151,7 +151,7 @@ def _measures(early: Floats, end: Floats, groups: NDArray[np.int64]) -> Floats:
     return np.array([*(spearman(early[top], end[top]) for top in tops), kendall_tau_within(early, end, groups)])
 
 
-def search(of: Trainings, *, n_resamples: int) -> dict[tuple[str, str], Searched]:
+def search(of: Trainings, *, n_resamples: int) -> dict[tuple[str, str], SearchCost]:
     """Return what each search costs and reaches, by search and kind of budget."""
     pairs = [(name, kind) for name in SEARCHES for kind in KINDS]
     costs = np.array([cost(SEARCHES[name], of.budgets, kind) for name, kind in pairs])
@@ -167,7 +167,7 @@ def search(of: Trainings, *, n_resamples: int) -> dict[tuple[str, str], Searched
     estimates = bootstrap_estimates(measured, len(of.test), level=0.95, n_resamples=n_resamples)
     parts = zip(*(estimates[i : i + len(pairs)] for i in range(0, len(estimates), len(pairs))), strict=True)
     return {
-        pair: Searched(cost=float(total_cost), reached=reached, needed=needed, speed_up=speed_up, gain=gain)
+        pair: SearchCost(cost=float(total_cost), reached=reached, needed=needed, speed_up=speed_up, gain=gain)
         for pair, total_cost, (reached, needed, speed_up, gain) in zip(pairs, costs, parts, strict=True)
     }
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.carried import VERDICTS, Carried, carry_over
+from experiments.analysis.carried import VERDICTS, OrderAgreement, carry_over
 from experiments.folder import read_folder
 from experiments.packs import is_pack
 from experiments.report.comparison import comparison_of, groups
@@ -28,7 +28,7 @@ _STAGES: Final = (0.1, 0.2, 0.5, 1.0)  # shares of the budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Compared:
+class _GroupTransfer:
     """One group of arms on a task and on the real landscape, after each share of the budget; tests use the last."""
 
     task: str
@@ -36,7 +36,7 @@ class _Compared:
     group: str
     arms: tuple[Arm, ...]
     seeds: tuple[int, int]
-    stages: tuple[Carried, ...]
+    stages: tuple[OrderAgreement, ...]
 
     @property
     def title(self) -> str:
@@ -111,7 +111,7 @@ def _errors(results: Results, task: str, arms: Sequence[Arm], times: Floats) -> 
     return np.nan_to_num(results.errors(task, arms, results.seeds(task, arms), times), nan=_GUESSED)
 
 
-def _compare(results: Results, real_results: Results, control_results: Results | None) -> list[_Compared]:
+def _compare(results: Results, real_results: Results, control_results: Results | None) -> list[_GroupTransfer]:
     """Compare the arms of every group that ran on the real landscape; Holm's correction is over each landscape."""
     times = np.array([share * results.study.n_evaluations for share in _STAGES])
     (real_task,) = real_results.folder.tasks
@@ -140,7 +140,9 @@ def _compare(results: Results, real_results: Results, control_results: Results |
         pairs_there = real_tests[tuple(arm.name for arm in arms)].pairs
         stages = (carry_over(on_task[..., i], on_real[..., i], pairs, pairs_there) for i in range(len(times)))
         n_seeds = on_task.shape[1], on_real.shape[1]
-        entry = _Compared(task=task, is_control=is_control, group=title, arms=arms, seeds=n_seeds, stages=tuple(stages))
+        entry = _GroupTransfer(
+            task=task, is_control=is_control, group=title, arms=arms, seeds=n_seeds, stages=tuple(stages)
+        )
         compared.append(entry)
     return compared
 
@@ -152,7 +154,7 @@ def _among(pairs: Sequence[Pair], arms: Sequence[int]) -> tuple[Pair, ...]:
     return tuple(replace(pair, one=place[pair.one], other=place[pair.other]) for pair in chosen)
 
 
-def _answers(parts: Sequence[_Compared]) -> Iterator[Block]:
+def _answers(parts: Sequence[_GroupTransfer]) -> Iterator[Block]:
     for task in dict.fromkeys(part.task for part in parts):
         noisy, controls = ([p for p in parts if p.task == task and p.is_control == flag] for flag in (False, True))
         count = {verdict: sum(part.stages[-1].count(verdict) for part in noisy) for verdict in VERDICTS}
@@ -169,11 +171,11 @@ def _answers(parts: Sequence[_Compared]) -> Iterator[Block]:
         )
 
 
-def _tau(carried: Carried) -> str:
+def _tau(carried: OrderAgreement) -> str:
     return f"{interval_text(carried.tau)}, split-half {number_text(carried.split_half)}"
 
 
-def _budgets(parts: Sequence[_Compared]) -> Table:
+def _budgets(parts: Sequence[_GroupTransfer]) -> Table:
     """Return the agreement after shares of the budget."""
     return Table(
         caption="Kendall's τ between the orders by mean validation error on a task and on the real landscape after "
@@ -186,7 +188,7 @@ def _budgets(parts: Sequence[_Compared]) -> Table:
     )
 
 
-def _orders(parts: Sequence[_Compared]) -> Table:
+def _orders(parts: Sequence[_GroupTransfer]) -> Table:
     return Table(
         caption="Number of pairs of arms by their tests on the task and on the real landscape, at the end of the "
         "budget: a pair is significant by its signed-rank test with Holm's correction on either. Separately, how many "
@@ -204,7 +206,7 @@ def _orders(parts: Sequence[_Compared]) -> Table:
     )
 
 
-def _findings(parts: Sequence[_Compared]) -> Iterator[Block]:
+def _findings(parts: Sequence[_GroupTransfer]) -> Iterator[Block]:
     rows = tuple(
         (
             *(part.task, part.group, part.arms[pair.one].title, part.arms[pair.other].title, VERDICTS[pair.verdict]),
@@ -229,7 +231,7 @@ def _findings(parts: Sequence[_Compared]) -> Iterator[Block]:
         )
 
 
-def _about(real: Results, parts: Sequence[_Compared]) -> Text:
+def _about(real: Results, parts: Sequence[_GroupTransfer]) -> Text:
     ((task, facts),) = real.folder.tasks.items()
     commands = "; ".join(f"`{made.get('command')} --release CIFAR10`" for made in real.folder.made_with)
     names = {arm.name for part in parts for arm in part.arms}

@@ -13,7 +13,7 @@ from experiments.report.comparison import curve
 from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import test_errors
 from experiments.study import Arm
-from jahs.comparison.shipped import Shipped, write_shipped
+from jahs.comparison.shipped import ShippedResults, write_shipped
 from jahs.comparison.standings import REFERENCE, Rollout
 from jahs.comparison.steps import Steps
 from jahs.comparison.terms import STUDIES
@@ -28,7 +28,7 @@ def ship(results: Results, folder: Path) -> list[Path]:
         return []
     return [
         write_shipped(
-            Shipped(
+            ShippedResults(
                 study=results.study.name,
                 task=task,
                 season=season_of(results.folder.tasks),

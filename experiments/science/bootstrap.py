@@ -83,7 +83,7 @@ name of a space plus `_ON_REFITS`: the refits' mean values of the same configs; 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Transferred:
+class TransferLoss:
     """How well a setting that is chosen on one problem does on another.
 
     Attributes:
@@ -124,7 +124,7 @@ def _search(view: View, make: _Make, *, n: int, seed: int) -> tuple[Config, floa
     return visited[best], values[best]
 
 
-def transferred(tuned: Floats, tested: Floats) -> Transferred:
+def transferred(tuned: Floats, tested: Floats) -> TransferLoss:
     """Return how well the best arm of `TUNED` by `tuned` does by `tested`, both (n_arms, n_seeds).
 
     The seeds of both are resampled independently.
@@ -143,7 +143,7 @@ def transferred(tuned: Floats, tested: Floats) -> Transferred:
     chosen, best, *values = compare(tuned, tested)
     drawn = np.array([compare(resampled(tuned), resampled(tested))[2:] for _ in range(N_RESAMPLES)])
     loss, tau = (percentile_interval(value, drawn[:, i]) for i, value in enumerate(values))
-    return Transferred(chosen=names[chosen], best=names[best], loss=loss, tau=tau)
+    return TransferLoss(chosen=names[chosen], best=names[best], loss=loss, tau=tau)
 
 
 def bootstrap_page(subjects: Sequence[Subject]) -> Document:
@@ -163,7 +163,7 @@ def bootstrap_page(subjects: Sequence[Subject]) -> Document:
     )
 
 
-def _moves(by_task: Mapping[str, Ends]) -> dict[str, Transferred]:
+def _moves(by_task: Mapping[str, Ends]) -> dict[str, TransferLoss]:
     """Return the transfers: from the part to the whole of each task, and between the wholes of two tasks."""
     inside = {f"{title}, part to whole": transferred(ends["part"], ends["whole"]) for title, ends in by_task.items()}
     between = {
@@ -189,7 +189,7 @@ def _orders(by_task: Mapping[str, Ends]) -> list[tuple[str, ...]]:
     ]
 
 
-def _table(moves: Mapping[str, Transferred]) -> Table:
+def _table(moves: Mapping[str, TransferLoss]) -> Table:
     return Table(
         caption="Settings of regularized evolution, chosen where they were tuned; points lost against the best where "
         "they are tested; Kendall's tau of the means of all arms on both problems; 95 % intervals",

@@ -25,7 +25,7 @@ SEASONS: Final = Path(__file__).parents[1] / "seasons"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Shipped:
+class ShippedResults:
     """The results of one study on one task."""
 
     study: str
@@ -35,7 +35,7 @@ class Shipped:
     rollouts: Mapping[str, Mapping[int, Rollout]]  # by optimiser and seed
 
 
-def read_shipped(study: str, task: str, releases: Collection[str], *, folder: Path = SEASONS) -> Shipped | None:
+def read_shipped(study: str, task: str, releases: Collection[str], *, folder: Path = SEASONS) -> ShippedResults | None:
     """Return the shipped results of a study on a task; None unless they were made on one of these releases (sha256)."""
     path = folder / f"{study}-{task}.json"
     if not path.is_file():
@@ -48,12 +48,14 @@ def read_shipped(study: str, task: str, releases: Collection[str], *, folder: Pa
             name: {int(seed): _rollout(run) for seed, run in runs.items()}
             for name, runs in content["optimizers"].items()
         }
-        return Shipped(study=study, task=task, season=content["season"], release=content["release"], rollouts=rollouts)
+        return ShippedResults(
+            study=study, task=task, season=content["season"], release=content["release"], rollouts=rollouts
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise CorruptFile(f"{path} has no results of optimisers: {err!r}; install the package again") from err
 
 
-def write_shipped(shipped: Shipped, folder: Path) -> Path:
+def write_shipped(shipped: ShippedResults, folder: Path) -> Path:
     """Write results, times with six and errors with four decimals; return the file."""
     runs = {
         name: {

@@ -15,7 +15,7 @@ import jahs
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.explorer.arrays import model_parts, pack_arrays, recorded_columns
 from jahs.files.atomic import write_beside
-from jahs.queries.oracles.opening import Asked, open_oracle
+from jahs.queries.oracles.opening import OracleRequest, open_oracle
 from jahs.release import RecordedTable, Release, find_release, read_release
 from jahs.release.find import full_path
 from jahs.schema import SIZE_KEYS
@@ -45,7 +45,7 @@ def read_subject(task: str, release: Path | str | None = None) -> Subject:
     """Open the release of a task, or a folder of runs; ProtocolMismatch if it has another task."""
     folder = None if release is None else full_path(release)
     if folder is not None and (folder / "protocol.json").is_file():
-        opened = open_oracle(Asked(task=task, kind="table", engine="numpy", release=folder, save_dir=None))
+        opened = open_oracle(OracleRequest(task=task, kind="table", engine="numpy", release=folder, save_dir=None))
         reason = "It is a folder of recorded runs, which has no models."
         return Subject(task=opened.oracle.task, table=opened.table, release=None, without_models=reason)
     content = read_release(find_release(task, folder))

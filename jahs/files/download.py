@@ -41,7 +41,7 @@ _RANGE: Final = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class FetchedFile:
     """A complete file on disk."""
 
     path: Path
@@ -60,7 +60,7 @@ def fetch(
     report: Callable[[int, int], None] = lambda *_: None,
     n_attempts: int = 5,
     pause_s: float = 1.0,
-) -> Fetched:
+) -> FetchedFile:
     """Fetch one large file, unless it is there; its sha256 and address are written beside it and compared from then on.
 
     Args:
@@ -94,7 +94,7 @@ def fetch(
         raise
     except (OSError, http.client.HTTPException, ValueError) as err:
         raise explained(err, address, kept=part.kept(address)) from err
-    return Fetched(path=path, n_bytes=n_all, sha256=digest, is_new=True)
+    return FetchedFile(path=path, n_bytes=n_all, sha256=digest, is_new=True)
 
 
 def check_address(address: str) -> None:
@@ -217,7 +217,7 @@ def _recorded(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
 
-def _existing(path: Path, address: str, sha256: str | None) -> Fetched | None:
+def _existing(path: Path, address: str, sha256: str | None) -> FetchedFile | None:
     """Return the file if it exists unchanged; if its sha256 is required, it may come from any address."""
     if not path.is_file():
         return None
@@ -232,7 +232,9 @@ def _existing(path: Path, address: str, sha256: str | None) -> Fetched | None:
         if source != address:
             raise InvalidArgument(f"{path} is there, but from {source}; {_OTHER_FOLDER} for {address}, or delete it")
     digest = sha256_file(path)
-    return Fetched(path=path, n_bytes=path.stat().st_size, sha256=digest, is_new=False) if digest == sha256 else None
+    return (
+        FetchedFile(path=path, n_bytes=path.stat().st_size, sha256=digest, is_new=False) if digest == sha256 else None
+    )
 
 
 def _complete(

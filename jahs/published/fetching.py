@@ -8,7 +8,7 @@ from typing import Final
 
 from jahs.errors import UnknownName
 from jahs.files.archives import checked_members, open_archive
-from jahs.files.download import Fetched, fetch
+from jahs.files.download import FetchedFile, fetch
 
 ARCHIVES: Final = {"surrogates": "assembled_surrogates.tar", "table": "metric_data.tar"}
 VERSIONS: Final = ("1.1.0", "1.0.0")
@@ -38,7 +38,7 @@ def download_archives(
     version: str = VERSIONS[0],
     url: str | None = None,
     report: Callable[[str, int, int], None] = lambda *_: None,
-) -> list[Fetched]:
+) -> list[FetchedFile]:
     """Fetch published archives; every member is checked before an archive gets its name.
 
     Args:

@@ -25,7 +25,7 @@ from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, ProtocolM
 from jahs.models.forest import EngineKind
 from jahs.queries.answers import Answers, Result
 from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
-from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
+from jahs.queries.oracles.opening import OpenedOracle, OracleRequest, open_oracle, sha256_of
 from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.release.find import default_task, full_path
@@ -116,7 +116,7 @@ class Benchmark(Queryable):
             ProtocolMismatch: the release is for another task, or has another `sha256`.
             MissingDependency: the engine or the live oracle needs a package that is not installed.
         """
-        self._asked = Asked(
+        self._request = OracleRequest(
             task=read_task(default_task(release) if task is None else task),
             kind=read_kind(kind),
             engine=engine,
@@ -126,7 +126,7 @@ class Benchmark(Queryable):
             refit=refit,
             model=model,
         )
-        self._opened: Opened = open_oracle(self._asked)
+        self._opened: OpenedOracle = open_oracle(self._request)
         self._oracle = self._opened.oracle
         self.task, self.kind, self.max_epoch = self._oracle.task, self._oracle.kind, self._oracle.max_epoch
         self.release: Path | None = self._opened.folder
@@ -142,7 +142,7 @@ class Benchmark(Queryable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle a reference: how to open the benchmark, and the required digest."""
-        return _reopen, (asdict(self._asked) | {"metrics": self._names}, self._opened.sha256)
+        return _reopen, (asdict(self._request) | {"metrics": self._names}, self._opened.sha256)
 
     def fidelity(self, at: object = None) -> dict[str, float]:
         """Return the fidelity of a budget: the epoch is rounded to the nearest integer, half to even.
@@ -217,7 +217,7 @@ class Benchmark(Queryable):
             raise MissingData(f"{self!r}: {self.model} has no refits; leave model out for the release's own models")
         if self.kind != "surrogate" or release is None:
             raise MissingData(f"{self!r} has no models whose error could be predicted; open kind='surrogate'")
-        return release, RefitsOracle(release, engine=self._asked.engine)
+        return release, RefitsOracle(release, engine=self._request.engine)
 
     def _read_metrics(self, metrics: Sequence[str] | None) -> tuple[str, ...]:
         return self._names if metrics is None else read_metrics(metrics, known=self._oracle.metrics)
@@ -401,13 +401,13 @@ class Benchmark(Queryable):
 
 def _reopen(arguments: Mapping[str, Any], sha256: str | None) -> Benchmark:
     """Open the benchmark that a pickle refers to; one that is open already and has not changed is reused."""
-    asked = Asked(**{name: value for name, value in arguments.items() if name != "metrics"})
+    asked = OracleRequest(**{name: value for name, value in arguments.items() if name != "metrics"})
     is_same = sha256 is not None and sha256_of(asked) == sha256
     return (_open_same if is_same else _open_same.__wrapped__)(asked, arguments["metrics"], sha256)
 
 
 @lru_cache(maxsize=_MOST_REOPENED)
-def _open_same(asked: Asked, metrics: tuple[str, ...], sha256: str | None) -> Benchmark:
+def _open_same(asked: OracleRequest, metrics: tuple[str, ...], sha256: str | None) -> Benchmark:
     bench = Benchmark(**asdict(asked), metrics=metrics)
     if bench._opened.sha256 != sha256:
         raise ProtocolMismatch(f"{bench!r} is not the release that was pickled; restore the one with sha256 {sha256}")

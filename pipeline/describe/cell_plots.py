@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jahs.files.tables import take
 from jahs.queries.exhaustive import ops_of
 from jahs.spaces.cell.paths import effective_depth
-from pipeline.describe.measured import Measured
+from pipeline.describe.measured import MeasuredRuns
 from workshop.pages.drawing import draw_points, new_panels
 from workshop.pages.style import LIGHT, dash, series
 
@@ -28,12 +28,12 @@ _N_BINS: Final = 8
 _Floats = NDArray[np.float64]
 
 
-def n_cells(measured: Measured) -> int:
+def n_cells(measured: MeasuredRuns) -> int:
     """Return the number of distinct cells."""
     return len(np.unique(ops_of(measured.configs), axis=0))
 
 
-def embedding(measured: Measured) -> _Floats:
+def embedding(measured: MeasuredRuns) -> _Floats:
     """Return the position of each config's cell, (n_configs, 2): t-SNE of the distinct cells, operations one-hot."""
     from sklearn.manifold import TSNE  # type: ignore[import-untyped]  # ships no types
 
@@ -44,7 +44,7 @@ def embedding(measured: Measured) -> _Floats:
     return positions.round(2)[inverse.reshape(-1)]
 
 
-def map_of_cells(measured: Measured) -> Figure:
+def map_of_cells(measured: MeasuredRuns) -> Figure:
     """Draw the density, the mean accuracy and the sources of cells on their map."""
     x, y = embedding(measured).T
     sources = by_source(measured)
@@ -66,7 +66,7 @@ def map_of_cells(measured: Measured) -> Figure:
     return figure
 
 
-def accuracy_by_source(measured: Measured) -> Figure:
+def accuracy_by_source(measured: MeasuredRuns) -> Figure:
     """Draw the cumulative distribution of validation accuracy at the last epoch by the source of the config."""
     figure, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
     for number, (source, is_in) in enumerate(by_source(measured).items()):
@@ -79,7 +79,7 @@ def accuracy_by_source(measured: Measured) -> Figure:
     return figure
 
 
-def accuracy_by_depth(measured: Measured) -> Figure:
+def accuracy_by_depth(measured: MeasuredRuns) -> Figure:
     """Draw violins of validation accuracy at the last epoch by the depth of the cell."""
     figure, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
     depth = effective_depth(ops_of(measured.configs))
@@ -91,7 +91,7 @@ def accuracy_by_depth(measured: Measured) -> Figure:
     return figure
 
 
-def noise_by_accuracy(measured: Measured) -> Figure:
+def noise_by_accuracy(measured: MeasuredRuns) -> Figure:
     """Draw the standard deviation between seeds against the mean accuracy of each repeated config."""
     mean, sd = seed_spread(measured)
     figure, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
@@ -105,7 +105,7 @@ def noise_by_accuracy(measured: Measured) -> Figure:
     return figure
 
 
-def seed_spread(measured: Measured) -> tuple[_Floats, _Floats]:
+def seed_spread(measured: MeasuredRuns) -> tuple[_Floats, _Floats]:
     """Return mean and standard deviation of validation accuracy of each config with two or more finished seeds."""
     finished = take(measured.last, measured.last["status"] == "finished")
     _, inverse, counts = np.unique(finished["config_id"], return_inverse=True, return_counts=True)
@@ -116,7 +116,7 @@ def seed_spread(measured: Measured) -> tuple[_Floats, _Floats]:
     return mean[is_repeated], np.sqrt(squares[is_repeated] / (counts[is_repeated] - 1))
 
 
-def by_source(measured: Measured) -> dict[str, NDArray[np.bool_]]:
+def by_source(measured: MeasuredRuns) -> dict[str, NDArray[np.bool_]]:
     """Return a mask of the configs of each source, the most frequent first."""
     sources = measured.configs["source"]
     return {name: sources == name for name, _ in Counter(sources.tolist()).most_common()}

@@ -55,7 +55,7 @@ _FEWEST_OF_GROUP: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Measured:
+class MeasuredRuns:
     """A folder of runs.
 
     Attributes:
@@ -120,7 +120,7 @@ class SeedNoise:
     mean_difference: float  # mean absolute difference; for runtime in percent
 
 
-def read_measured(path: Path) -> Measured:
+def read_measured(path: Path) -> MeasuredRuns:
     """Read a folder of runs without the final test set: it must not influence choices of the page's readers.
 
     Raises:
@@ -147,7 +147,7 @@ def read_measured(path: Path) -> Measured:
     group_of_any = dict(zip(trained["config_id"].tolist(), group_positions(trained).tolist(), strict=True))
     profile, visits = read_profile_visits(path)
     finished_configs = take(configs, np.isin(configs["config_id"], ids))
-    return Measured(
+    return MeasuredRuns(
         task=task,
         protocol=protocol,
         runs=runs,
@@ -165,7 +165,7 @@ def read_measured(path: Path) -> Measured:
     )
 
 
-def seed_noise(measured: Measured) -> list[SeedNoise]:
+def seed_noise(measured: MeasuredRuns) -> list[SeedNoise]:
     """Return the noise of every metric; empty if no two runs of a config finished."""
     finished = take(measured.last, measured.last["status"] == "finished")
     seeds = np.unique(finished["seed"]).tolist()
@@ -197,7 +197,7 @@ def seed_noise(measured: Measured) -> list[SeedNoise]:
     return noises
 
 
-def epoch_agreement(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def epoch_agreement(measured: MeasuredRuns) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return Kendall's tau of validation accuracy between every epoch and the last one.
 
     Returns:
@@ -208,7 +208,7 @@ def epoch_agreement(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np
     return np.array([kendall_tau(values, last) for values in curves.T]), np.array(within)
 
 
-def value_agreement(measured: Measured, key: str) -> NDArray[np.float64] | None:
+def value_agreement(measured: MeasuredRuns, key: str) -> NDArray[np.float64] | None:
     """Return tau between the values of a fidelity, (3, 3); the diagonal compares halves. None: too few configs."""
     choices = PARAMETERS[key].choices
     members = [np.flatnonzero(measured.configs[key] == choice) for choice in choices]
@@ -230,7 +230,7 @@ def value_agreement(measured: Measured, key: str) -> NDArray[np.float64] | None:
     return taus
 
 
-def _fit(measured: Measured, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+def _fit(measured: MeasuredRuns, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the coefficients of the features in a ridge regression with an intercept for each fidelity group."""
     F = _features(dict(take(measured.configs, rows)))
     intercepts = (measured.group[rows][:, None] == np.arange(27)).astype(np.float64)

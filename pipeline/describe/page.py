@@ -22,7 +22,7 @@ from jahs.schema import SIZE_KEYS
 from jahs.tasks.definitions import RESOLUTIONS, Task, caveats_of
 from jahs.tasks.metrics import METRICS
 from pipeline.describe import cell_plots, plots
-from pipeline.describe.measured import FEWEST, Measured, epoch_agreement, seed_noise, value_agreement
+from pipeline.describe.measured import FEWEST, MeasuredRuns, epoch_agreement, seed_noise, value_agreement
 from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.style import style
@@ -85,7 +85,7 @@ _ABOUT_LANDSCAPE: Final = """Validation accuracy at the last epoch of {n:,} unif
     epoch 200."""
 
 
-def describe(measured: Measured) -> Document:
+def describe(measured: MeasuredRuns) -> Document:
     """Return the page about a folder of runs."""
     n_configs, n_runs = _count(measured.n_configs, "config"), _count(len(measured.last["seed"]), "training")
     parts = (_protocol, _counts, _landscape, _groups, _profile, _results, _cells, _agreement, _noise)
@@ -105,7 +105,7 @@ def describe(measured: Measured) -> Document:
         )
 
 
-def _protocol(measured: Measured) -> Iterator[str | Block]:
+def _protocol(measured: MeasuredRuns) -> Iterator[str | Block]:
     task, training = measured.task, measured.protocol.facts.get("training", {})
     sides = ", ".join(f"{task.image_side(r)} at Resolution {r:g}" for r in RESOLUTIONS)
     per_epoch = "" if task.epoch_images is None else f" ({task.epoch_images:,} an epoch, a new random subset each time)"
@@ -131,7 +131,7 @@ def _rate_words(task: Task) -> str:
     return f"{rate}: {task.trained_rate(0.1):.3g} for 0.1{decay}"
 
 
-def _counts(measured: Measured) -> Iterator[str | Block]:
+def _counts(measured: MeasuredRuns) -> Iterator[str | Block]:
     last, seconds = measured.last, measured.seconds
     n_runs, n_diverged = len(last["seed"]), int((last["status"] == "diverged").sum())
     seeds = Counter(Counter(last["config_id"].tolist()).values())
@@ -162,7 +162,7 @@ def _counts(measured: Measured) -> Iterator[str | Block]:
     yield _table(("processor", "device", "torch", "runs", "mean core-s per run", "most"), hardware, n_labels=3)
 
 
-def _landscape(measured: Measured) -> Iterator[str | Block]:
+def _landscape(measured: MeasuredRuns) -> Iterator[str | Block]:
     """Compare the task's ranks with the real benchmark's; yield nothing without a saved comparison."""
     landscape = measured.landscape
     if landscape is None:
@@ -196,7 +196,7 @@ def _interval(agreement: Mapping[str, float | None]) -> str:
     return f"{rho} ({low} to {high})"
 
 
-def _groups(measured: Measured) -> Iterator[str | Block]:
+def _groups(measured: MeasuredRuns) -> Iterator[str | Block]:
     n_configs = Counter(measured.group_of_any.values())
     group_of_run = np.array([measured.group_of_any[i] for i in measured.last["config_id"].tolist()])
     rows = []
@@ -214,7 +214,7 @@ def _groups(measured: Measured) -> Iterator[str | Block]:
     yield _table(head, rows, n_labels=0)
 
 
-def _profile(measured: Measured) -> Iterator[str | Block]:
+def _profile(measured: MeasuredRuns) -> Iterator[str | Block]:
     profile = measured.profile
     yield "The quiet profile"
     if not len(profile["config_id"]):
@@ -246,7 +246,7 @@ def _profile(measured: Measured) -> Iterator[str | Block]:
     yield _table(("metric", "over", "Kendall's tau", "median difference"), rows, n_labels=2)
 
 
-def _results(measured: Measured) -> Iterator[str | Block]:
+def _results(measured: MeasuredRuns) -> Iterator[str | Block]:
     about_work = "Validation accuracy at the last epoch against multiply-adds; each point is a config."
     for title, name, caption, alt, draw in (
         ("Learning curves", "curves", _ABOUT_CURVES, "Validation accuracy by epoch in every fidelity group",
@@ -262,7 +262,7 @@ def _results(measured: Measured) -> Iterator[str | Block]:
         yield Figure(name=name, caption=caption, alt=alt, drawing=draw(measured))
 
 
-def _cells(measured: Measured) -> Iterator[str | Block]:
+def _cells(measured: MeasuredRuns) -> Iterator[str | Block]:
     yield "Cells and sources"
     test = measured.curves["test_acc"][:, -1]
     best = measured.final >= np.quantile(measured.final, 0.9)
@@ -300,7 +300,7 @@ def _tau_interval(a: _Floats, b: _Floats) -> str:
     return f"{tau.value:.3f} (90 % interval {tau.low:.3f} to {tau.high:.3f})"
 
 
-def _agreement(measured: Measured) -> Iterator[str | Block]:
+def _agreement(measured: MeasuredRuns) -> Iterator[str | Block]:
     yield "Do cheap trainings rank configs as expensive ones do?"
     yield Figure(
         name="epochs",
@@ -323,7 +323,7 @@ def _agreement(measured: Measured) -> Iterator[str | Block]:
     )
 
 
-def _noise(measured: Measured) -> Iterator[str | Block]:
+def _noise(measured: MeasuredRuns) -> Iterator[str | Block]:
     yield "Noise between trainings"
     noises = seed_noise(measured)
     if not noises:

@@ -16,7 +16,7 @@ from jahs.spaces.parameters import PARAMETERS, Parameter
 from jahs.tasks.definitions import RESOLUTIONS
 from jahs.tasks.metrics import ACCURACIES
 from jahs.tasks.pareto import pareto_front
-from pipeline.describe.measured import Measured
+from pipeline.describe.measured import MeasuredRuns
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.drawing import Curve, draw_curves, draw_points, new_panels
 from workshop.pages.style import LIGHT, dash, series
@@ -32,7 +32,7 @@ _FEWEST_OF_BIN: Final = 3
 _Floats = NDArray[np.float64]
 
 
-def learning_curves(measured: Measured) -> Figure:
+def learning_curves(measured: MeasuredRuns) -> Figure:
     """Draw validation accuracy by epoch: a panel for each N and W, a line and a band for each Resolution."""
     sizes = list(dict.fromkeys((n, w) for n, w, _ in FIDELITY_GROUPS))
     figure, axes = new_panels(3, 3, width=8.4, height=6.8, share_x=True, share_y=True)
@@ -55,7 +55,7 @@ def learning_curves(measured: Measured) -> Figure:
     return figure
 
 
-def distributions(measured: Measured) -> Figure:
+def distributions(measured: MeasuredRuns) -> Figure:
     """Draw the cumulative distribution of each accuracy at the last epoch, and of validation accuracy by fidelity."""
     figure, axes = new_panels(1, 4, width=10.6, height=3.0, share_y=True)
     for number, metric in enumerate(ACCURACIES):
@@ -72,7 +72,7 @@ def distributions(measured: Measured) -> Figure:
     return figure
 
 
-def marginal_effects(measured: Measured) -> Figure:
+def marginal_effects(measured: MeasuredRuns) -> Figure:
     """Draw validation accuracy at the last epoch by the value of each parameter: median, quartiles, middle 80 %."""
     keys = ("LearningRate", "WeightDecay", "Activation", "TrivialAugment", *SIZE_KEYS, *OPS)
     figure, axes = new_panels(4, 4, width=10.6, height=9.2, share_y=True)
@@ -95,7 +95,7 @@ def marginal_effects(measured: Measured) -> Figure:
     return figure
 
 
-def accuracy_against_work(measured: Measured) -> Figure:
+def accuracy_against_work(measured: MeasuredRuns) -> Figure:
     """Draw validation accuracy at the last epoch against multiply-adds, with the Pareto front."""
     figure, (ax,) = new_panels(1, 1, width=7.6, height=4.6)
     for number, resolution in enumerate(RESOLUTIONS):
@@ -142,7 +142,7 @@ def values_against_values(taus: Mapping[str, _Floats]) -> Figure:
     return figure
 
 
-def seed_against_seed(measured: Measured) -> Figure:
+def seed_against_seed(measured: MeasuredRuns) -> Figure:
     """Draw each accuracy at the last epoch: seed 1 against seed 0."""
     figure, axes = new_panels(1, 3, width=9.0, height=3.3)
     finished = take(measured.last, measured.last["status"] == "finished")

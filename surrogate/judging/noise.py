@@ -29,7 +29,7 @@ from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Facts, unmeasured
 from surrogate.judging.predicted import (
     NOISY,
-    Predicted,
+    PredictedRows,
     choose_configs,
     fold_predictions,
     outcome_deviations,
@@ -83,7 +83,7 @@ def noise_of(
     return model.to_dict(), facts
 
 
-def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
+def fit_noise(predicted: Mapping[str, PredictedRows], of_task: Task) -> NoiseModel:
     """Fit the spreads of repeats and of outcomes, and their correlation.
 
     Args:
@@ -114,7 +114,7 @@ def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
     )
 
 
-def cross_validated_coverage(predicted: Mapping[str, Predicted], of_task: Task) -> list[Facts]:
+def cross_validated_coverage(predicted: Mapping[str, PredictedRows], of_task: Task) -> list[Facts]:
     """Measure `coverage` with every config held out once; five configs with repeats must remain."""
     repeated = repeated_configs(predicted)
     others = np.setdiff1d(np.unique(predicted["valid_acc"].rows.config_id), repeated)
@@ -127,12 +127,12 @@ def cross_validated_coverage(predicted: Mapping[str, Predicted], of_task: Task) 
     return summary(found)
 
 
-def coverage(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Facts]:
+def coverage(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> list[Facts]:
     """Return the coverage of a model's 90 % intervals on configs that it has not seen, as `summary`."""
     return summary([part for metric in NOISY for part in held(model, metric, predicted[metric])])
 
 
-def realism(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Facts]:
+def realism(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> list[Facts]:
     """Compare two trainings of the repeated configs at the last epoch, as measured and as drawn around predictions.
 
     Tau and mean absolute difference are averages over pairs of seeds, weighted by the configs that have both.
@@ -176,7 +176,7 @@ class Held:
     config_id: NDArray[np.uint64]
 
 
-def held(model: NoiseModel, metric: str, predicted: Predicted) -> list[Held]:
+def held(model: NoiseModel, metric: str, predicted: PredictedRows) -> list[Held]:
     """Return, for both kinds, which rows are inside their 90 % interval; a first training has no "seed" interval."""
     low, high = model.interval({metric: predicted.mean}, predicted.rows.X, level=_LEVEL, of="outcome")[metric]
     y, around = predicted.rows.y, outcome_deviations(metric, predicted)

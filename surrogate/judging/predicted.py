@@ -33,15 +33,15 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Predicted:
+class PredictedRows:
     """Rows of a metric and their out-of-fold predictions; `runtime` in seconds per epoch."""
 
     rows: Rows
     mean: _Floats
 
-    def take(self, rows: NDArray[np.bool_ | np.integer]) -> Predicted:
+    def take(self, rows: NDArray[np.bool_ | np.integer]) -> PredictedRows:
         """Return some rows: positions or a mask."""
-        return Predicted(rows=self.rows.take(rows), mean=self.mean[rows])
+        return PredictedRows(rows=self.rows.take(rows), mean=self.mean[rows])
 
 
 def fold_predictions(
@@ -52,7 +52,7 @@ def fold_predictions(
     n_folds: int,
     seed: int,
     workers: int,
-) -> tuple[dict[str, Predicted], dict[str, Predicted]]:
+) -> tuple[dict[str, PredictedRows], dict[str, PredictedRows]]:
     """Return predictions of every accuracy and runtime: out of fold for train and valid parts, and for the test part.
 
     The models are fitted again as `fitted` were; a test config is predicted by the mean of all models.
@@ -74,8 +74,8 @@ def fold_predictions(
             mean[is_out] = predicted[0]
             test_mean += predicted[1] / n_folds
         _log.info("%s: %d folds", metric, n_folds)
-        folded[metric] = Predicted(rows=rows, mean=_per_epoch(metric, rows, mean))
-        tested[metric] = Predicted(rows=test, mean=_per_epoch(metric, test, test_mean))
+        folded[metric] = PredictedRows(rows=rows, mean=_per_epoch(metric, rows, mean))
+        tested[metric] = PredictedRows(rows=test, mean=_per_epoch(metric, test, test_mean))
     return folded, tested
 
 
@@ -84,7 +84,7 @@ def _fit_and_predict(model: Surrogate, rows: Rows, inputs: Sequence[NDArray[np.f
     return [fitted.predict(X) if len(X) else np.empty(0) for X in inputs]
 
 
-def seed_deviations(metric: str, predicted: Predicted) -> Deviations:
+def seed_deviations(metric: str, predicted: PredictedRows) -> Deviations:
     """Return each repeat's deviation from the mean of the earlier ones, scaled to the deviation of one training."""
     rows = predicted.rows
     values = _values(metric, rows.y)
@@ -107,7 +107,7 @@ def seed_deviations(metric: str, predicted: Predicted) -> Deviations:
     )
 
 
-def outcome_deviations(metric: str, predicted: Predicted) -> Deviations:
+def outcome_deviations(metric: str, predicted: PredictedRows) -> Deviations:
     """Return each training's deviation from its prediction."""
     order = np.lexsort((predicted.rows.seed, predicted.rows.epoch, predicted.rows.config_id))
     predicted = predicted.take(order)
@@ -121,13 +121,15 @@ def outcome_deviations(metric: str, predicted: Predicted) -> Deviations:
     )
 
 
-def repeated_configs(predicted: Mapping[str, Predicted]) -> NDArray[np.uint64]:
+def repeated_configs(predicted: Mapping[str, PredictedRows]) -> NDArray[np.uint64]:
     """Return the configs with more than one seed, in order."""
     rows = predicted["valid_acc"].rows
     return np.unique(rows.config_id[~first_seed(rows)])
 
 
-def choose_configs(predicted: Mapping[str, Predicted], ids: NDArray[np.uint64], *, is_in: bool) -> dict[str, Predicted]:
+def choose_configs(
+    predicted: Mapping[str, PredictedRows], ids: NDArray[np.uint64], *, is_in: bool
+) -> dict[str, PredictedRows]:
     """Return the rows of some configs, or of all others."""
     return {metric: p.take(np.isin(p.rows.config_id, ids) == is_in) for metric, p in predicted.items()}
 

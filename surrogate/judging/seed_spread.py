@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from jahs.models.noise import NoiseModel
 from jahs.tasks.metrics import ACCURACIES
 from surrogate.data.rows import GROUP_VALUES, Facts, group_numbers
-from surrogate.judging.predicted import Predicted
+from surrogate.judging.predicted import PredictedRows
 from workshop.resampling import bootstrap_interval
 
 REGIONS: Final = ("all", "full size", "best tenth", "worst third")
@@ -49,7 +49,7 @@ def apart_by_config(config_id: NDArray[np.uint64], y: _Floats) -> Apart:
     return Apart(first, counts - 1, squares)
 
 
-def seed_spreads(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Facts]:
+def seed_spreads(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> list[Facts]:
     """Return measured and drawn standard deviations of each accuracy and region at the last epoch, in points.
 
     They are pooled over configs, each weighted by its degrees of freedom: its number of trainings minus 1. `ratio` is

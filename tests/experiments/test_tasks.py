@@ -13,7 +13,7 @@ import jahs
 from experiments import tasks as command
 from experiments.analysis import paired as analysis
 from experiments.analysis import transfer
-from experiments.analysis.paired import Paired, agreement, agreements, warm_starts
+from experiments.analysis.paired import PairedConfigs, agreement, agreements, warm_starts
 from experiments.tasks import compare_tasks
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.runs import read_protocol
@@ -65,7 +65,7 @@ def planted(*, noise, n=400, seed=0):
     values = chance.normal(50, 10, n)[None, :, None] + chance.normal(0, noise, (2, n, 3))
     values[:, 1::2, 1:] = np.nan
     configs = {**make_configs(n), "source": np.full(n, "uniform")}
-    return Paired(tasks=(TASKS[NAMES[0]], TASKS[NAMES[1]]), configs=configs, accuracies=values)
+    return PairedConfigs(tasks=(TASKS[NAMES[0]], TASKS[NAMES[1]]), configs=configs, accuracies=values)
 
 
 def test_tasks_that_differ_by_noise_alone_agree_as_much_as_the_ceiling_allows():

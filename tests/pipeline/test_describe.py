@@ -28,7 +28,7 @@ from jahs.schema import (
 )
 from pipeline.describe import cell_plots, plots
 from pipeline.describe.__main__ import main, write_page
-from pipeline.describe.measured import Measured, epoch_agreement, read_measured, seed_noise, value_agreement
+from pipeline.describe.measured import MeasuredRuns, epoch_agreement, read_measured, seed_noise, value_agreement
 from pipeline.describe.page import describe
 from tests.building import make_runs_folder
 from workshop.pages.html import svg_text
@@ -47,7 +47,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def measured(runs: Path) -> Measured:
+def measured(runs: Path) -> MeasuredRuns:
     return read_measured(runs)
 
 
@@ -244,7 +244,7 @@ def test_a_diverged_seed_has_no_part_in_the_noise(tmp_path: Path) -> None:
     assert {row.n_configs for row in seed_noise(read_measured(folder))} == {2}
 
 
-def test_epochs_agree_with_the_last_as_their_orders_do(measured: Measured) -> None:
+def test_epochs_agree_with_the_last_as_their_orders_do(measured: MeasuredRuns) -> None:
     n_epochs = measured.curves["valid_acc"].shape[1]
     planted = np.repeat(measured.final[:, None], n_epochs, axis=1)
     planted[:, 0] = -measured.final
@@ -253,7 +253,7 @@ def test_epochs_agree_with_the_last_as_their_orders_do(measured: Measured) -> No
     assert within.tolist() == pytest.approx([-1.0] + [1.0] * (n_epochs - 1))
 
 
-def test_values_that_prefer_the_same_configs_agree_and_others_do_not(measured: Measured) -> None:
+def test_values_that_prefer_the_same_configs_agree_and_others_do_not(measured: MeasuredRuns) -> None:
     alike = value_agreement(measured, "N")
     assert alike is not None
     assert alike[0, 1] > 0.6
@@ -280,7 +280,7 @@ def test_a_first_seed_that_diverged_is_replaced_by_the_next(tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize("caveat", ["Short training.", None])
-def test_the_caveat_of_a_task_is_the_first_paragraph(measured: Measured, caveat: str | None) -> None:
+def test_the_caveat_of_a_task_is_the_first_paragraph(measured: MeasuredRuns, caveat: str | None) -> None:
     page = to_markdown(describe(replace(measured, task=replace(measured.task, caveat=caveat))))
     first = page.split("\n\n")[1]
     assert first.startswith("216 configs") if caveat is None else first == "**Caveat:** Short training."
@@ -288,7 +288,7 @@ def test_the_caveat_of_a_task_is_the_first_paragraph(measured: Measured, caveat:
 
 
 @pytest.mark.usefixtures("without_plots")
-def test_a_saved_comparison_with_the_real_landscape_is_on_the_page(measured: Measured) -> None:
+def test_a_saved_comparison_with_the_real_landscape_is_on_the_page(measured: MeasuredRuns) -> None:
     epoch = {"rho": 0.9, "rho_low": 0.8, "rho_high": 0.95, "tau": 0.7, "tau_within_groups": None, "rho_full_size": 0.6}
     check = {
         "n_configs": 81,
@@ -312,7 +312,7 @@ def test_a_saved_comparison_with_the_real_landscape_is_on_the_page(measured: Mea
     assert "real landscape" not in to_markdown(describe(measured), has_png=False)
 
 
-def test_the_same_cells_are_at_one_place_of_the_map_and_the_map_is_the_same_again(measured: Measured) -> None:
+def test_the_same_cells_are_at_one_place_of_the_map_and_the_map_is_the_same_again(measured: MeasuredRuns) -> None:
     places = cell_plots.embedding(measured)
     np.testing.assert_array_equal(cell_plots.embedding(measured), places)
     ops = np.column_stack([measured.configs[op] for op in OPS])
@@ -321,7 +321,7 @@ def test_the_same_cells_are_at_one_place_of_the_map_and_the_map_is_the_same_agai
         assert len(np.unique(places[of.ravel() == cell], axis=0)) == 1
 
 
-def test_sources_are_told_apart_the_most_frequent_first(measured: Measured) -> None:
+def test_sources_are_told_apart_the_most_frequent_first(measured: MeasuredRuns) -> None:
     sources = np.where(np.arange(len(measured.final)) % 3 == 0, "cells", "uniform")
     several = replace(measured, configs={**measured.configs, "source": sources})
     masks = cell_plots.by_source(several)
@@ -331,7 +331,7 @@ def test_sources_are_told_apart_the_most_frequent_first(measured: Measured) -> N
     assert [text.get_text().partition(",")[0] for text in figure.axes[0].get_legend().get_texts()] == [*masks]
 
 
-def test_the_spread_of_seeds_is_that_of_the_repeated_configs(measured: Measured) -> None:
+def test_the_spread_of_seeds_is_that_of_the_repeated_configs(measured: MeasuredRuns) -> None:
     mean, sd = cell_plots.seed_spread(measured)
     last = take(measured.last, measured.last["status"] == "finished")
     by_config = [last["valid_acc"][last["config_id"] == i].astype(float) for i in np.unique(last["config_id"])]

@@ -6,7 +6,7 @@ import pytest
 from jahs.schema import SPLIT_PARTS
 from splits.folds import k_folds
 from splits.partition import partition
-from splits.recorded import Recorded
+from splits.recorded import RecordedConfigs
 from tests.contracts.split import SplitContract
 
 
@@ -15,7 +15,7 @@ class TestPartition(SplitContract):
     def divide(self):
         def divided(table):
             ids, first = np.unique(table["config_id"], return_index=True)
-            recorded = Recorded(
+            recorded = RecordedConfigs(
                 configs={name: values[first] for name, values in table.items()},
                 n_seeds=np.where(ids % np.uint64(10) == 0, 3, 1),
                 is_diverged=np.zeros(len(ids), dtype=bool),

@@ -10,7 +10,7 @@ from jahs.schema import CONFIG_KEYS
 from splits.check import balance, broken_promises
 from splits.kinship import find_leaks
 from splits.partition import partition
-from splits.recorded import Recorded
+from splits.recorded import RecordedConfigs
 from splits.split import Split
 from tests.building import make_configs, with_ids
 from tests.hostile import SEEDS
@@ -20,7 +20,7 @@ def record(configs, *, n_seeds=None, protocol="0" * 16):
     order = np.argsort(configs["config_id"])
     n_rows = len(order)
     n_seeds = np.where(np.arange(n_rows) % 10 == 0, 3, 1) if n_seeds is None else np.asarray(n_seeds)
-    return Recorded(
+    return RecordedConfigs(
         configs={name: values[order] for name, values in configs.items()},
         n_seeds=n_seeds[order],
         is_diverged=np.zeros(n_rows, dtype=bool),
@@ -117,7 +117,7 @@ def test_seeds_decide_who_and_not_how_many():
 
 def test_the_measurements_of_a_config_do_not_decide_its_side():
     recorded = record(make_configs(300))
-    other = Recorded(
+    other = RecordedConfigs(
         configs=recorded.configs, n_seeds=recorded.n_seeds, is_diverged=~recorded.is_diverged, task="x", protocol="1"
     )
     assert partition(recorded, seed=1).digest == partition(other, seed=1).digest

@@ -18,7 +18,7 @@ from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import ACCURACIES
 from surrogate.data.rows import Rows
 from surrogate.judging.noise import coverage, cross_validated_coverage, fit_noise, realism
-from surrogate.judging.predicted import NOISY, Predicted
+from surrogate.judging.predicted import NOISY, PredictedRows
 from surrogate.judging.seed_spread import REGIONS, seed_spreads
 from tests.jahs.models.noise_models import noise_model
 
@@ -41,7 +41,7 @@ def uneven() -> NoiseModel:
 
 def trainings(
     n_configs: int, n_repeated: int, *, seed: int, error: float = 0.0, law: NoiseModel = TRUTH
-) -> dict[str, Predicted]:
+) -> dict[str, PredictedRows]:
     """Trainings drawn from the law, the first configs with three seeds; predictions are off by `error` points."""
     chance = np.random.default_rng(seed)
     configs = space().sample_columns(n_configs, seed=seed)
@@ -60,7 +60,7 @@ def trainings(
         by = 12 if metric == "runtime" else 1
         rows = Rows(X=X[is_used], y=drawn[metric][is_used] / by, config_id=ids[is_used], seed=of_seed[is_used])
         predicted = mean / by if metric == "runtime" else np.clip(mean + off, 0, 100)
-        found[metric] = Predicted(rows=rows, mean=predicted[is_used])
+        found[metric] = PredictedRows(rows=rows, mean=predicted[is_used])
     return found
 
 

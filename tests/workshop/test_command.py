@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from jahs.errors import InvalidArgument
-from workshop.command import Failed, new_parser, run_command
+from workshop.command import FailedResult, new_parser, run_command
 
 
 def fail(error: BaseException) -> object:
@@ -23,7 +23,7 @@ def test_a_text_is_printed_as_it_is_and_anything_else_as_json(capsys: pytest.Cap
 
 
 def test_a_result_that_is_no_success_is_printed_and_the_status_is_1(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command("room.tool", lambda: Failed("two faults")) == 1
+    assert run_command("room.tool", lambda: FailedResult("two faults")) == 1
     assert capsys.readouterr() == ("two faults\n", "")
 
 

@@ -41,7 +41,7 @@ _ADVICE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class OracleRequest:
     """The arguments of `jahs.Benchmark` that select the oracle."""
 
     task: str
@@ -49,13 +49,13 @@ class Asked:
     engine: EngineKind  # engine of a surrogate
     release: Path | None  # a folder in place of the usual ones
     save_dir: Path | None  # a folder that is searched before the usual ones
-    sha256: str | None = None  # required value of `Opened.sha256`; None: any
+    sha256: str | None = None  # required value of `OpenedOracle.sha256`; None: any
     refit: int | None = None  # number of the refit that answers; None: the models themselves
     model: str | None = None  # family whose models answer where it has any; None: the release's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedOracle:
     """An oracle and where it comes from."""
 
     oracle: Oracle
@@ -66,59 +66,59 @@ class Opened:
     table: RecordedTable | None = None  # its recorded runs, if the folder holds runs
 
 
-def open_oracle(asked: Asked) -> Opened:
+def open_oracle(request: OracleRequest) -> OpenedOracle:
     """Open the requested oracle; see `jahs.Benchmark`."""
-    _check(asked)
-    if asked.kind == "live":
-        return Opened(oracle=open_live(task_called(asked.task)), description="trains on this machine")
-    if (runs := _runs_folder(asked)) is not None:
-        return _open_runs(runs, asked)
-    folder = _find(asked)
+    _check(request)
+    if request.kind == "live":
+        return OpenedOracle(oracle=open_live(task_called(request.task)), description="trains on this machine")
+    if (runs := _runs_folder(request)) is not None:
+        return _open_runs(runs, request)
+    folder = _find(request)
     release = read_release(folder)
-    if release.task.name != task_called(asked.task).name:
-        raise ProtocolMismatch(f"{folder} is a release of {release.task.name}, not of {asked.task}")
-    _check_digest(asked, release.sha256, folder)  # before any other file is parsed
+    if release.task.name != task_called(request.task).name:
+        raise ProtocolMismatch(f"{folder} is a release of {release.task.name}, not of {request.task}")
+    _check_digest(request, release.sha256, folder)  # before any other file is parsed
     description = f"{release.facts.get('version', 'no version')}, {folder}"
     oracle: Oracle
-    if asked.kind == "table":
+    if request.kind == "table":
         oracle = TableOracle(release.table, release.task)
     else:
         release.check_task()
-        refit = read_refit(asked.refit, release)
-        model_oracle = SurrogateOracle(release, engine=asked.engine, refit=refit, model=asked.model)
+        refit = read_refit(request.refit, release)
+        model_oracle = SurrogateOracle(release, engine=request.engine, refit=refit, model=request.model)
         oracle = RepairedOracle(model_oracle) if model_oracle.costs == "repaired" else model_oracle
-        variant = "" if asked.refit is None else f", refit {asked.refit}"
-        variant += "" if asked.model is None else f", {asked.model}"
+        variant = "" if request.refit is None else f", refit {request.refit}"
+        variant += "" if request.model is None else f", {request.model}"
         description = f"{description}{variant}, {model_oracle.engine} engine"
-    return Opened(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
+    return OpenedOracle(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
 
 
-def _check(asked: Asked) -> None:
+def _check(request: OracleRequest) -> None:
     """Refuse arguments that do not exist or do not fit together."""
-    if asked.engine not in get_args(EngineKind):
+    if request.engine not in get_args(EngineKind):
         kinds = ", ".join(map(repr, get_args(EngineKind)))
-        raise UnknownName(f"engine {show(asked.engine)} does not exist; there are {kinds}")
-    if asked.sha256 is not None and not (isinstance(asked.sha256, str) and _SHA256.fullmatch(asked.sha256)):
+        raise UnknownName(f"engine {show(request.engine)} does not exist; there are {kinds}")
+    if request.sha256 is not None and not (isinstance(request.sha256, str) and _SHA256.fullmatch(request.sha256)):
         raise InvalidArgument(
-            f"sha256={show(asked.sha256)} is not 64 lower-case hex digits; `jahs verify --json` prints them"
+            f"sha256={show(request.sha256)} is not 64 lower-case hex digits; `jahs verify --json` prints them"
         )
-    for name, choice in (("refit", asked.refit), ("model", asked.model)):
-        if choice is not None and asked.kind != "surrogate":
-            raise InvalidArgument(f"{name}={show(choice)}: kind={asked.kind!r} has no models; leave {name} out")
-    if asked.refit is not None and asked.model is not None:
+    for name, choice in (("refit", request.refit), ("model", request.model)):
+        if choice is not None and request.kind != "surrogate":
+            raise InvalidArgument(f"{name}={show(choice)}: kind={request.kind!r} has no models; leave {name} out")
+    if request.refit is not None and request.model is not None:
         raise InvalidArgument(
-            f"refit={show(asked.refit)} and model={show(asked.model)}: refits are of the release's own models; "
+            f"refit={show(request.refit)} and model={show(request.model)}: refits are of the release's own models; "
             "leave one of them out"
         )
-    for name, value in (("release", asked.release), ("sha256", asked.sha256)):
-        if asked.kind == "live" and value is not None:
+    for name, value in (("release", request.release), ("sha256", request.sha256)):
+        if request.kind == "live" and value is not None:
             raise InvalidArgument(f"{name}={value}: kind='live' trains, and reads no release; leave it out")
 
 
-def _check_digest(asked: Asked, sha256: str, folder: Path) -> None:
-    if asked.sha256 not in {None, sha256}:
+def _check_digest(request: OracleRequest, sha256: str, folder: Path) -> None:
+    if request.sha256 not in {None, sha256}:
         raise ProtocolMismatch(
-            f"sha256 must be {asked.sha256}, but {folder} has {sha256}; give the folder of that release as release=, "
+            f"sha256 must be {request.sha256}, but {folder} has {sha256}; give the folder of that release as release=, "
             "or leave sha256 out"
         )
 
@@ -135,46 +135,46 @@ def read_refit(refit: object, release: Release) -> int | None:
     return int(refit)
 
 
-def _find(asked: Asked) -> Path:
+def _find(request: OracleRequest) -> Path:
     """Return the release's folder; the error for a missing one says how to get the published data of the task."""
     try:
-        return find_release(asked.task, asked.release, save_dir=asked.save_dir)
+        return find_release(request.task, request.release, save_dir=request.save_dir)
     except MissingData as err:
         from jahs.published import fetching, sources  # only if a release is missing: they load readers of archives
 
-        if asked.release is not None or asked.task not in sources.PUBLISHED_TASKS:
+        if request.release is not None or request.task not in sources.PUBLISHED_TASKS:
             raise
-        what = "table" if asked.kind == "table" else "surrogates"
-        raise MissingData(f"{err}\n{fetching.how_to_get(asked.task, what)}") from err
+        what = "table" if request.kind == "table" else "surrogates"
+        raise MissingData(f"{err}\n{fetching.how_to_get(request.task, what)}") from err
 
 
-def sha256_of(asked: Asked) -> str | None:
-    """Return the `Opened.sha256` that opening would give now, without opening."""
-    if asked.kind == "live":
+def sha256_of(request: OracleRequest) -> str | None:
+    """Return the `OpenedOracle.sha256` that opening would give now, without opening."""
+    if request.kind == "live":
         return None
-    if (runs := _runs_folder(asked)) is not None:
+    if (runs := _runs_folder(request)) is not None:
         return _sha256_of_runs(runs)
-    return read_manifest(find_release(asked.task, asked.release, save_dir=asked.save_dir)).sha256
+    return read_manifest(find_release(request.task, request.release, save_dir=request.save_dir)).sha256
 
 
-def _runs_folder(asked: Asked) -> Path | None:
+def _runs_folder(request: OracleRequest) -> Path | None:
     """Return the folder of runs that a table is read from, None if it is read from a release."""
-    is_runs = asked.kind == "table" and asked.release is not None and (asked.release / "protocol.json").is_file()
-    return asked.release if is_runs else None
+    is_runs = request.kind == "table" and request.release is not None and (request.release / "protocol.json").is_file()
+    return request.release if is_runs else None
 
 
-def _open_runs(folder: Path, asked: Asked) -> Opened:
+def _open_runs(folder: Path, request: OracleRequest) -> OpenedOracle:
     """Open a folder of runs in the format of `jahs.files.runs`, which requires pyarrow."""
     protocol = read_protocol(folder)
     try:
         task = task_of_protocol(protocol.facts)
     except (InvalidArgument, UnknownName) as err:
         raise CorruptFile(f"{folder / 'protocol.json'}: {err}") from err
-    if task.name != task_called(asked.task).name:
-        raise ProtocolMismatch(f"{folder} has runs of {task.name}, not of {asked.task}")
-    _check_digest(asked, sha256 := _sha256_of_runs(folder), folder)
+    if task.name != task_called(request.task).name:
+        raise ProtocolMismatch(f"{folder} has runs of {task.name}, not of {request.task}")
+    _check_digest(request, sha256 := _sha256_of_runs(folder), folder)
     table = RecordedTable(configs=read_configs(folder), runs=read_runs(folder), profile=read_profile(folder))
-    return Opened(
+    return OpenedOracle(
         oracle=TableOracle(table, task), description=f"runs, {folder}", folder=folder, sha256=sha256, table=table
     )
 
