@@ -92,8 +92,9 @@ def _integer(text: str) -> int:
 
 def _info(arguments: argparse.Namespace) -> str:
     versions = {"jahs": jahs.__version__, "numpy": np.__version__, "python": platform.python_version()}
-    folders = {name: str(folder) for name, folder in releases().items()}
-    numbers = {name: _release_number(folder) for name, folder in releases().items()}
+    installed = releases()
+    folders = {name: str(folder) for name, folder in installed.items()}
+    numbers = {name: _release_number(folder) for name, folder in installed.items()}
     if arguments.json:
         facts = {"metrics": list(METRICS), "release_numbers": numbers, "releases": folders, "tasks": list(TASKS)}
         return to_json({**facts, "versions": versions})
