@@ -40,11 +40,12 @@ def test_who_ends_at_the_optimum_is_no_point_away(release_with_refits):
     assert last.near == np.mean(exhaustive.value - ends <= 0.5)
 
 
-def test_the_pack_of_the_release_is_found_and_has_every_seed_of_an_optimiser():
+@pytest.mark.parametrize(("study", "n_optimizers", "n_seeds"), [("baselines", 8, 100), ("strong", 14, 15)])
+def test_the_shipped_pack_is_found_and_has_every_seed_of_an_optimiser(study, n_optimizers, n_seeds):
     data = Path(__file__).resolve().parents[2] / "data"
-    pack = find_pack(open_subject("fashion_mnist_mini", None, data=data), "baselines")
+    pack = find_pack(open_subject("fashion_mnist_mini", None, data=data), study)
     assert pack is not None
     ends = ends_of_pack(pack, "fashion_mnist_mini")
-    assert len(ends) == 8
-    assert {len(configs) for configs in ends.values()} == {100}
-    assert find_pack(open_subject("fashion_mnist_mini", None, data=data / "none"), "baselines") is None
+    assert len(ends) == n_optimizers
+    assert {len(configs) for configs in ends.values()} == {n_seeds}
+    assert find_pack(open_subject("fashion_mnist_mini", None, data=data / "none"), study) is None
