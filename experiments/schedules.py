@@ -141,7 +141,7 @@ def _blocks(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    about = "Write the page of schedules: what annealed and continued short trainings tell about full ones."
+    about = "Write the page of schedules: how well annealed and continued short trainings predict full ones."
     parser = page_parser(_COMMAND, about)
     parser.add_argument("--whole", type=Path, default=_WHOLE, help="folder of full trainings (default: %(default)s)")
     parser.add_argument("--short", type=Path, nargs="+", default=_SHORT, help="folders of annealed trainings")

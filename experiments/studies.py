@@ -189,7 +189,7 @@ _STRONG_OPTIMIZERS: Final = (
 STRONG: Final = Study(
     name="strong",
     title="Strong optimisers",
-    question="How much better than random search and evolution are optimisers that fit models or believe in priors?",
+    question="How much better than random search and evolution are optimisers that fit models or use priors?",
     protocol=(
         "As in the study baselines, with 15 seeds, two of them also on every refit, because fitting models takes time. "
         "Settings are the defaults of each tool, and those of its paper for BANANAS. Black-box SMAC has the settings "
@@ -252,10 +252,11 @@ FAMILIES: Final = Study(
     title="Two families of models",
     question="Do optimisers have the same curves and final order on another family of models of the same trainings?",
     protocol=(
-        "NAS-Bench-301 advises to check conclusions on another class of surrogates. The release answers from XGBoost; "
-        "its second family, LightGBM, was fitted to the same trainings, and `Benchmark(model='lightgbm')` answers from "
-        "it. Optimisers, settings, space and budget are those of `baselines`; the models of runtime, latency "
-        "and training noise are the release's own. Incumbents are reported by the means of the family that answered."
+        "NAS-Bench-301 recommends checking conclusions on another class of surrogates. The release answers from "
+        "XGBoost; its second family, LightGBM, was fitted to the same trainings, and `Benchmark(model='lightgbm')` "
+        "answers from it. Optimisers, settings, space and budget are those of `baselines`; the models of runtime, "
+        "latency and training noise are the release's own. Incumbents are reported by the means of the family that "
+        "answered."
     ),
     n_refit_seeds=0,
     arms=tuple(

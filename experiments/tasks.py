@@ -267,7 +267,7 @@ def _release_blocks(
     recorded: Sequence[RecordedTask], benches: Sequence[Benchmark], release: Path | None, *, n_seeds: int
 ) -> Iterator[str | Block]:
     """Yield the comparison of both releases, or name the tasks without one."""
-    yield "Fronts and optimizers"
+    yield "Fronts and optimisers"
     released, names = {bench.task.name for bench in benches}, [record.task.title for record in recorded]
     if missing := [record.task.title for record in recorded if record.task.name not in released]:
         yield Text(f"Not yet: {' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} no release.")
@@ -276,13 +276,13 @@ def _release_blocks(
     orders = order_transfer([open_terms(_STUDY, record.task.name, release) for record in recorded], n_seeds=n_seeds)
     means = orders.errors.mean(axis=2)
     yield Text(
-        f"Under the terms of the study `baselines`, Kendall's tau between the orders of the optimizers is "
+        f"Under the terms of the study `baselines`, Kendall's tau between the orders of the optimisers is "
         f"{interval_text(orders.tau)}, with a bootstrap interval over {n_seeds} seeds. Between two halves of the "
         f"seeds, it is {number_text(orders.split_half)} (geometric mean of both tasks)."
     )
     yield Table(
         caption=f"Mean validation error (%) of the last incumbent, mean over {n_seeds} seeds",
-        columns=("optimizer", *names),
+        columns=("optimiser", *names),
         rows=tuple(
             (ENTRIES[name].title, *(f"{value:.3f}" for value in errors))
             for name, errors in sorted(zip(OPTIMIZERS, means.T.tolist(), strict=True), key=lambda row: row[1][0])
@@ -364,7 +364,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("runs", type=Path, nargs=2, metavar="RUNS", help="the folders of runs of two tasks")
     parser.add_argument("--landscape", type=Path, help="imported release of JAHS-Bench-201's cifar10")
     add_release(parser)
-    parser.add_argument("--seeds", type=int, default=20, help="seeds of each optimizer (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=20, help="seeds of each optimiser (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
     given = vars(parser.parse_args(argv))
     return run_command("experiments.tasks", lambda: {"page": str(compare_tasks(**given))})

@@ -212,9 +212,7 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
         )
     for result in results:
         if missing := [name for name in PAPER if name not in result.single]:
-            yield Text(
-                f"Not fitted yet on {result.task.title}: {_listed(missing)}; `make zoo` goes on where it was stopped."
-            )
+            yield Text(f"Not fitted yet on {result.task.title}: {_listed(missing)}; `make zoo` resumes.")
     yield Text(
         "The paper's data are about 60,000 architectures, which differ in their cells alone. Here configs also differ "
         "in hyperparameters and sizes, and there are far fewer. All families but the graph network read the features "
@@ -345,7 +343,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     parser = page_parser(_COMMAND, "Write the page that compares model families.")
     parser.add_argument("--results", type=Path, nargs="+", default=_FILES, help="files of surrogate.zoo")
-    parser.add_argument("--resamples", type=int, default=200, help="of the bootstrap (default: %(default)s)")
+    parser.add_argument("--resamples", type=int, default=200, help="bootstrap resamples (default: %(default)s)")
     given = parser.parse_args(argv)
     flags = ("--results", *map(str, given.results), "--resamples", str(given.resamples))
     return run_page(_COMMAND, given, lambda: _document(given.results, n_resamples=given.resamples), *flags)

@@ -231,7 +231,7 @@ def main(argv: Sequence[str]) -> int:
     add_device(parser)
     parser.add_argument("--release", type=Path, help="folder of the release to compare with (default: found by jahs)")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--status", action="store_true", help="print how far it is")
+    which.add_argument("--status", action="store_true", help="print the progress and exit")
     which.add_argument("--beside", action="store_true", help="simulate the missing runs on the surrogate")
     given = vars(parser.parse_args(argv))
     is_status, is_beside = given.pop("status"), given.pop("beside")

@@ -24,7 +24,7 @@ _PAPER: Final[Mapping[int, tuple[str, float, float]]] = {
 }
 """NAS-Bench-101, Figure 4, on all its cells: points of validation accuracy, percent of the training time."""
 
-_METHOD: Final = f"""All 15,625 cells are asked at full size and the last epoch, with the hyperparameters of the
+_METHOD: Final = f"""All 15,625 cells are queried at full size and the last epoch, with the hyperparameters of the
     release's reference config, so sums over cells are exact and only the models err: ± is 1.96 standard deviations
     between the refits. Refits cover accuracies only, so training times have no interval. A move changes the operation
     of one edge. The best cells compute one of the {N_BEST} best functions, as NAS-Bench-101 takes its best graph and 11

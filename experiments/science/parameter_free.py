@@ -113,7 +113,7 @@ def study_of(subject: Subject, split: Split) -> Study:
         )
     tests: Columns = {key: configs[key][is_test] for key in CONFIG_KEYS}
     if not subject.refits:
-        raise InvalidArgument("the release has no refits, which the intervals are from; choose one that has")
+        raise InvalidArgument("the release has no refits, from which the intervals are computed; choose one that has")
     predictions = replaced(subject.models, tests, seed=subject.seed)
     all_ops = ops_of(configs)
     return Study(
@@ -165,8 +165,9 @@ def _finding(study: Study) -> str:
     return (
         f"On {study.bench.task.title}, replacing all operations of a cell changes the predicted accuracy by {changes} "
         f"(90 % intervals over configs and refits), and replacing one of six by an identity by "
-        f"{_interval(study.changes['identity'][1])}. A cell of identities alone is predicted above the own cell of "
-        f"{praised:.0f} % of the test configs; {known or 'no'} such cell{'s were' if known > 1 else ' was'} trained."
+        f"{_interval(study.changes['identity'][1])}. A cell of identities alone is predicted to be better than "
+        f"the config's own cell for {praised:.0f} % of the test configs; {known or 'no'} such "
+        f"cell{'s were' if known > 1 else ' was'} trained."
     )
 
 
