@@ -52,11 +52,11 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         },
         "rates.parquet": {"rate": "float64"},
         "configs.parquet": {
-            **{f"{key}_step": "int32" for key in RATES},  # row of its rate minus that of the config before
+            **{f"{key}_step": "int32" for key in RATES},  # row of the rate, delta-encoded
             **{key: CONFIG_COLUMNS[key] for key in CONFIG_KEYS if key not in RATES},
         },
         "trials.parquet": {
-            "config_step": "int32",  # row of its config minus that of the trial before
+            "config_step": "int32",  # row of the config, delta-encoded
             "epoch": "int16",
             "N": "int8",
             "W": "int8",

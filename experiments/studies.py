@@ -32,11 +32,11 @@ JOINT: Final = Study(
     title="Joint search against architecture or hyperparameters alone",
     question="How much sooner does joint search reach the final result of searching only one part?",
     protocol=(
-        "JAHS searches architecture and hyperparameters jointly; NAS searches only the architecture, and HPO only the "
+        "JAHS searches architecture and hyperparameters jointly, NAS only the architecture, and HPO only the "
         "hyperparameters. N=5, W=16 and Resolution=1.0 are fixed, and the budget is 100 mean full evaluations. The "
         "part that is not searched is the default of the space or a random sample for each seed, as in the scripts of "
         "JAHS-Bench-201. The default cell consists of six skip connections, so HPO is also run in three good cells: "
-        "that of the release's reference config, NAS-Bench-201's residual block, and NAS-Bench-201's best cell on "
+        "the cell of the reference config, NAS-Bench-201's residual block, and NAS-Bench-201's best cell on "
         "CIFAR-10. Tuned hyperparameters are the best that a search on the release's means finds for the residual "
         "block; the cost of tuning is not counted."
     ),

@@ -1,7 +1,7 @@
 """Read the original images: idx files, CIFAR-10's archive, a folder of class folders, scikit-learn's digits.
 
-Nothing is downloaded here (`pipeline.download` does that). Images are searched for in the folders of `search_folders`;
-if there are none, the error names these folders.
+Nothing is downloaded here (`pipeline.download` does that). Images are searched for in the folders of `search_folders`,
+which the error for missing images lists.
 """
 
 from __future__ import annotations

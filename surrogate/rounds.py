@@ -63,7 +63,7 @@ class RoundOutcome:
         release: the release that predicted them, "" if none is known.
         n_configs, n_runs: numbers of trained configs and runs, in train and valid.
         n_new: number of configs that the release was not fitted to; all other numbers are for these.
-        predicted, measured: means over the new configs; None if there are none, or if the release is missing.
+        predicted, measured: means over the new configs; None without new configs or without the release.
         scores: agreement of predictions and measurements, first seeds.
     """
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from experiments.science.costs import costs_blocks
 from experiments.science.papers import beside_paper, same_sign
@@ -71,25 +72,32 @@ _Found = Mapping[str, Mapping[str, Mapping[str, Repeats]]]
 """By title of the task, size, and metric."""
 
 
-def measure_repeats(subject: Subject, *, is_full_size: bool) -> dict[str, Repeats]:
-    """Return the agreement by metric of the recorded configs with two seeds, at full size or at all sizes.
+def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
+    """Return the agreement of the recorded configs with two seeds, by size in `_SIZES` and by metric.
 
     They are those of the task's folder of runs without the final test set, if there is one of the release's protocol;
     else those of the release, which have no repeated measurements of latency.
     """
     table = release_of(subject.bench).table
-    configs, runs, visits = table.configs, table.runs, None
+    configs, runs = table.configs, table.runs
+    halves: tuple[Rows, ...] = ()
     folder = None if subject.data is None else subject.data / subject.bench.task.name / "runs"
     if folder is not None and folder.is_dir() and np.isin(runs["protocol"], read_protocol(folder).digest).all():
-        configs, visits = read_configs(folder), read_profile_visits(folder)[1]
+        configs, halves = read_configs(folder), halves_of_visits(read_profile_visits(folder)[1])
         runs, _ = without_final(read_runs(folder), configs)
-    ids = configs["config_id"][at_full_size(configs)] if is_full_size else configs["config_id"]
-    pairs = {"latency": (np.array([]), np.array([]))}
-    pairs |= pairs_of_seeds(take(runs, np.isin(runs["config_id"], ids)))
-    if visits is not None:
-        one, other = (take(of, np.isin(of["config_id"], ids)) for of in halves_of_visits(visits))
-        pairs["latency"] = (one["latency"].astype(np.float64), other["latency"].astype(np.float64))
-    return {name: _agreement(*of) for name, of in pairs.items()}
+    ids = configs["config_id"]
+    return {
+        size: _repeats_of(size_ids, runs, halves)
+        for size, size_ids in zip(_SIZES, (ids[at_full_size(configs)], ids), strict=True)
+    }
+
+
+def _repeats_of(ids: NDArray[np.uint64], runs: Rows, halves: Sequence[Rows]) -> dict[str, Repeats]:
+    """Return the agreement of these configs by metric; `halves` are the profiles of the two halves of the visits."""
+    latencies = [take(half, np.isin(half["config_id"], ids))["latency"].astype(np.float64) for half in halves]
+    one, other = latencies or (np.array([]), np.array([]))
+    pairs = {"latency": (one, other), **pairs_of_seeds(take(runs, np.isin(runs["config_id"], ids)))}
+    return {name: _agreement(*pair) for name, pair in pairs.items()}
 
 
 def _agreement(one: Floats, other: Floats) -> Repeats:
@@ -118,9 +126,7 @@ def pairs_of_seeds(runs: Rows) -> dict[str, tuple[Floats, Floats]]:
 
 def repeats_page(subjects: Sequence[Subject], tables: Sequence[Path] = ()) -> Document:
     """Return the page; `tables` are folders of the runs of imported tables, whose recorded FLOPS are added."""
-    found = {
-        of.title: {size: measure_repeats(of, is_full_size=size == "full size") for size in _SIZES} for of in subjects
-    }
+    found = {subject.title: measure_repeats(subject) for subject in subjects}
     said = "; ".join(
         f"{title} {', '.join(_said(of, f'at {size}') for size, of in by_size.items())}"
         for title, by_size in found.items()

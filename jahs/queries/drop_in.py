@@ -33,7 +33,7 @@ def read_task(given: object) -> str:
 
 
 def read_kind(given: object) -> Kind:
-    """Return the kind of an oracle, given by its name in any case or as a member of an enumeration."""
+    """Return the kind of an oracle from its name, in upper or lower case, or from an enumeration member."""
     name = given.value if isinstance(given, enum.Enum) else given
     for kind in _KINDS:
         if isinstance(name, str) and name.lower() == kind:

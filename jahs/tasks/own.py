@@ -65,7 +65,7 @@ _TYPES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {  # by the 
 
 
 def register(given: Task | Path | str) -> Task:
-    """Register a task of your own in this process, by its name; return it.
+    """Register a custom task under its name in this process, and return it.
 
     Args:
         given: a task, or a task file, as `python -m pipeline.define` writes it.

@@ -44,11 +44,11 @@ def test_runtimes_of_two_processors_do_not_compare():
 
 def test_too_few_configs_have_no_tau(tmp_path):
     release = make_release(tmp_path / TASK, task=TASK, n_trees=2, depth=2, table=make_table(TASK, 120))
-    found = measure_repeats(open_subject(TASK, release), is_full_size=False)
+    repeats = measure_repeats(open_subject(TASK, release))
+    found, full = repeats["all sizes"], repeats["full size"]
     assert found["valid_acc"].n == 12
     assert -1 <= found["valid_acc"].tau.value <= 1
     assert found["latency"] == (0, None)
-    full = measure_repeats(open_subject(TASK, release), is_full_size=True)
     assert full["valid_acc"].n < 10
     assert full["valid_acc"].tau is None
 
