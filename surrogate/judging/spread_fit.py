@@ -8,7 +8,8 @@ the learning rate; each is pulled towards flat by a normal prior. The curve of t
 early in a training to another at its end: noise decays with the learning rate where a training succeeds, and not where
 it fails. Training accuracy is fitted apart from the two others, which differ by an intercept alone, since they are
 measured on different numbers of images. Scale and tail are then set by cross-validated deviations, since the curves fit
-their own configs too closely.
+their own configs too closely. The tail is that of the better half of the predictions: where trainings fail, many do
+not differ at all and a few differ much, and their tail would give good configs draws that no training supports.
 """
 
 from __future__ import annotations
@@ -85,26 +86,23 @@ def fit_spreads(found: Mapping[str, Deviations], of_task: Task) -> dict[str, Spr
     """Fit the spreads of the accuracies."""
     configs = np.unique(np.concatenate([deviations.config_id for deviations in found.values()]))
     fold = np.arange(len(configs)) % _N_FOLDS  # ids are digests, so their order is random
-    standard: dict[str, list[_Floats]] = {name: [] for name in found}
-    weights: dict[str, list[_Floats]] = {name: [] for name in found}
+    standard = {name: np.full(len(d.size), np.nan) for name, d in found.items()}
     for number in range(_N_FOLDS):
-        held_out = configs[fold == number]
-        others = {name: d.take(~np.isin(d.config_id, held_out)) for name, d in found.items()}
-        here = {name: d.take(np.isin(d.config_id, held_out)) for name, d in found.items()}
-        if not len(held_out) or not any(len(d.size) for d in others.values()):
-            continue
-        curves = _fit_all_curves(others, of_task)
-        for name, deviations in here.items():
-            standard[name].append(deviations.size / curves[name].of_rows(deviations.predicted, deviations.X))
-            weights[name].append(_weights(deviations, of_task.max_epoch))
-    every = np.concatenate([part for parts in standard.values() for part in parts])
-    of_every = np.concatenate([part for parts in weights.values() for part in parts])
-    tail = _tail(every, of_every, len(configs))
+        is_here = {name: np.isin(d.config_id, configs[fold == number]) for name, d in found.items()}
+        curves = _fit_all_curves({name: d.take(~is_here[name]) for name, d in found.items()}, of_task)
+        for name, here in is_here.items():
+            d = found[name].take(here)
+            standard[name][here] = d.size / curves[name].of_rows(d.predicted, d.X)
+    weights = {name: _weights(d, of_task.max_epoch) for name, d in found.items()}
+    every, of_every = (np.concatenate(list(parts.values())) for parts in (standard, weights))
+    predicted = np.concatenate([d.predicted for d in found.values()])
+    is_better = predicted >= np.median(predicted)
+    tail = _tail(every[is_better], of_every[is_better], len(configs))
     curves = _fit_all_curves(found, of_task)
     spreads = {}
     for names in _FITTED_TOGETHER:
-        u = np.concatenate([part for name in names for part in standard[name]])
-        w = np.concatenate([part for name in names for part in weights[name]])
+        u = np.concatenate([standard[name] for name in names])
+        w = np.concatenate([weights[name] for name in names])
         scale = _scale(u, w, tail)
         for name in names:
             spreads[name] = _rounded(curves[name], scale=scale, tail=tail)

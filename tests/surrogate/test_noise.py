@@ -103,6 +103,20 @@ def test_the_law_is_found_again(fitted: NoiseModel) -> None:
         assert getattr(fitted.correlation, pair) == pytest.approx(getattr(truth, pair), abs=0.1)
 
 
+def test_heavy_tails_of_bad_configs_give_good_ones_no_extreme_draws() -> None:
+    heavy = {name: dataclasses.replace(each["seed"], tail=0.45) for name, each in TRUTH.accuracies.items()}
+    failing = dataclasses.replace(TRUTH, accuracies={name: {"seed": s, "outcome": s} for name, s in heavy.items()})
+    mixed = trainings(200, 200, seed=3)
+    middle = np.median([mixed[name].mean for name in ACCURACIES])
+    for name, one in trainings(200, 200, seed=3, law=failing).items():
+        own = mixed[name].rows
+        y = np.where((one.mean < middle) & (name in ACCURACIES), one.rows.y, own.y)
+        mixed[name] = PredictedRows(rows=dataclasses.replace(own, y=y), mean=one.mean)
+    fitted = fit_noise(mixed, TASK)
+    tails = {name: laws["seed"].tail for name, laws in fitted.accuracies.items()}
+    assert tails == pytest.approx(dict.fromkeys(ACCURACIES, 0.08), abs=0.04)  # 0.145 with the tails of all
+
+
 def test_the_error_of_predictions_widens_outcomes_and_not_draws() -> None:
     exact, off = (fit_noise(trainings(150, 60, seed=2, error=error), TASK) for error in (0, 4))
     X = encode(space().sample_columns(50, seed=9), 12)
