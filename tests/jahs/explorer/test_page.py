@@ -86,7 +86,7 @@ def test_text_of_a_release_is_no_markup(tmp_path):
 
 def test_the_caveat_of_a_task_comes_first_and_a_task_without_one_has_none(embedded, tmp_path):
     after = embedded.partition("</h1>")[2]
-    opening = "Fitted to few configs: 885, of them 267 at full size"
+    opening = "Fitted to few configs: 1,023, of them 397 at full size"
     assert re.sub(r"<[^>]+>", "", after).strip().startswith(opening)
     assert "caveat" not in make_page(subject(tmp_path)).partition("<body>")[2].partition("<script")[0]
 
@@ -98,10 +98,11 @@ def test_the_recorded_columns_are_the_table(embedded):
         values = np.array(parameter.choices)[arrays[name]] if parameter.choices else arrays[name]
         assert (values == table.configs[name]).all()
     bench = jahs.Benchmark("fashion_mnist_mini", kind="table")
-    config = {name: table.configs[name][7].item() for name in PARAMETERS}
+    timed = int(np.flatnonzero(np.isfinite(arrays["runtime"]))[0])  # configs trained on another processor have none
+    config = {name: table.configs[name][timed].item() for name in PARAMETERS}
     for name in facts["recorded"]["metrics"]:
-        assert arrays[name][7] == pytest.approx(bench.query(config, metrics=[name]).as_dict()[name], rel=1e-6)
-    curve = arrays["curve_valid_acc"].reshape(-1, len(facts["recorded"]["epochs"]))[arrays["config"] == 7]
+        assert arrays[name][timed] == pytest.approx(bench.query(config, metrics=[name]).as_dict()[name], rel=1e-6)
+    curve = arrays["curve_valid_acc"].reshape(-1, len(facts["recorded"]["epochs"]))[arrays["config"] == timed]
     shown = bench.query_many([config], at=facts["recorded"]["epochs"], metrics=["valid_acc"])["valid_acc"][0]
     assert curve.mean(axis=0) == pytest.approx(shown, rel=1e-6)
 
