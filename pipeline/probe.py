@@ -216,6 +216,12 @@ def listen_to_layers(network: nn.Module, heard: Callable[[Tensor], None]) -> Non
             layer.register_forward_hook(lambda _module, _inputs, output: heard(output))
 
 
+def refuse_constant(probe: Probe) -> None:
+    """Refuse a network whose output is the same for all images: activations that lead nowhere have signs, too."""
+    if torch.equal(probe.logits, probe.logits[:1].expand_as(probe.logits)):
+        raise Undefined("the output does not depend on the image")
+
+
 def refuse_dead(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
     """Refuse weights whose gradients are all zero.
 

@@ -28,7 +28,8 @@ from pipeline.one_core import one_core
 from pipeline.probe import Undefined, fresh
 from pipeline.protocol import NASBENCH201
 from pipeline.proxies import probe_of
-from pipeline.zero_cost import condition_number, zen_passes
+from pipeline.zero_cost.ntk import condition_number
+from pipeline.zero_cost.zen import zen_passes
 from workshop.ranks import spearman
 from workshop.real_landscape import read_cell_accuracies
 from workshop.resampling import bootstrap_agreement
