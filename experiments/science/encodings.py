@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from experiments.science.cell_encodings import ENCODINGS, SEARCHES, SMAC_CANDIDATES, SMAC_TREES
-from experiments.science.cell_landscape import values_of_cells
+from experiments.science.cells import values_of_cells
 from experiments.science.papers import beside_paper, compared
 from experiments.science.subjects import MAIN, Subject
 from jahs.comparison.logs import Floats

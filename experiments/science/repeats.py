@@ -107,8 +107,9 @@ def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
         configs, halves = read_configs(folder), halves_of_visits(read_profile_visits(folder)[1])
         runs, _ = without_final(read_runs(folder), configs)
     found = {}
-    for size, is_in in {"full size": at_full_size(configs), "all sizes": slice(None)}.items():
-        runs_in, *halves_in = (take(t, np.isin(t["config_id"], configs["config_id"][is_in])) for t in (runs, *halves))
+    ids = configs["config_id"]
+    for size, chosen in {"full size": ids[at_full_size(configs)], "all sizes": ids}.items():
+        runs_in, *halves_in = (take(t, np.isin(t["config_id"], chosen)) for t in (runs, *halves))
         latencies = [half["latency"].astype(np.float64) for half in halves_in] or [np.array([])] * 2
         pairs = {"latency": latencies, **pairs_of_seeds(runs_in)}
         found[size] = {name: _agreement(*pair) for name, pair in pairs.items()}
