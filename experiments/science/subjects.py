@@ -13,6 +13,7 @@ import jahs
 from jahs.comparison.benches import open_benchmark, refits_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
+from jahs.queries.queryable import Queryable
 from jahs.spaces.columns import Configs
 
 MAIN = "valid_acc"
@@ -74,6 +75,6 @@ def open_subject(task: str, release: Path | None, *, seed: int = 0, data: Path |
     return Subject(bench=bench, refits=refits_of(bench, MAIN), seed=seed, data=data)
 
 
-def answers(bench: jahs.Benchmark, configs: Configs, metric: str = MAIN) -> Floats:
+def answers(bench: Queryable, configs: Configs, metric: str = MAIN) -> Floats:
     """Return a metric of every config at the last epoch."""
     return bench.query_many(configs, metrics=(metric,))[metric]
