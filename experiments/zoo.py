@@ -113,11 +113,11 @@ def score_zoo(
     def with_differences(at: NDArray[np.int64]) -> Floats:
         by_model = [agreement(METRIC, y[at], model[at]) for model in predicted]
         values = np.array([[scores[name] for name in _SCORES] for scores in by_model], np.float64)  # None becomes NaN
-        return np.concatenate([values, values - values[base]])
+        return np.stack([values, values - values[base]])
 
-    intervals = bootstrap_estimates(with_differences, n, level=_LEVEL, n_resamples=n_resamples)
-    cis = [intervals[i : i + len(_SCORES)] for i in range(0, len(intervals), len(_SCORES))]
-    scores, differences = (dict(zip(answers, half, strict=True)) for half in (cis[: len(answers)], cis[len(answers) :]))
+    intervals = np.array(bootstrap_estimates(with_differences, n, level=_LEVEL, n_resamples=n_resamples))
+    halves = intervals.reshape(2, len(answers), -1).tolist()
+    scores, differences = (dict(zip(answers, half, strict=True)) for half in halves)
     return ModelScores(n=n, scores=scores, differences=differences)
 
 
