@@ -6,8 +6,9 @@ Both use the scored configs of a folder of runs: their scores by seed, learning 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -169,18 +170,18 @@ def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> li
     proxies = np.column_stack([_mean_over_seeds(values)[used] for values in on_log_scale])
     both = np.column_stack([plain, proxies]).astype(np.float32)
     y, table, rng = scored.accuracy[used, -1], take(scored.configs, used), np.random.default_rng(0)
-    taus_by_size: dict[int, list[tuple[float, float]]] = {}
+    taus_by_size: dict[int, list[list[float]]] = {}
     for fit, held_out in k_folds(table, _N_FOLDS, seed=0):
         order = rng.permutation(fit)
         for n in sizes:
             if n <= len(order):
                 taus = [kendall_tau(_predicted(F, y, order[:n], held_out), y[held_out]) for F in (plain, both)]
-                taus_by_size.setdefault(n, []).append((taus[0], taus[1]))
+                taus_by_size.setdefault(n, []).append(taus)
     gains = []
     for n, pairs in taus_by_size.items():
-        plain_taus, proxy_taus = np.array(pairs).T
-        gain = summarize(proxy_taus - plain_taus)
-        gains.append(Gain(n, float(plain_taus.mean()), float(proxy_taus.mean()), float(gain.mean), float(gain.se)))
+        without, with_proxies = np.array(pairs).T
+        gain = summarize(with_proxies - without)
+        gains.append(Gain(n, float(without.mean()), float(with_proxies.mean()), float(gain.mean), float(gain.se)))
     return gains
 
 
@@ -204,11 +205,8 @@ def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halvi
     rungs["ntk, least first"] = -largest_first, ntk_s
     rungs["multiply-adds"] = scored.baselines["multiply-adds"][0], np.zeros(len(ntk_s))
     for name, (values, cpu_s) in rungs.items():
-        scores = last_where_missing(values[timed])
-        runs = [
-            trainings.halve_within(drawn, scores, cpu_s[timed], search.spent_s)
-            for drawn, search in zip(draws, plain, strict=True)
-        ]
+        halve = partial(trainings.halve_within, scores=last_where_missing(values[timed]), cpu_s=cpu_s[timed])
+        runs = [halve(drawn, budget_s=search.spent_s) for drawn, search in zip(draws, plain, strict=True)]
         results[name] = _halving(trainings, runs, plain)
     return results
 
@@ -261,20 +259,13 @@ def _halving(trainings: _Trainings, runs: Sequence[_Search], plain: Sequence[_Se
     best, spent_s, scoring_s = np.array(runs).T
     regret = summarize(float(trainings.accuracy[:, -1].max()) - best)
     gain = summarize(best - np.array(plain)[:, 0])
-    return HalvingResult(
-        regret=float(regret.mean),
-        error=float(regret.se),
-        cost=float(spent_s.mean()) / full_s,
-        scoring=float(scoring_s.mean()) / full_s,
-        gain=float(gain.mean),
-        gain_error=float(gain.se),
-    )
+    cost, scoring = (float(seconds.mean()) / full_s for seconds in (spent_s, scoring_s))
+    return HalvingResult(float(regret.mean), float(regret.se), cost, scoring, float(gain.mean), float(gain.se))
 
 
 def _predicted(F: NDArray[np.float32], y: Floats, fit: NDArray[np.intp], held_out: NDArray[np.intp]) -> Floats:
     import xgboost
 
     data = xgboost.QuantileDMatrix(F[fit], y[fit], nthread=1)
-    parameters: Mapping[str, object] = {**_FOREST, "objective": "reg:squarederror"}
-    booster = xgboost.train(dict(parameters), data, _N_TREES)
+    booster = xgboost.train({**_FOREST, "objective": "reg:squarederror"}, data, _N_TREES)
     return np.asarray(booster.inplace_predict(F[held_out]), dtype=np.float64)
