@@ -217,20 +217,43 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
     )
     yield Text(_SPACES)
     for result in results:
-        yield f"Scores on {result.task.title}"
-        fitted = result.zoo["n_fitted"]
-        yield Text(
-            f"{fitted['rows']:,} trainings of {fitted['configs']:,} configs were fitted. "
-            f"{result.zoo['evaluations']} settings a family, and its default, were compared by τ on the validation "
-            "part, whose scores are therefore optimistic; the test part chose nothing. An ensemble is the mean of "
-            f"{N_FOLDS} models, each without one fold of training and validation part, which the test part scores; "
-            "the three families with the highest validation τ have one."
-        )
-        for cut, on_cut in result.tests.items():
-            if on_cut is not None:
-                yield _scores_table(on_cut, result.valids[cut], cut)
-        yield _times_table(result.zoo)
-        yield _settings_table(result.zoo)
+        yield from _task_blocks(result)
+
+
+def _task_blocks(result: _Result) -> Iterator[str | Block]:
+    zoo, fitted = result.zoo, result.zoo["n_fitted"]
+    yield f"Scores on {result.task.title}"
+    yield Text(
+        f"{fitted['rows']:,} trainings of {fitted['configs']:,} configs were fitted. "
+        f"{zoo['evaluations']} settings a family, and its default, were compared by τ on the validation "
+        "part, whose scores are therefore optimistic; the test part chose nothing. An ensemble is the mean of "
+        f"{N_FOLDS} models, each without one fold of training and validation part, which the test part scores; "
+        "the three families with the highest validation τ have one."
+    )
+    for cut, scored in result.tests.items():
+        if scored is not None:
+            yield _scores_table(scored, result.valids[cut], cut)
+    yield Table(
+        caption="CPU times on one core, features included",
+        columns=("family", "fit (s)", "one config (ms)", "each of 1,000 configs (µs)"),
+        rows=tuple(
+            (_title(name), f"{model['fit_s']:.1f}", f"{model['one_ms']:.2f}", f"{model['each_us']:.1f}")
+            for name, model in _models(zoo).items()
+        ),
+    )
+    rows = []
+    for name, model in zoo["families"].items():
+        settings = ", ".join(f"{key}={value_text(value)}" for key, value in model["point"].items())
+        taus = (number_text(tau, 3) for tau in (model["tau"], model["evaluations"][0]["tau"]))
+        rows.append((_title(name), settings, *taus))
+    yield Table(
+        caption="The settings chosen by τ over all trainings of the validation part (the tables above have one "
+        "training of each config)",
+        columns=("family", "settings", "τ", "default's τ"),
+        rows=tuple(rows),
+        n_labels=2,
+        is_folded=True,
+    )
 
 
 def _beside(tested: Sequence[tuple[_Result, ModelScores]]) -> Table:
@@ -278,36 +301,6 @@ def _scores_table(scored: ModelScores, valid: ModelScores | None, cut: str) -> T
         f"beside {valid.n if valid else 'too few'} validation configs",
         columns=("family", *(f"validation {score}" for score in _SCORES.values()), *_SCORES.values(), _DIFFERENCE),
         rows=tuple(rows),
-    )
-
-
-def _times_table(zoo: Mapping[str, Any]) -> Table:  # Any: JSON
-    return Table(
-        caption="CPU times on one core, features included",
-        columns=("family", "fit (s)", "one config (ms)", "each of 1,000 configs (µs)"),
-        rows=tuple(
-            (_title(name), f"{model['fit_s']:.1f}", f"{model['one_ms']:.2f}", f"{model['each_us']:.1f}")
-            for name, model in _models(zoo).items()
-        ),
-    )
-
-
-def _settings_table(zoo: Mapping[str, Any]) -> Table:  # Any: JSON
-    return Table(
-        caption="The settings chosen by τ over all trainings of the validation part (the tables above have one "
-        "training of each config)",
-        columns=("family", "settings", "τ", "default's τ"),
-        rows=tuple(
-            (
-                _title(name),
-                ", ".join(f"{key}={value_text(value)}" for key, value in model["point"].items()),
-                number_text(model["tau"], 3),
-                number_text(model["evaluations"][0]["tau"], 3),
-            )
-            for name, model in zoo["families"].items()
-        ),
-        n_labels=2,
-        is_folded=True,
     )
 
 

@@ -120,11 +120,8 @@ def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> La
     """
     if metric not in bench.metrics:
         raise UnknownName.of("metric", metric, bench.metrics)
-    faults = []
-    if not is_integer(n) or n < _FEWEST:
-        faults.append(f"n={n!r} must be an integer >= {_FEWEST}")
-    if not is_seed(seed):
-        faults.append(f"seed={seed!r} is not an integer in {SEED_RANGE}")
+    faults = [] if is_integer(n) and n >= _FEWEST else [f"n={n!r} must be an integer >= {_FEWEST}"]
+    faults += [] if is_seed(seed) else [f"seed={seed!r} is not an integer in {SEED_RANGE}"]
     if faults:
         raise InvalidArgument("\n".join(faults))
     parts = _parts()
@@ -133,16 +130,14 @@ def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> La
     values = ask(columns)
     ordered, among_top = np.sort(values), float(np.quantile(values, 1 - TOP))
     variances = tuple(_variance(bench, metric, part, n=n, seed=seed) for part in parts)
-    deciding = _deciding(variances[1])
+    changed = _deciding(variances[1]).items()
     best = rows({key: column[np.argsort(-values, kind="stable")[:N_BEST]] for key, column in columns.items()})
+    shares_of_top = partial(_mutants, ask, best, largest, among_top=among_top, seed=seed)
     return Landscape(
         metric=bench.metrics[metric],
         variances=variances,
-        walks={title: _walks(ask, ordered, largest, keys, seed) for title, keys in deciding.items()},
-        mutants={
-            title: _mutants(ask, best, largest, keys, among_top=among_top, seed=seed)
-            for title, keys in deciding.items()
-        },
+        walks={title: _walks(ask, ordered, largest, keys, seed) for title, keys in changed},
+        mutants={title: shares_of_top(keys) for title, keys in changed},
         top=(abs(among_top), abs(float(values.max()))),
         share_of_top=float((values >= among_top).mean()),
     )
@@ -235,12 +230,8 @@ def _mutants(
 ) -> tuple[Interval, ...]:
     shares = []
     for n_keys in range(1, len(keys) + 1):
-        changed: list[Config] = []
-        for i, config in enumerate(best):
-            changed += mutants(
-                part.space, config, n=_N_MUTANTS, n_keys=n_keys, keys=keys, decades=_DECADES,
-                seed=_child(seed, 6, n_keys, i),
-            )  # fmt: skip
+        mutate = partial(mutants, part.space, n=_N_MUTANTS, n_keys=n_keys, keys=keys, decades=_DECADES)
+        changed = [mutant for i, one in enumerate(best) for mutant in mutate(one, seed=_child(seed, 6, n_keys, i))]
         is_top = (ask(changed) >= among_top).reshape(len(best), _N_MUTANTS)
         shares.append(mean_interval(is_top.mean(axis=1)))
     return tuple(shares)
