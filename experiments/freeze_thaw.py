@@ -74,30 +74,19 @@ _ABOUT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Curves:
-    """Recorded learning curves of one task, and what the surrogate predicts for them.
-
-    Attributes:
-        observed: validation accuracies (%) by part, (n_configs, n_epochs).
-        surrogate: predictions of the surrogate fitted to the training part.
-        n_outside: recorded configs outside the split.
-    """
+    """Recorded learning curves of one task, and what the surrogate predicts for them."""
 
     task: Task
-    observed: Mapping[str, Floats]
-    surrogate: Mapping[str, Floats]
-    n_outside: int = 0
+    observed: Mapping[str, Floats]  # validation accuracies (%) by part, (n_configs, n_epochs)
+    surrogate: Mapping[str, Floats]  # predictions of the surrogate fitted to the training part
+    n_outside: int = 0  # recorded configs outside the split
 
 
 class PredictorScores(NamedTuple):
-    """One predictor after some epochs.
+    """One predictor after some epochs."""
 
-    Attributes:
-        sd: standard deviation of the Gaussian, estimated from the errors on the validation part, in points.
-        scores: scores by measure.
-    """
-
-    sd: float
-    scores: Mapping[str, Interval]
+    sd: float  # standard deviation of the Gaussian, estimated from the errors on the validation part, in points
+    scores: Mapping[str, Interval]  # scores by measure
 
 
 ByStage = Mapping[int, Mapping[str, PredictorScores]]

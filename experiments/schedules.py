@@ -78,40 +78,24 @@ _ABOUT_SEARCHES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trainings:
-    """The same configs, trained with every budget.
-
-    Attributes:
-        budgets: epochs of each budget, the full training last.
-        valid: validation accuracies (%) by kind, (n_configs, n_budgets); the last column is the same for both.
-        test: test accuracies (%) of the full trainings.
-        groups: numbers of the fidelity groups.
-        n_left_out: configs in all folders of which a training did not finish.
-    """
+    """The same configs, trained with every budget."""
 
     task: Task
-    budgets: tuple[int, ...]
-    valid: Mapping[str, Floats]
-    test: Floats
-    groups: NDArray[np.int64]
-    n_left_out: int = 0
+    budgets: tuple[int, ...]  # epochs of each budget, the full training last
+    valid: Mapping[str, Floats]  # validation accuracies (%) by kind, (n_configs, n_budgets), the last column shared
+    test: Floats  # test accuracies (%) of the full trainings
+    groups: NDArray[np.int64]  # numbers of the fidelity groups
+    n_left_out: int = 0  # configs in all folders of which a training did not finish
 
 
 class SearchCost(NamedTuple):
-    """A search with one kind of budget.
+    """A search with one kind of budget."""
 
-    Attributes:
-        cost: its cost in full trainings.
-        reached: mean test accuracy (%) of the config that it returns.
-        needed: full trainings that random search needs to find as good a config.
-        speed_up: `needed` divided by the cost.
-        gain: the speed-up minus the one with continued budgets, paired.
-    """
-
-    cost: float
-    reached: Interval
-    needed: Interval
-    speed_up: Interval
-    gain: Interval
+    cost: float  # its cost in full trainings
+    reached: Interval  # mean test accuracy (%) of the config that it returns
+    needed: Interval  # full trainings that random search needs to find as good a config
+    speed_up: Interval  # `needed` divided by the cost
+    gain: Interval  # the speed-up minus the one with continued budgets, paired
 
 
 def read_trainings(whole: Path, short: Sequence[Path]) -> Trainings:

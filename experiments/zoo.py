@@ -70,17 +70,11 @@ _FEWEST: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelScores:
-    """The scores of models on one cut of a part; NaN where a score is not defined.
+    """The scores of models on one cut of a part; NaN where a score is not defined."""
 
-    Attributes:
-        n: configs.
-        scores: R2, tau and sparse tau of each model, with 90 % intervals over configs.
-        differences: the same scores minus XGBoost's.
-    """
-
-    n: int
-    scores: Mapping[str, Sequence[Interval]]
-    differences: Mapping[str, Sequence[Interval]]
+    n: int  # configs
+    scores: Mapping[str, Sequence[Interval]]  # R2, tau and sparse tau of each model, with 90 % intervals over configs
+    differences: Mapping[str, Sequence[Interval]]  # the same scores minus XGBoost's
 
     @property
     def sparse(self) -> dict[str, Interval]:

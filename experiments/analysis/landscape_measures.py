@@ -53,59 +53,41 @@ _Ask: TypeAlias = Callable[[Configs], Floats]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SpacePart:
-    """A part of the space: sizes are searched, or fixed at the largest or the smallest networks.
+    """A part of the space: sizes are searched, or fixed at the largest or the smallest networks."""
 
-    Attributes:
-        name: part of file names.
-        title: label in figures and tables.
-        groups: the keys that vary, by group.
-    """
-
-    name: str
-    title: str
+    name: str  # part of file names
+    title: str  # label in figures and tables
     space: Space
-    groups: Mapping[str, tuple[str, ...]]
+    groups: Mapping[str, tuple[str, ...]]  # the keys that vary, by group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Variance:
-    """The variance decomposition of one part of the space.
-
-    Attributes:
-        shares: by scale, at the last epoch: main effects of groups and their interactions, which sum to one. The scale
-            "better half" is missing if more than half of the configs are equally good.
-        main, total: main and total effect of each key on the rank at the last epoch.
-        epochs: ascending, including the last one.
-        by_epoch: shares of the variance of ranks at each of these epochs.
-    """
+    """The variance decomposition of one part of the space."""
 
     part: SpacePart
+    # By scale, at the last epoch: main effects of groups and their interactions, which sum to one. The scale "better
+    # half" is missing if more than half of the configs are equally good.
     shares: Mapping[Scale, Mapping[str, Interval]]
-    main: Mapping[str, Interval]
-    total: Mapping[str, Interval]
-    epochs: tuple[int, ...]
-    by_epoch: Mapping[str, tuple[Interval, ...]]
+    main: Mapping[str, Interval]  # main effect of each key on the rank at the last epoch
+    total: Mapping[str, Interval]  # its total effect
+    epochs: tuple[int, ...]  # ascending, including the last one
+    by_epoch: Mapping[str, tuple[Interval, ...]]  # shares of the variance of ranks at each of these epochs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Landscape:
-    """The landscape of one metric.
-
-    Attributes:
-        variances: decompositions of the whole space, of the largest and of the smallest networks.
-        walks: largest networks, by group of keys that change: correlation of ranks 1, 2, ... moves apart.
-        mutants: largest networks, by group: share of mutants of the best configs that stay among the best 1 % after 1,
-            2, ... changed keys. Groups without an effect are in neither.
-        top: worst and best value among the best 1 %.
-        share_of_top: share of random configs at least as good as the worst of these: 1 %, or more with ties.
-    """
+    """The landscape of one metric."""
 
     metric: Metric
-    variances: tuple[Variance, ...]
+    variances: tuple[Variance, ...]  # decompositions of the whole space, of the largest and of the smallest networks
+    # Largest networks, by group of keys that change: correlation of ranks 1, 2, ... moves apart.
     walks: Mapping[str, tuple[Interval, ...]]
+    # Largest networks, by group: share of mutants of the best configs that stay among the best 1 % after 1, 2, ...
+    # changed keys. Groups without an effect are in neither.
     mutants: Mapping[str, tuple[Interval, ...]]
-    top: tuple[float, float]
-    share_of_top: float
+    top: tuple[float, float]  # worst and best value among the best 1 %
+    share_of_top: float  # share of random configs at least as good as the worst of these: 1 %, or more with ties
 
 
 def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> Landscape:

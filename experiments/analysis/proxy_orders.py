@@ -33,16 +33,11 @@ MEASURES: Final = (
 
 
 class PublishedFigures(NamedTuple):
-    """What the zero-cost benchmark reports on NAS-Bench-201's CIFAR-10.
+    """What the zero-cost benchmark reports on NAS-Bench-201's CIFAR-10."""
 
-    Attributes:
-        rho, rho_top: Spearman's rho over all cells, and within the top 1 % (its figures 1 and 2).
-        overlap: the normalised RBO (its figure 3), taken as percent; the p is not given.
-    """
-
-    rho: float
-    rho_top: float
-    overlap: float
+    rho: float  # Spearman's rho over all cells (its figure 1)
+    rho_top: float  # Spearman's rho within the top 1 % (its figure 2)
+    overlap: float  # the normalised RBO (its figure 3), taken as percent; the p is not given
 
 
 PAPER: Final[Mapping[str, PublishedFigures]] = {
@@ -89,14 +84,11 @@ def last_where_missing(scores: Floats) -> Floats:
 
 
 class ProxyAgreement(NamedTuple):
-    """Agreement of scores with accuracies, for JSON.
+    """Agreement of scores with accuracies, for JSON."""
 
-    Attributes:
-        found: every measure of every score: mean over seeds, its interval, standard deviation over seeds.
-        orders: for each overlap, how the proxies' order by it differs from their order by Spearman's rho.
-    """
-
+    # Every measure of every score: mean over seeds, its interval, standard deviation over seeds.
     found: dict[str, dict[str, dict[str, float | None]]]
+    # For each overlap, how the proxies' order by it differs from their order by Spearman's rho.
     orders: list[dict[str, Any]]  # Any: JSON
 
 

@@ -55,31 +55,19 @@ _N_TREES: Final = 150
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoredTask:
-    """The n configs of a folder that have scores and a finished run, without the final test set, sorted by id.
-
-    Attributes:
-        n_recorded: number of configs with a finished run.
-        X: encoded configs, (n, 15).
-        group: fidelity group of each config.
-        part: part of each config in the split, as a position in `SPLIT_PARTS`; -1 without a split.
-        accuracy: validation accuracy of the first finished run, (n, epochs).
-        runtime_s: cumulative CPU seconds of this run, (n, epochs); NaN if it was not timed on the timing machine.
-        scores: scores by proxy, (n_seeds, n); NaN for a missing score.
-        cpu_s: mean CPU seconds of each proxy, (n,).
-        versions: versions of torch, and processors.
-    """
+    """The n configs of a folder that have scores and a finished run, without the final test set, sorted by id."""
 
     task: Task
-    n_recorded: int
+    n_recorded: int  # number of configs with a finished run
     configs: Table
-    X: NDArray[np.float32]
-    group: NDArray[np.intp]
-    part: NDArray[np.int64]
-    accuracy: Floats
-    runtime_s: Floats
-    scores: dict[str, Floats]
-    cpu_s: dict[str, Floats]
-    versions: tuple[str, ...]
+    X: NDArray[np.float32]  # encoded configs, (n, 15)
+    group: NDArray[np.intp]  # fidelity group of each config
+    part: NDArray[np.int64]  # part of each config in the split, as a position in `SPLIT_PARTS`; -1 without a split
+    accuracy: Floats  # validation accuracy of the first finished run, (n, epochs)
+    runtime_s: Floats  # cumulative CPU seconds of this run, (n, epochs); NaN if it was not timed on the timing machine
+    scores: dict[str, Floats]  # scores by proxy, (n_seeds, n); NaN for a missing score
+    cpu_s: dict[str, Floats]  # mean CPU seconds of each proxy, (n,)
+    versions: tuple[str, ...]  # versions of torch, and processors
 
     @property
     def baselines(self) -> dict[str, Floats]:
@@ -125,35 +113,24 @@ def _mean_over_seeds(values: Floats) -> Floats:
 
 
 class Gain(NamedTuple):
-    """Kendall's tau of held-out predictions, by models fitted to n configs without and with proxies.
-
-    Attributes:
-        difference, error: mean difference over folds (with minus without), and its standard error.
-    """
+    """Kendall's tau of held-out predictions, by models fitted to n configs without and with proxies."""
 
     n: int
     without: float
     with_proxies: float
-    difference: float
-    error: float
+    difference: float  # mean over folds, with minus without
+    error: float  # standard error of the difference
 
 
 class HalvingResult(NamedTuple):
-    """Mean final regret of a search in points of validation accuracy, and its cost in full trainings.
+    """Mean final regret of a search in points of validation accuracy, and its cost in full trainings."""
 
-    Attributes:
-        regret, error: mean over repetitions, and its standard error.
-        cost: total cost, scoring included.
-        scoring: cost of the scoring alone.
-        gain, gain_error: regret of plain halving minus this regret, paired by repetition, and its standard error.
-    """
-
-    regret: float
-    error: float
-    cost: float
-    scoring: float
-    gain: float
-    gain_error: float
+    regret: float  # mean over repetitions
+    error: float  # standard error of the regret
+    cost: float  # total cost, scoring included
+    scoring: float  # cost of the scoring alone
+    gain: float  # regret of plain halving minus this regret, paired by repetition
+    gain_error: float  # standard error of the gain
 
 
 def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> list[Gain]:

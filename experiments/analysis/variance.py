@@ -31,16 +31,11 @@ Answer: TypeAlias = Callable[[Columns], Floats]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
-    """Values of two samples of configs, and of mixtures of both.
+    """Values of two samples of configs, and of mixtures of both."""
 
-    Attributes:
-        one, other: (n,).
-        mixed: by group, the values of configs with the group's keys from `other` and all others from `one`.
-    """
-
-    one: Floats
-    other: Floats
-    mixed: Mapping[str, Floats]
+    one: Floats  # (n,)
+    other: Floats  # (n,)
+    mixed: Mapping[str, Floats]  # by group, of configs with the group's keys from `other` and all others from `one`
 
     def changed(self, by: Callable[[Floats], Floats]) -> Draws:
         """Return the draws on another scale."""

@@ -68,20 +68,14 @@ name of a space plus `_ON_REFITS`: the refits' mean values of the same configs; 
 
 
 class TransferLoss(NamedTuple):
-    """How well a setting that is chosen on one problem does on another.
+    """How well a setting that is chosen on one problem does on another."""
 
-    Attributes:
-        chosen: the arm of `TUNED` with the best mean where it was tuned.
-        best: the arm with the best mean where it is tested.
-        loss: mean of the best arm minus mean of the chosen arm, both where they are tested. Each bootstrap resample
-            chooses anew, so the interval includes the uncertainty of the choice.
-        tau: Kendall's tau of all arms' means on both problems.
-    """
-
-    chosen: str
-    best: str
+    chosen: str  # the arm of `TUNED` with the best mean where it was tuned
+    best: str  # the arm with the best mean where it is tested
+    # Mean of the best arm minus mean of the chosen arm, both where they are tested. Each bootstrap resample chooses
+    # anew, so the interval includes the uncertainty of the choice.
     loss: Interval
-    tau: Interval
+    tau: Interval  # Kendall's tau of all arms' means on both problems
 
 
 def measure_ends(subject: Subject, *, n_seeds: int, n_trials: int) -> Ends:

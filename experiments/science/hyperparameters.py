@@ -59,20 +59,14 @@ _MEANING: Final = f"""A shared setting is a fair judge only after it was tuned, 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SharedSetting:
-    """How a shared setting compares with the best setting of each architecture.
+    """How a shared setting compares with the best setting of each architecture."""
 
-    Attributes:
-        best: f*, (n_cells,), of the architectures that it was not chosen on.
-        shared: f(A, H-dagger) of the same architectures.
-        setting: the position of H-dagger among the settings.
-        measures: "rho" (Spearman's, of both), "rho in the better half" (of f*), "loss" (mean of f* - f-dagger),
-            "loss of the worst tenth" (its 90 % quantile), and "loss of the winner" (best f* less f* of the
-            architecture that is chosen by f-dagger).
-    """
-
-    best: Floats
-    shared: Floats
-    setting: int
+    best: Floats  # f*, (n_cells,), of the architectures that it was not chosen on
+    shared: Floats  # f(A, H-dagger) of the same architectures
+    setting: int  # the position of H-dagger among the settings
+    # "rho" (Spearman's, of both), "rho in the better half" (of f*), "loss" (mean of f* - f-dagger), "loss of the worst
+    # tenth" (its 90 % quantile), and "loss of the winner" (best f* less f* of the architecture that is chosen by
+    # f-dagger).
     measures: Mapping[str, Interval]
 
 

@@ -48,21 +48,14 @@ Ends = Mapping[str, tuple[Config, ...]]
 
 
 class Optimum(NamedTuple):
-    """The optimum of one release.
-
-    Attributes:
-        best: value of `Benchmark.best` at full size, which starts from the configs that the release knows.
-        known: the best value that the same search finds without them, from random configs.
-        on_refits: the refits' values of the optimum, (n_refits,).
-        known_on_refits: the refits' values of the config that this latter search finds.
-    """
+    """The optimum of one release."""
 
     found: Exhaustive
     n_cells: int
-    best: float
-    known: float
-    on_refits: Floats
-    known_on_refits: Floats
+    best: float  # value of `Benchmark.best` at full size, which starts from the configs that the release knows
+    known: float  # the best value that the same search finds without them, from random configs
+    on_refits: Floats  # the refits' values of the optimum, (n_refits,)
+    known_on_refits: Floats  # the refits' values of the config that this latter search finds
 
 
 def measure_optimum(subject: Subject, *, n_floats: int) -> Optimum:
@@ -98,19 +91,13 @@ def ends_of_pack(pack: Path, task: str) -> Ends:
 
 
 class Distance(NamedTuple):
-    """How far the last incumbents of an optimiser are from the optimum, in points of the metric.
-
-    Attributes:
-        n: number of seeds.
-        own, on_refits: the mean over seeds on the released models, and on the mean of the refits.
-        near: the share of seeds that end within half a point.
-    """
+    """How far the last incumbents of an optimiser are from the optimum, in points of the metric."""
 
     title: str
-    n: int
-    own: Interval
-    on_refits: Interval
-    near: float
+    n: int  # number of seeds
+    own: Interval  # mean over seeds on the released models
+    on_refits: Interval  # mean over seeds on the mean of the refits
+    near: float  # the share of seeds that end within half a point
 
 
 def distances(subject: Subject, optimum: Optimum, ends: Ends) -> list[Distance]:

@@ -48,23 +48,15 @@ _WHY: Final = """NAS-Bench-301 replaces operations of one kind of cell in networ
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Study:
-    """The results of one task.
-
-    Attributes:
-        changes: change of the predicted accuracy, by operation and number replaced.
-        measured, predicted: accuracy of each recorded test config at the last epoch.
-        ops: their cells, (n, 6).
-        cells: by operation, predictions for a cell of it alone, with the other keys of the test configs, (n,).
-        recorded: by operation, the accuracies of the recorded configs of any part whose cell has it alone.
-    """
+    """The results of one task."""
 
     bench: jahs.Benchmark
-    changes: dict[str, list[Interval]]
-    measured: Floats
-    predicted: Floats
-    ops: NDArray[np.int64]
-    cells: dict[str, Floats]
-    recorded: dict[str, Floats]
+    changes: dict[str, list[Interval]]  # change of the predicted accuracy, by operation and number replaced
+    measured: Floats  # accuracy of each recorded test config at the last epoch
+    predicted: Floats  # the same, predicted
+    ops: NDArray[np.int64]  # their cells, (n, 6)
+    cells: dict[str, Floats]  # by operation, predictions for a cell of it alone, other keys of the test configs, (n,)
+    recorded: dict[str, Floats]  # by operation, accuracies of recorded configs of any part whose cell has it alone
 
 
 def with_fewer_parameters(

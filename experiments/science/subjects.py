@@ -22,18 +22,12 @@ MAIN = "valid_acc"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Subject:
-    """One task of a study.
-
-    Attributes:
-        refits: the refits of the release; empty if it has none.
-        seed: of all random draws.
-        data: folder of recorded runs and packs of studies, such as data; None: none is read.
-    """
+    """One task of a study."""
 
     bench: jahs.Benchmark
-    refits: tuple[jahs.Benchmark, ...]
-    seed: int
-    data: Path | None
+    refits: tuple[jahs.Benchmark, ...]  # the refits of the release; empty if it has none
+    seed: int  # of all random draws
+    data: Path | None  # folder of recorded runs and packs of studies, such as data; None: none is read
 
     @property
     def title(self) -> str:
