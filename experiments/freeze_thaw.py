@@ -89,8 +89,7 @@ class PredictorScores(NamedTuple):
     scores: Mapping[str, Interval]  # scores by measure
 
 
-ByStage = Mapping[int, Mapping[str, PredictorScores]]
-"""Scores by the number of observed epochs, then by predictor."""
+ByStage = Mapping[int, Mapping[str, PredictorScores]]  # scores by the number of observed epochs, then by predictor
 
 
 def stages(n_epochs: int) -> list[int]:
@@ -99,12 +98,7 @@ def stages(n_epochs: int) -> list[int]:
 
 
 def read_curves(runs: Path) -> Curves:
-    """Read a folder of runs with `split.json` and `search/params.json` beside it, and fit the surrogate.
-
-    Raises:
-        InvalidArgument: a part has too few complete curves.
-        ProtocolMismatch: the split belongs to other runs.
-    """
+    """Read a folder of runs with `split.json` and `search/params.json` beside it, and fit the surrogate."""
     folder = runs.resolve().parent
     split, final = read_split(folder / "split.json"), final_beside(folder / "split.json")
     measured = read_measurements(runs, final=final)

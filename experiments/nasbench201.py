@@ -45,11 +45,7 @@ _SUMMARY: Final = "agreement.json"
 
 
 def choose_cells(accuracies: Mapping[int, float], n: int) -> tuple[list[int], list[int]]:
-    """Return a sample of cells, one per stratum of accuracy, and the best cells outside it; n in all.
-
-    Raises:
-        InvalidArgument: n is not in 5..15625, or accuracies of cells are missing.
-    """
+    """Return a sample of cells, one per stratum of accuracy, and the best cells outside it; n in all."""
     if len(accuracies) != N_CELLS:
         raise InvalidArgument(f"there are accuracies of {len(accuracies)} cells; NAS-Bench-201 has {N_CELLS:,}")
     if not _MOST_TOP <= n <= N_CELLS:

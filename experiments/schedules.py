@@ -101,9 +101,7 @@ class SearchCost(NamedTuple):
 def read_trainings(whole: Path, short: Sequence[Path]) -> Trainings:
     """Read a folder of full trainings, and folders of annealed ones of the same configs, one for each budget.
 
-    Raises:
-        ProtocolMismatch: protocols differ in more than name and number of epochs, or two have the same number.
-        InvalidArgument: too few configs have all trainings.
+    Their protocols may differ in name and number of epochs only, and must differ in the latter.
     """
     task = recorded_task(read_protocol(whole).facts)
     folders = {_budget_of(folder, task): folder for folder in short}

@@ -66,13 +66,8 @@ def score_families(
     Args:
         measured, split: see `read_of_split`.
         out: the result file; families that it has for the same data and evaluations are kept.
-        searches: a folder for searches to work in.
+        searches: a folder for searches to work in; ProtocolMismatch if it holds other searches.
         evaluations: evaluations of each family's search, besides the default setting.
-
-    Raises:
-        UnknownName: a family does not exist.
-        InvalidArgument: `evaluations` is below 1, or a part has no rows.
-        ProtocolMismatch: `searches` holds other searches.
     """
     import torch
 

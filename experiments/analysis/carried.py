@@ -61,10 +61,8 @@ class OrderAgreement:
 def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: Sequence[Pair]) -> OrderAgreement:
     """Compare the final values of the same arms on two landscapes, (n_arms, n_seeds) each; lower is better.
 
-    Args:
-        here, there: final values; the seeds are independent.
-        pairs, pairs_there: the tests of every pair of arms on each landscape, in the same order. Both are judged by
-            the corrected p-value; what holds on refits of this task does not change a verdict.
+    The seeds are independent. `pairs` and `pairs_there` are the tests of every pair of arms, in the same order, judged
+    by the corrected p-value; what holds on refits of this task does not change a verdict.
     """
     means = here.mean(axis=1), there.mean(axis=1)
     findings = []

@@ -29,9 +29,7 @@ Scale: TypeAlias = Literal["rank", "value", "better half"]
 SCALES: Final[Mapping[Scale, str]] = {"rank": "rank", "value": "value", "better half": "improvement over the median"}
 """The decomposed quantities and their titles. The improvement is 0 in the worse half."""
 
-N_RANDOM: Final = 10_000
-"""Random configs that a walk's configs are ranked among, and whose best are mutated."""
-
+N_RANDOM: Final = 10_000  # random configs that a walk's configs are ranked among, and whose best are mutated
 N_BEST: Final = 20
 TOP: Final = 0.01
 
@@ -47,8 +45,7 @@ _FEWEST: Final = 64
 
 _Z: Final = 1.96  # standard errors on each side of a 95 % interval
 
-_Ask: TypeAlias = Callable[[Configs], Floats]
-"""Maps configs to values at one epoch; more is better."""
+_Ask: TypeAlias = Callable[[Configs], Floats]  # maps configs to values at one epoch; more is better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,15 +88,7 @@ class Landscape:
 
 
 def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> Landscape:
-    """Measure the landscape of a metric.
-
-    Args:
-        n: configs in each of the two samples, at least 64.
-
-    Raises:
-        UnknownName: the benchmark has no such metric.
-        InvalidArgument: `n` or the seed is out of range, or the metric does not vary.
-    """
+    """Measure the landscape of a metric, with `n` configs in each of the two samples."""
     if metric not in bench.metrics:
         raise UnknownName.of("metric", metric, bench.metrics)
     faults = [] if is_integer(n) and n >= _FEWEST else [f"n={n!r} must be an integer >= {_FEWEST}"]

@@ -32,9 +32,7 @@ from workshop.ranks import spearman
 from workshop.real_landscape import key_members, rank_shares
 from workshop.resampling import bootstrap_agreement, bootstrap_estimates
 
-FEWEST: Final = 5
-"""Fewest configs, and fewest configs with three seeds, that a value is reported for."""
-
+FEWEST: Final = 5  # fewest configs, and fewest configs with three seeds, that a value is reported for
 _FEWEST_PAIRED: Final = 20
 _N_SEEDS: Final = 3
 _PAIRS: Final = tuple(combinations(range(_N_SEEDS), 2))
@@ -104,11 +102,7 @@ class WarmStart(NamedTuple):
 
 
 def read_recorded(path: Path) -> RecordedTask:
-    """Read a folder of runs without the final test set.
-
-    Raises:
-        InvalidTable: no run has finished, or a config with runs is not in the config table.
-    """
+    """Read a folder of runs without the final test set."""
     protocol = read_protocol(path)
     task = task_of_protocol(protocol.facts)
     configs = sort_by(read_configs(path), ("config_id",))
@@ -128,11 +122,7 @@ def read_recorded(path: Path) -> RecordedTask:
 
 
 def pair(one: RecordedTask, other: RecordedTask) -> PairedConfigs:
-    """Return the configs that both tasks have.
-
-    Raises:
-        InvalidArgument: both have runs of the same task, or they share too few configs.
-    """
+    """Return the configs that both tasks have."""
     names = [record.task.name for record in (one, other)]
     if names[0] == names[1]:
         raise InvalidArgument(f"both folders have runs of {names[0]}; give the runs of two tasks")

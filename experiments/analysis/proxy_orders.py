@@ -62,9 +62,7 @@ _FEWEST: Final = 5
 def seeds_of(scored: Table, name: str, ids: NDArray[np.uint64]) -> Floats:
     """Return one column of scores as (n_seeds, n_configs), of the seeds with which all of these configs were scored.
 
-    Args:
-        scored: a table of scores, sorted by config.
-        ids: the configs, sorted.
+    The table of scores and the ids of the configs are sorted by config.
     """
     scored = take(scored, np.isin(scored["config_id"], ids))
     by_seed = (scored["seed"] == seed for seed in np.unique(scored["seed"]))

@@ -41,12 +41,8 @@ from splits.split import read_split
 from surrogate.models.model import default_features
 from workshop.ranks import kendall_tau
 
-SIZES: Final = (100, 400, 1400)
-"""Training configs of the accuracy models."""
-
-N_SCORED: Final = 81
-"""Configs that a zeroth rung scores; plain halving starts with a third of them."""
-
+SIZES: Final = (100, 400, 1400)  # training configs of the accuracy models
+N_SCORED: Final = 81  # configs that a zeroth rung scores; plain halving starts with a third of them
 _N_FOLDS: Final = 10
 _ETA: Final = 3
 _FOREST: Final = {"tree_method": "hist", "nthread": 1, "max_depth": 6, "learning_rate": 0.1, "min_child_weight": 3}

@@ -23,9 +23,7 @@ from jahs.tasks.pareto import hypervolume
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_estimates
 
-OPTIMIZERS: Final = tuple(name for name in BASELINES if name != "nsga2")
-"""Optimisers whose order is compared."""
-
+OPTIMIZERS: Final = tuple(name for name in BASELINES if name != "nsga2")  # optimisers whose order is compared
 _N_SAMPLES: Final = 20
 _N_RESAMPLES: Final = 1000
 

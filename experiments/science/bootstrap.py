@@ -28,8 +28,7 @@ from workshop.ranks import kendall_tau
 N_SEEDS: Final = 100
 N_TRIALS: Final = 150
 
-PART: Final = {"Op2": ZERO}
-"""The declared part of the space."""
+PART: Final = {"Op2": ZERO}  # the declared part of the space
 
 SPACES: Final[Mapping[str, Mapping[str, object]]] = {"part": {**LARGEST, **PART}, "whole": dict(LARGEST)}
 """The fixed keys of both spaces."""

@@ -33,8 +33,7 @@ from workshop.pages.document import Block, Document, Figure, Table, Text, sectio
 from workshop.pages.drawing import draw_curves, interval_curve
 from workshop.ranks import spearman
 
-N_BEST: Final = 12
-"""Functions that count as the best: the best one and 11 others, as in NAS-Bench-101."""
+N_BEST: Final = 12  # functions that count as the best: the best one and 11 others, as in NAS-Bench-101
 
 STEPS: Final = range(1, 37)
 """Numbers of moves of a random walk, which reaches a mean distance of about their square root."""
@@ -54,8 +53,7 @@ GAINS: Final = (
 )
 """Compared shapes of live cells, the columns of `gains_of_shape`."""
 
-GONE: Final = 0.05
-"""Correlations below this value count as zero."""
+GONE: Final = 0.05  # correlations below this value count as zero
 
 _SHAPE: Final = (len(OPERATIONS),) * len(EDGES)
 

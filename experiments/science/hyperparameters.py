@@ -29,15 +29,9 @@ from workshop.pages.style import series
 from workshop.ranks import spearman
 from workshop.resampling import bootstrap_estimates
 
-N_TUNED: Final = 50
-"""Architectures that H-dagger is chosen on, as in NAS-Bench-101."""
-
-N_CELLS: Final = 150
-"""Architectures in all, drawn at random."""
-
-N_FLOATS: Final = 5
-"""Values of each rate in the grid of settings."""
-
+N_TUNED: Final = 50  # architectures that H-dagger is chosen on, as in NAS-Bench-101
+N_CELLS: Final = 150  # architectures in all, drawn at random
+N_FLOATS: Final = 5  # values of each rate in the grid of settings
 _N_RESAMPLES: Final = 200
 _PAPER: Final = 0.9155
 
@@ -73,9 +67,7 @@ class SharedSetting:
 def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMPLES) -> SharedSetting:
     """Compare the shared setting with the best one of each cell, by values (n_cells, n_settings); higher is better.
 
-    Args:
-        n_tuned: the first cells, on which H-dagger is chosen; the others are measured.
-        n_resamples: bootstrap resamples of the measured cells.
+    H-dagger is chosen on the first `n_tuned` cells; the others are measured.
     """
     setting = int(values[:n_tuned].mean(axis=0).argmax())
     best, shared = values[n_tuned:].max(axis=1), values[n_tuned:, setting]

@@ -22,8 +22,7 @@ from jahs.spaces.configs import Config
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import draw_estimates
 
-N_FLOATS: Final = 16
-"""Values of each rate on the grid on which every cell is queried."""
+N_FLOATS: Final = 16  # values of each rate on the grid on which every cell is queried
 
 _STUDIES: Final = ("strong", "baselines")
 """An optimiser that is in both is read from the second, which has more seeds. Both have the same budget."""
@@ -43,8 +42,7 @@ _KNOWN: Final = """`make release` searches exhaustively at full size (`--rates`)
 _CURSE: Final = """The optimum is a maximum over millions of predictions, which selects models' errors upwards (winner's
     curse). The refits did not choose it: their values show how much of its lead is the error of one model."""
 
-Ends = Mapping[str, tuple[Config, ...]]
-"""The last incumbent of every seed, by the title of its arm."""
+Ends = Mapping[str, tuple[Config, ...]]  # the last incumbent of every seed, by the title of its arm
 
 
 class Optimum(NamedTuple):

@@ -24,8 +24,7 @@ PAGES: Final = ("hyperparameters", "cells", "encodings", "bootstrap", "schedules
 
 COLUMNS: Final = ("quantity", "task", "paper", "ours", "same sign", "reason")
 
-NO_SIGN: Final = "–"
-"""The table cell of a figure without a sign to compare."""
+NO_SIGN: Final = "–"  # the table cell of a figure without a sign to compare
 
 _CAVEAT: Final = re.compile(r"^\*\*Caveat:\*\* (.+)$", re.MULTILINE)
 _HEAD: Final = re.escape(table_text(COLUMNS, (), n_labels=len(COLUMNS)))
@@ -63,11 +62,7 @@ def beside_paper(paper: str, rows: Sequence[tuple[str, ...]], *, level: int = 95
 
 
 def papers_page(folder: Path) -> Document:
-    """Return the page of all rows of the pages in a folder, such as docs/studies.
-
-    Raises:
-        InvalidArgument: a page of `PAGES` is missing, or has no such table.
-    """
+    """Return the page of all rows of the pages in a folder, such as docs/studies."""
     texts, rows = [], []
     for name in PAGES:
         page = folder / name / "report.md"

@@ -87,12 +87,7 @@ def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -
 
 
 def study_of(subject: Subject, split: Split) -> Study:
-    """Measure one task.
-
-    Raises:
-        InvalidArgument: no config of the test part is recorded to the last epoch, or the release has no refits.
-        MissingData: the release has no table.
-    """
+    """Measure one task."""
     bench, table = subject.bench, release_of(subject.bench).table
     runs = take(table.runs, (table.runs["epoch"] == bench.max_epoch) & np.isfinite(table.runs[MAIN]))
     ids, place, counts = np.unique(runs["config_id"], return_inverse=True, return_counts=True)
@@ -129,11 +124,7 @@ def _changes(values: Floats) -> list[Interval]:
 
 
 def parameter_free_page(subjects: Sequence[Subject]) -> Document:
-    """Return the page; seeds are those of the replaced edges.
-
-    Raises:
-        InvalidArgument: no folder of data was given, which has the split of each task.
-    """
+    """Return the page; seeds are those of the replaced edges."""
     studies = []
     for subject in subjects:
         if subject.data is None:

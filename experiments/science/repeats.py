@@ -89,8 +89,7 @@ class Repeats(NamedTuple):
     tau: Interval | None
 
 
-_Found = Mapping[str, Mapping[str, Mapping[str, Repeats]]]
-"""By title of the task, size, and metric."""
+_Found = Mapping[str, Mapping[str, Mapping[str, Repeats]]]  # by title of the task, size, and metric
 
 
 def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
@@ -157,10 +156,6 @@ def recorded_flops(folder: Path) -> tuple[Columns, Floats]:
     """Return the configs of an imported table's models and the FLOPS that were recorded for each, in millions.
 
     The import lists the labels that are not the exact ones; all others are exact. Labels that are NaN are left out.
-
-    Raises:
-        MissingData: the folder is not one of runs.
-        InvalidArgument: its runs were not imported, so it has no recorded FLOPS.
     """
     facts = read_protocol(folder).facts
     if facts.get("source") is None:

@@ -16,8 +16,7 @@ from jahs.comparison.summaries import Interval
 from jahs.queries.queryable import Queryable
 from jahs.spaces.columns import Configs
 
-MAIN = "valid_acc"
-"""The metric of every study."""
+MAIN = "valid_acc"  # the metric of every study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
