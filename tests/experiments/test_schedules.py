@@ -11,6 +11,7 @@ import pytest
 from experiments.schedules import KINDS, MEASURES, SEARCHES, Trainings, correlations, main, read_trainings, search
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.files.tables import take
+from tests.experiments.conftest import page_written_twice
 from tests.surrogate import landscape
 
 N_EPOCHS = landscape.TASK.max_epoch
@@ -119,13 +120,8 @@ def test_trainings_that_do_not_belong_together_are_refused(folders, tmp_path, mo
 
 def test_the_page_shows_both_kinds_and_has_the_same_bytes(folders, tmp_path, caplog):
     whole, short = folders
-    pages = []
     arguments = ["--whole", str(whole), "--short", *map(str, short), "--docs"]
-    for name in ("one", "two"):
-        assert main([*arguments, "--resamples", "20", "--out", str(tmp_path / name)]) == 0
-        pages.append({path.name: path.read_bytes() for path in (tmp_path / name).rglob("*.*")})
-    assert pages[0] == pages[1]
-    text = pages[0]["report.md"].decode()
+    text = page_written_twice(main, [*arguments, "--resamples", "20"], tmp_path)["report.md"].decode()
     assert all(f"| {word} |" in text for word in (*MEASURES, *KINDS, *SEARCHES))
     assert " nan" not in text
     assert main([*arguments, "--resamples", "0", "--out", str(tmp_path / "none")]) == 2
