@@ -91,8 +91,8 @@ def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> La
     """Measure the landscape of a metric, with `n` configs in each of the two samples."""
     if metric not in bench.metrics:
         raise UnknownName.of("metric", metric, bench.metrics)
-    faults = [] if is_integer(n) and n >= _FEWEST else [f"n={n!r} must be an integer >= {_FEWEST}"]
-    faults += [] if is_seed(seed) else [f"seed={seed!r} is not an integer in {SEED_RANGE}"]
+    faults = [f"n={n!r} must be an integer >= {_FEWEST}"] if not is_integer(n) or n < _FEWEST else []
+    faults += [f"seed={seed!r} is not an integer in {SEED_RANGE}"] if not is_seed(seed) else []
     if faults:
         raise InvalidArgument("\n".join(faults))
     parts = _parts()
