@@ -71,9 +71,8 @@ def _quality(bench: jahs.Benchmark, metric: str) -> Iterator[str]:
         yield "This is the landscape of a surrogate, whose release does not state its quality."
         return
     cuts = facts["refitted_test"]
-    last, best = (cuts[name]["model"] if name in cuts else None for name in ("last epoch", "best tenth"))
-    last = last or cuts["all"]["model"]
-    among = f", and τ {best['tau']:.2f} among the best tenth" if best is not None else ""
+    last = cuts.get("last epoch", cuts["all"])["model"]
+    among = f", and τ {cuts['best tenth']['model']['tau']:.2f} among the best tenth" if "best tenth" in cuts else ""
     yield (
         "This is the landscape of a surrogate, which is smoother than that of trainings. On "
         f"{facts['test']['n_configs']} held-out configs at the last epoch, it has "
