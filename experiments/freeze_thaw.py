@@ -1,7 +1,5 @@
 """How well the first epochs of a learning curve predict its last validation accuracy, on held-out configs.
 
-Over 300 lines: it is one study, from the recorded curves to the text of its page.
-
     python -m experiments.freeze_thaw --docs --out docs/studies/freeze_thaw
 
 Reads folders of runs with `split.json` and `search/params.json` beside them. The surrogate is fitted to the training
@@ -16,8 +14,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
@@ -75,35 +74,22 @@ _ABOUT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Curves:
-    """Recorded learning curves of one task, and what the surrogate predicts for them.
-
-    Attributes:
-        observed: validation accuracies (%) by part, (n_configs, n_epochs).
-        surrogate: predictions of the surrogate fitted to the training part.
-        n_outside: recorded configs outside the split.
-    """
+    """Recorded learning curves of one task, and what the surrogate predicts for them."""
 
     task: Task
-    observed: Mapping[str, Floats]
-    surrogate: Mapping[str, Floats]
-    n_outside: int = 0
+    observed: Mapping[str, Floats]  # validation accuracies (%) by part, (n_configs, n_epochs)
+    surrogate: Mapping[str, Floats]  # predictions of the surrogate fitted to the training part
+    n_outside: int = 0  # recorded configs outside the split
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictorScores:
-    """One predictor after some epochs.
+class PredictorScores(NamedTuple):
+    """One predictor after some epochs."""
 
-    Attributes:
-        sd: standard deviation of the Gaussian, estimated from the errors on the validation part, in points.
-        scores: scores by measure.
-    """
-
-    sd: float
-    scores: Mapping[str, Interval]
+    sd: float  # standard deviation of the Gaussian, estimated from the errors on the validation part, in points
+    scores: Mapping[str, Interval]  # scores by measure
 
 
-ByStage = Mapping[int, Mapping[str, PredictorScores]]
-"""Scores by the number of observed epochs, then by predictor."""
+ByStage = Mapping[int, Mapping[str, PredictorScores]]  # scores by the number of observed epochs, then by predictor
 
 
 def stages(n_epochs: int) -> list[int]:
@@ -112,12 +98,7 @@ def stages(n_epochs: int) -> list[int]:
 
 
 def read_curves(runs: Path) -> Curves:
-    """Read a folder of runs with `split.json` and `search/params.json` beside it, and fit the surrogate.
-
-    Raises:
-        InvalidArgument: a part has too few complete curves.
-        ProtocolMismatch: the split belongs to other runs.
-    """
+    """Read a folder of runs with `split.json` and `search/params.json` beside it, and fit the surrogate."""
     folder = runs.resolve().parent
     split, final = read_split(folder / "split.json"), final_beside(folder / "split.json")
     measured = read_measurements(runs, final=final)
@@ -142,7 +123,6 @@ def read_curves(runs: Path) -> Curves:
 def _whole_curves(rows: Rows, n_epochs: int) -> Rows:
     """Return the rows of the first seed of each config that has every epoch, curve by curve."""
     rows = rows.take(first_seed(rows))
-    rows = rows.take(np.lexsort((rows.epoch, rows.config_id)))
     _, place, counts = np.unique(rows.config_id, return_inverse=True, return_counts=True)
     return rows.take(counts[place] == n_epochs)
 
@@ -176,16 +156,12 @@ def predictions(curves: Curves, part: str, n_observed: int) -> dict[str, Floats]
     if n_observed >= _FEWEST_EPOCHS:
         predicted["power law"] = power_law(observed[:, :n_observed], observed.shape[1])
     predicted["surrogate"] = model[:, -1]
-    residual = last_value - model[:, n_observed - 1]
-    predicted["surrogate, corrected"] = np.clip(model[:, -1] + _carried(curves, n_observed) * residual, 0.0, 100.0)
-    return predicted
-
-
-def _carried(curves: Curves, n_observed: int) -> float:
-    """Return the share of the surrogate's residual at an epoch that remains at the last one, on the validation part."""
+    # The share of the surrogate's residual that remains at the last epoch, on the validation part.
     residuals = curves.observed["valid"] - curves.surrogate["valid"]
     before, after = residuals[:, n_observed - 1], residuals[:, -1]
-    return float(before @ after / (before @ before))
+    remaining = float(before @ after / (before @ before)) * (last_value - model[:, n_observed - 1])
+    predicted["surrogate, corrected"] = np.clip(model[:, -1] + remaining, 0.0, 100.0)
+    return predicted
 
 
 def score(curves: Curves, *, n_resamples: int) -> ByStage:
@@ -194,13 +170,11 @@ def score(curves: Curves, *, n_resamples: int) -> ByStage:
     by_stage: dict[int, dict[str, PredictorScores]] = {}
     for n_observed in stages(curves.task.max_epoch):
         calibrating, judged = (predictions(curves, part, n_observed) for part in ("valid", "test"))
-        sds = {name: float(np.sqrt(np.mean((calibrating[name] - truth["valid"]) ** 2))) for name in judged}
-        by_stage[n_observed] = {
-            name: PredictorScores(
-                sd=sds[name], scores=_scores(predicted, truth["test"], sds[name], n_resamples=n_resamples)
-            )
-            for name, predicted in judged.items()
-        }
+        by_stage[n_observed] = {}
+        for name, predicted in judged.items():
+            sd = float(np.sqrt(np.mean((calibrating[name] - truth["valid"]) ** 2)))
+            scores = _scores(predicted, truth["test"], sd, n_resamples=n_resamples)
+            by_stage[n_observed][name] = PredictorScores(sd, scores)
     return by_stage
 
 
@@ -213,16 +187,6 @@ def _scores(predicted: Floats, truth: Floats, sd: float, *, n_resamples: int) ->
 
     intervals = bootstrap_estimates(measured, len(truth), level=0.95, n_resamples=n_resamples)
     return dict(zip(MEASURES, intervals, strict=True))
-
-
-def _document(scored: Sequence[tuple[Curves, ByStage]], facts: Sequence[tuple[str, str]]) -> Document:
-    return Document(
-        title="Freeze-thaw: predicting final accuracy from the first epochs",
-        caveats=caveats_of([curves.task for curves, _ in scored]),
-        subtitle=" ".join(_finding(curves.task, by_stage) for curves, by_stage in scored),
-        sections=sections_of(_blocks(scored)),
-        facts=tuple(facts),
-    )
 
 
 def _finding(task: Task, by_stage: ByStage) -> str:
@@ -263,12 +227,7 @@ def _blocks(scored: Sequence[tuple[Curves, ByStage]]) -> Iterator[str | Block]:
             caption="Scores of the predicted validation accuracy at the last epoch, with 95 % intervals",
             columns=("observed epochs", "predictor", *MEASURES.values(), "standard deviation (points)"),
             rows=tuple(
-                (
-                    str(n_observed),
-                    name,
-                    *(interval_text(result.scores[measure]) for measure in MEASURES),
-                    f"{result.sd:.2f}",
-                )
+                (str(n_observed), name, *map(interval_text, result.scores.values()), f"{result.sd:.2f}")
                 for n_observed, by_predictor in by_stage.items()
                 for name, result in by_predictor.items()
             ),
@@ -277,20 +236,16 @@ def _blocks(scored: Sequence[tuple[Curves, ByStage]]) -> Iterator[str | Block]:
 
 
 def _draw(scored: Sequence[tuple[Curves, ByStage]]) -> Drawing:
-    n = len(scored)
-    drawing, axes = new_panels(2, n, width=7.2, height=6.0)
-    for row, measure in enumerate(("tau", "mae")):
-        for panel, (curves, by_stage) in zip(axes[row * n :], scored, strict=False):
-            for number, name in enumerate(PREDICTORS):
-                points = {at: by_name[name].scores[measure] for at, by_name in by_stage.items() if name in by_name}
-                y, low, high = (
-                    np.array([getattr(p, end) for p in points.values()]) for end in ("value", "low", "high")
-                )
-                x, color = list(points), series(number)
-                panel.plot(x, y, color=color, linestyle=dash(number), marker="o", markersize=3, label=name)
-                panel.fill_between(x, low, high, color=color, alpha=0.14, linewidth=0)
-            x_label = f"observed epochs of {curves.task.max_epoch}"
-            panel.set(title=curves.task.title, xlabel=x_label, ylabel=MEASURES[measure], ylim=(0, None))
+    drawing, axes = new_panels(2, len(scored), width=7.2, height=6.0)
+    for panel, (measure, (curves, by_stage)) in zip(axes, product(("tau", "mae"), scored), strict=True):
+        for number, name in enumerate(PREDICTORS):
+            points = {n: by_name[name].scores[measure] for n, by_name in by_stage.items() if name in by_name}
+            y, low, high = np.array([(point.value, point.low, point.high) for point in points.values()]).T
+            x, color = list(points), series(number)
+            panel.plot(x, y, color=color, linestyle=dash(number), marker="o", markersize=3, label=name)
+            panel.fill_between(x, low, high, color=color, alpha=0.14, linewidth=0)
+        x_label = f"observed epochs of {curves.task.max_epoch}"
+        panel.set(title=curves.task.title, xlabel=x_label, ylabel=MEASURES[measure], ylim=(0, None))
     handles, labels = axes[0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=3.2)
     return drawing
@@ -309,8 +264,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise InvalidArgument(f"resamples={given.resamples} must be at least 1")
         curves = [read_curves(folder) for folder in given.runs]
         protocols = ", ".join(read_protocol(folder).digest for folder in given.runs)
-        scored = [(task_curves, score(task_curves, n_resamples=given.resamples)) for task_curves in curves]
-        return _document(scored, (commit_fact(), ("protocols", protocols), versions_fact()))
+        scored = [(of_task, score(of_task, n_resamples=given.resamples)) for of_task in curves]
+        return Document(
+            title="Freeze-thaw: predicting final accuracy from the first epochs",
+            caveats=caveats_of([of_task.task for of_task in curves]),
+            subtitle=" ".join(_finding(of_task.task, by_stage) for of_task, by_stage in scored),
+            sections=sections_of(_blocks(scored)),
+            facts=(commit_fact(), ("protocols", protocols), versions_fact()),
+        )
 
     flags = ("--runs", *map(str, given.runs), "--resamples", str(given.resamples))
     return run_page(_COMMAND, given, make, *flags)

@@ -42,7 +42,10 @@ _log = logging.getLogger(__name__)
 
 def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Document:
     measured = measure_landscape(bench, metric, n=n, seed=seed)
-    refitted = list(_refitted(bench, metric, n=min(n, _N_REFITTED), seed=seed))
+    refits, refitted = refits_of(bench, metric), []
+    for k, refit in enumerate(refits, start=1):
+        refitted.append(measure_landscape(refit, metric, n=min(n, _N_REFITTED), seed=seed))
+        _log.info("%d/%d refits", k, len(refits))
     landscape = with_errors_of_fit(measured, refitted)
     release = release_of(bench)
     origin = f"{release.facts.get('version')} ({release.facts.get('source')}, {release.sha256[:16]})"
@@ -57,14 +60,6 @@ def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Docum
     )
 
 
-def _refitted(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Iterator[Landscape]:
-    """Yield the landscape of each refit of the release; none for a metric without refits."""
-    refits = refits_of(bench, metric)
-    for k, refit in enumerate(refits, start=1):
-        yield measure_landscape(refit, metric, n=n, seed=seed)
-        _log.info("%d/%d refits", k, len(refits))
-
-
 def _quality(bench: jahs.Benchmark, metric: str) -> Iterator[str]:
     """Describe the quality of the surrogates."""
     if bench.metrics[metric].kind == "exact":
@@ -76,9 +71,8 @@ def _quality(bench: jahs.Benchmark, metric: str) -> Iterator[str]:
         yield "This is the landscape of a surrogate, whose release does not state its quality."
         return
     cuts = facts["refitted_test"]
-    last, best = (cuts[name]["model"] if name in cuts else None for name in ("last epoch", "best tenth"))
-    last = last or cuts["all"]["model"]
-    among = f", and τ {best['tau']:.2f} among the best tenth" if best is not None else ""
+    last = cuts.get("last epoch", cuts["all"])["model"]
+    among = f", and τ {cuts['best tenth']['model']['tau']:.2f} among the best tenth" if "best tenth" in cuts else ""
     yield (
         "This is the landscape of a surrogate, which is smoother than that of trainings. On "
         f"{facts['test']['n_configs']} held-out configs at the last epoch, it has "
@@ -134,16 +128,14 @@ def _all_together(variance: Variance) -> str:
 
 
 def _epochs_figure(variance: Variance) -> Figure:
-    curves = [
-        interval_curve(name, variance.epochs, shares, number=i)
-        for i, (name, shares) in enumerate(variance.by_epoch.items())
-    ]
+    shown = variance.by_epoch
+    curves = [interval_curve(name, variance.epochs, shares, number=i) for i, (name, shares) in enumerate(shown.items())]
     return Figure(
         name=f"epochs-{variance.part.name}",
         caption=f"Shares of the variance of ranks among the {variance.part.title} at each epoch, with 95 % intervals.",
         alt="; ".join(
             f"{name}: {shares[0].value:.2f} after the first epoch, {shares[-1].value:.2f} after the last"
-            for name, shares in variance.by_epoch.items()
+            for name, shares in shown.items()
         ),
         drawing=draw_curves(curves, x_label="epoch", y_label="share of the variance", y_limits=(-0.05, 1.0)),
     )
@@ -163,24 +155,18 @@ def _keys(landscape: Landscape) -> Iterator[str | Block]:
     yield "Effects of single keys"
     whole, largest, smallest = landscape.variances
     for variance in (largest, smallest):
-        order = sorted(variance.total, key=lambda key: -variance.total[key].value)
+        totals = dict(sorted(variance.total.items(), key=lambda effect: -effect[1].value))
         groups = {key: i for i, keys in enumerate(variance.part.groups.values()) for key in keys}
         yield Figure(
             name=f"keys-{variance.part.name}",
             caption=f"Total effect of each key (main effect and all interactions) on the rank among the "
             f"{variance.part.title} at the last epoch. Keys of one group have the same colour.",
-            alt="; ".join(f"{key} {variance.total[key].value:.2f}" for key in order),
-            drawing=draw_estimates(
-                {key: variance.total[key] for key in order},
-                numbers=[groups[key] for key in order],
-                x_label="share of the variance",
-            ),
+            alt="; ".join(f"{key} {total.value:.2f}" for key, total in totals.items()),
+            drawing=draw_estimates(totals, numbers=[groups[key] for key in totals], x_label="share of the variance"),
         )
-    columns = {
-        f"{variance.part.title}: {effect}": effects
-        for variance in landscape.variances
-        for effect, effects in (("main", variance.main), ("total", variance.total))
-    }
+    columns: dict[str, Mapping[str, Interval]] = {}
+    for variance in landscape.variances:
+        columns |= {f"{variance.part.title}: main": variance.main, f"{variance.part.title}: total": variance.total}
     yield Table(
         caption="Main and total effect of each key as shares of the variance of ranks at the last epoch. Total effects "
         "count an interaction once for each of its keys, so their sum may exceed one",
@@ -231,7 +217,7 @@ def _changing(landscape: Landscape) -> Iterator[str | Block]:
 
 def _figure_by_steps(
     name: str,
-    curves: Mapping[str, Sequence[Interval]],
+    shown: Mapping[str, Sequence[Interval]],
     *,
     step: str,
     caption: str,
@@ -239,23 +225,15 @@ def _figure_by_steps(
     y_limits: tuple[float, float],
 ) -> Figure:
     """Return a figure with a curve for each group over 1, 2, ... steps."""
-    return Figure(
-        name=name,
-        caption=caption,
-        alt="; ".join(
-            f"{title}: {values[0].value:.2f} after one {step}, {values[-1].value:.2f} after {len(values)}"
-            for title, values in curves.items()
-        ),
-        drawing=draw_curves(
-            [
-                interval_curve(title, range(1, len(values) + 1), values, number=i, has_markers=len(values) < 12)
-                for i, (title, values) in enumerate(curves.items())
-            ],
-            x_label=labels[0],
-            y_label=labels[1],
-            y_limits=y_limits,
-        ),
+    alts = (
+        f"{title}: {v[0].value:.2f} after one {step}, {v[-1].value:.2f} after {len(v)}" for title, v in shown.items()
     )
+    curves = [
+        interval_curve(title, range(1, len(values) + 1), values, number=i, has_markers=len(values) < 12)
+        for i, (title, values) in enumerate(shown.items())
+    ]
+    drawing = draw_curves(curves, x_label=labels[0], y_label=labels[1], y_limits=y_limits)
+    return Figure(name=name, caption=caption, alt="; ".join(alts), drawing=drawing)
 
 
 def _percent(share: Interval) -> str:

@@ -10,6 +10,7 @@ cells scored so far are compared, and the comparison is saved for the page (`exp
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,7 +36,7 @@ from workshop.command import add_data_dir, add_minutes, add_workers, new_parser,
 from workshop.folders import write_text
 from workshop.jobs import Where
 from workshop.ranks import benchmark_overlap
-from workshop.real_landscape import N_CELLS, cell_configs, read_cell_accuracies
+from workshop.real_landscape import N_CELLS, cell_configs, known, read_cell_accuracies
 
 _EPOCH: Final = 200
 _TOP: Final = 0.01
@@ -44,11 +45,7 @@ _SUMMARY: Final = "agreement.json"
 
 
 def choose_cells(accuracies: Mapping[int, float], n: int) -> tuple[list[int], list[int]]:
-    """Return a sample of cells, one per stratum of accuracy, and the best cells outside it; n in all.
-
-    Raises:
-        InvalidArgument: n is not in 5..15625, or accuracies of cells are missing.
-    """
+    """Return a sample of cells, one per stratum of accuracy, and the best cells outside it; n in all."""
     if len(accuracies) != N_CELLS:
         raise InvalidArgument(f"there are accuracies of {len(accuracies)} cells; NAS-Bench-201 has {N_CELLS:,}")
     if not _MOST_TOP <= n <= N_CELLS:
@@ -88,28 +85,27 @@ def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, 
     indices = nb201_indices(np.stack([cells[op] for op in OPS], axis=1))
     published = np.array([accuracies[index] for index in indices.tolist()])
     is_drawn = cells["round"] == 0
-    least = sorted(accuracies.values(), reverse=True)[round(_TOP * N_CELLS) - 1]
+    is_top = published >= sorted(accuracies.values(), reverse=True)[round(_TOP * N_CELLS) - 1]
     scores = with_references({name: seeds_of(scored, name, ids) for name in PROXIES})
 
     def agreement(mask: NDArray[np.bool_]) -> ProxyAgreement:
         return summary({name: values[:, mask] for name, values in scores.items()}, published[mask])
 
     sample = agreement(is_drawn)
+    times = {name: float(scored[column].mean()) if len(ids) else math.nan for name, column in PROXY_TIMES.items()}
     return {
         "title": NASBENCH201.title,
         "n_scored": len(ids),
         "n_sample": int(is_drawn.sum()),
-        "n_top": int((published >= least).sum()),
+        "n_top": int(is_top.sum()),
         "n_seeds": len(scores["parameters"]),
         "torch": sorted(set(scored["torch_version"].tolist())),
         "machine": sorted(set(scored["machine"].tolist())),
-        "cpu_s": {
-            name: round(float(scored[column].mean()), 4) if len(ids) else None for name, column in PROXY_TIMES.items()
-        },
+        "cpu_s": {name: known(round(seconds, 4)) for name, seconds in times.items()},
         "n_missing": {name: int(np.isnan(scores[name]).sum()) for name in PROXIES},
         "sample": sample.found,
         "orders": sample.orders,
-        "best": agreement(published >= least).found,
+        "best": agreement(is_top).found,
         "parameters": overlaps_of_parameters(accuracies),
     }
 
@@ -123,11 +119,9 @@ def overlaps_of_parameters(accuracies: Mapping[int, float]) -> dict[str, dict[st
     n = n_params(configs, NASBENCH201).astype(np.float64)
     truth = np.array([accuracies[index] for index in range(N_CELLS)])
     orders = {"largest first": n, "smallest first": -n, "random order": np.zeros(N_CELLS)}
+    ps = {f"{share:g}": p_of_top(N_CELLS, share) for share in SHARES}
     return {
-        f"{share:g}": {
-            name: benchmark_overlap(order, truth, p=p_of_top(N_CELLS, share)) for name, order in orders.items()
-        }
-        for share in SHARES
+        share: {name: benchmark_overlap(order, truth, p=p) for name, order in orders.items()} for share, p in ps.items()
     }
 
 
@@ -141,9 +135,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     columns = "columns index, cifar10_test_200_epochs"
     parser.add_argument("--accuracies", type=Path, required=True, metavar="CSV", help=columns)
     add_data_dir(parser)
-    parser.add_argument(
-        "--out", type=Path, default=Path("data/nasbench201"), help="folder of the scores (default: %(default)s)"
-    )
+    out_help = "folder of the scores (default: %(default)s)"
+    parser.add_argument("--out", type=Path, default=Path("data/nasbench201"), help=out_help)
     parser.add_argument("--cells", type=int, default=1000, help="cells in all (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each cell (default: %(default)s)")
     add_workers(parser)

@@ -13,20 +13,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.proxy_orders import (
-    PAPER,
-    SHARES,
-    last_where_missing,
-    p_of_top,
-    summary,
-    with_references,
-)
+from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing, p_of_top, summary, with_references
 from experiments.analysis.proxy_uses import N_SCORED, SIZES, ScoredTask, gains_of_features, halvings, read_scored
 from experiments.report.writing import page_parser, run_page
 from jahs.comparison.logs import Floats
@@ -112,6 +106,7 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
         raise InvalidArgument(f"resamples={n_resamples} must be at least 0")
     tasks = [read_scored(folder) for folder in runs]
     cells = read_sealed(saved) if saved.exists() else None
+    enough = cells if cells is not None and cells["n_sample"] >= _FEWEST else None
     scorers = {version for task in tasks for version in task.versions}
     scorers |= {version for key in ("torch", "machine") for version in (cells or {}).get(key, ())}
     shown = [task for task in tasks if len(task.accuracy) >= _FEWEST]
@@ -121,9 +116,9 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
     sections = [
         *_counts(tasks, cells),
         *_orders_section(data_sets),
-        *_paper(cells),
+        *(_paper(enough) if enough else []),
         *([Text(_ABOUT_NTK), Text(_ABOUT_ZEN)] if saved == _CELLS_FILE and cells else []),
-        *_paper_overlaps(cells),
+        *(_paper_overlaps(enough) if enough else []),
         *(block for data in data_sets for block in _agreement(data)),
         *(block for task in shown for block in _slices(task, n_resamples)),
         *_features(shown),
@@ -134,7 +129,7 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
     return Document(
         title="Zero-cost proxies",
         caveats=caveats_of([task.task for task in tasks]),
-        subtitle=" ".join(_findings(data_sets, cells)) or f"No data set has {_FEWEST} scored configs yet.",
+        subtitle=" ".join(_findings(data_sets, enough)) or f"No data set has {_FEWEST} scored configs yet.",
         sections=sections_of(sections),
         facts=(commit_fact(), ("scored with torch, on", ", ".join(sorted(scorers))), versions_fact()),
     )
@@ -161,32 +156,28 @@ def _counts(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str |
 
 
 def _findings(data_sets: Sequence[_DataSet], cells: _Cells | None) -> Iterator[str]:
-    if cells is not None and cells["n_sample"] >= _FEWEST:
-        inside = [
-            name
-            for name, paper in PAPER.items()
-            if abs(_value(cells["sample"], name, "spearman") - paper.rho) <= _TOLERANCE
-        ]
+    if cells is not None:
+        differences = (_value(cells["sample"], name, "spearman") - paper.rho for name, paper in PAPER.items())
+        n_inside = sum(abs(difference) <= _TOLERANCE for difference in differences)
         yield (
             f"On {cells['n_sample']} cells of NAS-Bench-201, the rank correlation with accuracy is within {_TOLERANCE} "
-            f"of the zero-cost benchmark's for {len(inside)} of {len(PAPER)} proxies."
+            f"of the zero-cost benchmark's for {n_inside} of {len(PAPER)} proxies."
         )
     top = [
-        (data, row) for data in data_sets for row in data.orders if (row["form"], row["share"]) == ("benchmark", _BEST)
+        f"{interval_text(_interval(row, 'tau'))} on {data.title} "
+        f"({_best_text(row['best_by_rho'], row['best_by_overlap'])})"
+        for data in data_sets
+        for row in data.orders
+        if (row["form"], row["share"]) == ("benchmark", _BEST)
     ]
     if top:
-        taus = "; ".join(
-            f"{interval_text(_interval(row, 'tau'))} on {data.title} "
-            f"({_best_text(row['best_by_rho'], row['best_by_overlap'])})"
-            for data, row in top
-        )
         shown = [f"{data.title} (top {', '.join(shares)})" for data in data_sets if (shares := _shown_at(data))]
-        verdict = f"this is shown on {' and '.join(shown)}" if shown else "this is shown on none of the data sets"
         yield (
             "The main claim of the zero-cost benchmark is that Spearman's rho and rank-biased overlap (RBO) order the "
-            f"proxies differently at the top. Beyond the noise of the configs drawn, {verdict}. Kendall's tau (1: the "
+            "proxies differently at the top. Beyond the noise of the configs drawn, this is shown on "
+            f"{' and '.join(shown) or 'none of the data sets'}. Kendall's tau (1: the "
             "same order) between the orders of 13 proxies by rho and by its normalised RBO (equation 5) at the top "
-            f"{100 * _BEST:g} % is {taus}."
+            f"{100 * _BEST:g} % is {'; '.join(top)}."
         )
 
 
@@ -213,39 +204,33 @@ def _orders_section(data_sets: Sequence[_DataSet]) -> Iterator[str | Block]:
         for data in data_sets
         for row in data.orders
     ]
-    if rows:
-        yield Text(_ABOUT)
-        yield Text(_ABOUT_ORDERS)
-        columns = (
-            *("data set", "overlap", "tau with the order by rho", "within-overlap tau", "cross-measure tau"),
-            *("P(within-overlap > cross-measure)", "best by rho", "best by this overlap"),
-        )
-        yield Table(caption="Orders of the 13 proxies", columns=columns, rows=tuple(rows), n_labels=2)
-        yield Table(
-            caption="The p of each overlap, and the share of the weight that the top has",
-            columns=(
-                "data set",
-                "top",
-                "p",
-                "weight, Webber's equation 21",
-                "weight, the benchmark's equation 4",
-                "p^n",
-            ),
-            rows=tuple(_weights(data, share) for data in data_sets for share in SHARES),
-            n_labels=2,
-            is_folded=True,
-        )
-
-
-def _weights(data: _DataSet, share: float) -> tuple[str, ...]:
-    p, depth = p_of_top(data.n, share), max(2, round(share * data.n))
-    weights = (webber_weight(depth, p), benchmark_weight(depth, p), p**data.n)
-    return data.title, f"{100 * share:g} %", f"{p:.5f}", *(f"{weight:.3f}" for weight in weights)
-
-
-def _paper(cells: _Cells | None) -> Iterator[str | Block]:
-    if cells is None or cells["n_sample"] < _FEWEST:
+    if not rows:
         return
+    yield Text(_ABOUT)
+    yield Text(_ABOUT_ORDERS)
+    columns = (
+        *("data set", "overlap", "tau with the order by rho", "within-overlap tau", "cross-measure tau"),
+        *("P(within-overlap > cross-measure)", "best by rho", "best by this overlap"),
+    )
+    yield Table(caption="Orders of the 13 proxies", columns=columns, rows=tuple(rows), n_labels=2)
+    weights = []
+    for data, share in product(data_sets, SHARES):
+        p, depth = p_of_top(data.n, share), max(2, round(share * data.n))
+        shares = (webber_weight(depth, p), benchmark_weight(depth, p), p**data.n)
+        weights.append((data.title, f"{100 * share:g} %", f"{p:.5f}", *(f"{weight:.3f}" for weight in shares)))
+    yield Table(
+        caption="The p of each overlap, and the share of the weight that the top has",
+        columns=(
+            *("data set", "top", "p"),
+            *("weight, Webber's equation 21", "weight, the benchmark's equation 4", "p^n"),
+        ),
+        rows=tuple(weights),
+        n_labels=2,
+        is_folded=True,
+    )
+
+
+def _paper(cells: _Cells) -> Iterator[str | Block]:
     yield "NAS-Bench-201 compared with the zero-cost benchmark"
     rows = []
     for name, paper in PAPER.items():
@@ -261,10 +246,8 @@ def _paper(cells: _Cells | None) -> Iterator[str | Block]:
     )
 
 
-def _paper_overlaps(cells: _Cells | None) -> Iterator[str | Block]:
+def _paper_overlaps(cells: _Cells) -> Iterator[str | Block]:
     """Show the overlaps of the paper's figure 3 beside ours, and those of the number of parameters over all cells."""
-    if cells is None or cells["n_sample"] < _FEWEST:
-        return
     yield "The benchmark's overlaps on NAS-Bench-201 compared with its figure 3"
     measures = [f"benchmark_{share:g}" for share in SHARES]
     heads = [f"top {100 * share:g} %" for share in SHARES]
@@ -281,14 +264,14 @@ def _paper_overlaps(cells: _Cells | None) -> Iterator[str | Block]:
         f"Figure 3 is not reproduced. In it, the order of 12 proxies by RBO has tau {rho:.2f} with their order by rho, "
         f"and with the order by our overlaps {taus}."
     )
-    shares = ", ".join(f"{100 * share:g}" for share in SHARES)
+    shares, others = ", ".join(f"{100 * share:g}" for share in SHARES), sorted(theirs)[2:]
     yield Text(
         "The paper finds that `params` and `synflow` collapse under RBO and that `ntk` is among the best; we find the "
         "opposite. Our sample does not explain the result for the number of parameters: over all "
         f"{N_CELLS:,} cells, its overlap for the top {shares} % is {rbo['largest first']} %, against "
         f"{rbo['random order']} % for a random order and {rbo['smallest first']} % with the smallest network first; "
         f"the paper reports {PAPER['parameters'].overlap:.2f}. Except for its two lowest, the paper's values are "
-        f"nearly equal ({_others()}) whatever rho is. The paper does not state its p."
+        f"nearly equal ({others[0]:.2f} to {others[-1]:.2f}) whatever rho is. The paper does not state its p."
     )
     rows = [
         (
@@ -306,12 +289,6 @@ def _paper_overlaps(cells: _Cells | None) -> Iterator[str | Block]:
     )
 
 
-def _others() -> str:
-    """Return the range of the paper's overlaps without the two lowest."""
-    overlaps = sorted(paper.overlap for paper in PAPER.values())[2:]
-    return f"{overlaps[0]:.2f} to {overlaps[-1]:.2f}"
-
-
 def _agreement(data: _DataSet) -> Iterator[str | Block]:
     """Show every measure of every score on a data set; for a random order, only overlaps."""
     yield f"Agreement with accuracy: {data.title}"
@@ -326,12 +303,12 @@ def _agreement(data: _DataSet) -> Iterator[str | Block]:
             drawing=draw_estimates(estimates, x_label="Spearman's rho"),
         )
     tops = {f"{share:g}": f"top {100 * share:g} %" for share in SHARES}
-    ranks = {f"spearman_top_{share}": f"Spearman, {top}" for share, top in tops.items()}
-    ranks = {"spearman": "Spearman", "kendall": "Kendall's tau", **ranks}
+    ranks = {"spearman": "Spearman", "kendall": "Kendall's tau"}
+    ranks |= {f"spearman_top_{share}": f"Spearman, {top}" for share, top in tops.items()}
     yield _table(data, order, ranks, "Rank correlations, over all configs and within the true top")
-    webber = {f"webber_{share}": f"Webber, {top}" for share, top in tops.items()}
-    benchmark = {f"benchmark_{share}": f"benchmark, {top}" for share, top in tops.items()}
-    yield _table(data, order, {**webber, **benchmark}, "Rank-biased overlap, also of a random order")
+    overlaps = {f"{form}_{share}": f"{form}, {top}" for form in ("Webber", "benchmark") for share, top in tops.items()}
+    overlaps = {measure.lower(): head for measure, head in overlaps.items()}
+    yield _table(data, order, overlaps, "Rank-biased overlap, also of a random order")
     taus = {f"kendall_top_{share}": f"tau, {top}" for share, top in tops.items()}
     yield _table(data, order, taus, "Kendall's tau within the true top", is_folded=True)
 
@@ -351,25 +328,22 @@ def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
     yield f"Slices: {title}"
     if int(is_cell.sum()) >= _FEWEST:
         cells = _data_set(f"{title}, cells only", task, is_cell, n_resamples)
-        heads = {
-            "spearman": "Spearman",
-            "kendall": "Kendall's tau",
-            **{f"benchmark_{share:g}": f"benchmark, top {100 * share:g} %" for share in SHARES[1:]},
-        }
+        heads = {"spearman": "Spearman", "kendall": "Kendall's tau"}
+        heads |= {f"benchmark_{share:g}": f"benchmark, top {100 * share:g} %" for share in SHARES[1:]}
         yield _table(cells, [*cells.measures], heads, f"{cells.n} cells at full size with default hyperparameters")
     else:
         yield Text(f"Too few cells with default hyperparameters to compare: {int(is_cell.sum())} are scored.")
     last = task.accuracy.shape[1]
     epochs = sorted({1, max(1, round(last / 9)), max(1, round(last / 3)), last})
-    groups = [(g, np.flatnonzero(task.group == g)) for g in np.unique(task.group)]
-    groups = [(g, members) for g, members in groups if len(members) >= _FEWEST_IN_GROUP]
+    members = {g: np.flatnonzero(task.group == g) for g in np.unique(task.group)}
+    groups = {g: found for g, found in members.items() if len(found) >= _FEWEST_IN_GROUP}
     rows, group_rows = [], []
     for name, values in {**task.scores, **task.baselines}.items():
         scores = last_where_missing(values)
         by_epoch = [_mean_rho(scores, task.accuracy[:, epoch - 1]) for epoch in epochs]
-        within = [_mean_rho(scores[:, members], task.accuracy[members, -1]) for _, members in groups]
-        sizes = [len(members) for _, members in groups]
-        mean = float(np.average(np.nan_to_num(within), weights=sizes)) if groups else math.nan
+        within = [_mean_rho(scores[:, found], task.accuracy[found, -1]) for found in groups.values()]
+        weights = [*map(len, groups.values())]
+        mean = float(np.average(np.nan_to_num(within), weights=weights)) if groups else math.nan
         rows.append((name, *(number_text(rho, 3) for rho in by_epoch), number_text(mean, 3)))
         group_rows.append((name, *(number_text(rho) for rho in within)))
     yield Table(
@@ -382,7 +356,7 @@ def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
         names = [group_name(row) for row in fidelity_groups(task.configs)[1]]
         yield Table(
             caption=f"Spearman's rho at the last epoch by fidelity group of at least {_FEWEST_IN_GROUP} configs",
-            columns=("score", *(names[g] for g, _ in groups)),
+            columns=("score", *(names[g] for g in groups)),
             rows=tuple(group_rows),
             is_folded=True,
         )
@@ -390,17 +364,15 @@ def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
 
 def _features(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
     yield "Proxies as features of accuracy models"
+    helped, rows = [], []
     gains = [(task.task.title, gain) for task in tasks for gain in gains_of_features(task)]
-    helped = [f"{title} with {gain.n:,} configs" for title, gain in gains if _is_beyond(gain.difference, gain.error)]
-    if gains:
+    for title, (n, *taus, difference, error) in gains:
+        if _is_beyond(difference, error):
+            helped.append(f"{title} with {n:,} configs")
+        texts = (number_text(tau, 3) for tau in taus)
+        rows.append((title, f"{n:,}", *texts, f"{difference:+.3f} ± {error:.3f}"))
+    if rows:
         yield answer(f"Proxies raise tau by more than two standard errors on {_list(helped)}.")
-    rows = [
-        (
-            *(title, f"{gain.n:,}", number_text(gain.without, 3), number_text(gain.with_proxies, 3)),
-            f"{gain.difference:+.3f} ± {gain.error:.3f}",
-        )
-        for title, gain in gains
-    ]
     yield Text(_ABOUT_USES)
     columns = ("task", "training configs", "tau without", "tau with proxies", "difference")
     yield Table(caption="Kendall's tau of held-out predictions", columns=columns, rows=tuple(rows), n_labels=2)
@@ -422,16 +394,11 @@ def _halving(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
             f"standard errors, a zeroth rung is better than plain halving with {_list(better)}, and worse with "
             f"{_list(worse)}."
         )
-        rows = [
-            (
-                "plain halving" if name == "plain" else name,
-                f"{result.regret:.2f} ± {result.error:.2f}",
-                f"{result.cost:.2f}",
-                f"{result.scoring:.3f}",
-                "–" if name == "plain" else f"{result.gain:+.2f} ± {result.gain_error:.2f}",
-            )
-            for name, result in results.items()
-        ]
+        rows = []
+        for name, result in results.items():
+            costs = f"{result.regret:.2f} ± {result.error:.2f}", f"{result.cost:.2f}", f"{result.scoring:.3f}"
+            gain = f"{result.gain:+.2f} ± {result.gain_error:.2f}"
+            rows.append(("plain halving", *costs, "–") if name == "plain" else (name, *costs, gain))
         yield Table(
             caption=f"{task.task.title}: regret of validation accuracy at the last epoch in points, ± its standard "
             "error; costs in mean full trainings",

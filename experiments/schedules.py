@@ -1,5 +1,7 @@
 """How well short trainings predict full ones: annealed trainings, and the starts of full trainings.
 
+Over 300 lines: it is one study, from the recorded trainings to the text of its page.
+
     python -m experiments.schedules --docs --out docs/studies/schedules
 
 A budget of some epochs has two meanings. In NAS-Bench-101 it is a training of its own, whose schedule ends there:
@@ -11,27 +13,47 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from experiments.analysis.schedules import (
-    KINDS,
-    MEASURES,
-    SEARCHES,
-    SearchCost,
-    Trainings,
-    correlations,
-    read_trainings,
-    search,
-)
+import numpy as np
+from numpy.typing import NDArray
+
 from experiments.report.writing import page_parser, run_page
 from experiments.science.papers import beside_paper, compared
+from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text
-from jahs.files.runs import read_protocol
-from jahs.tasks.definitions import caveats_of
+from jahs.errors import InvalidArgument, ProtocolMismatch
+from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs, without_final
+from jahs.files.tables import Table as Rows
+from jahs.files.tables import rows_of, take
+from jahs.tasks.definitions import PROSE, Task, caveats_of
+from jahs.tasks.own import task_facts
+from pipeline.protocol import recorded_task
+from pipeline.sampling import group_positions
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curve
+from workshop.ranks import kendall_tau_within, spearman
+from workshop.resampling import bootstrap_estimates
+
+KINDS: Final = ("continued", "annealed")
+MEASURES: Final = ("Spearman", "Spearman, best quarter", "Spearman, best tenth", "Kendall's τ within fidelity groups")
+SEARCHES: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
+    "successive halving": ((27, 0),),
+    "Hyperband": ((27, 0), (12, 1), (6, 2), (4, 3)),
+}
+"""Brackets of each search: how many configs start, and the rung of their first budget, at most the last one."""
+
+_ETA: Final = 3
+_SHARES: Final = (1.0, 0.25, 0.1)
+_FEWEST: Final = 30
+_N_DRAWS: Final = 400
+_MOST_TRAININGS: Final = 200
+_FREE: Final = ("name", "max_epoch", *PROSE)  # facts that may differ
+
 
 _COMMAND: Final = "experiments.schedules"
 _WHOLE: Final = Path("data/cifar10_mini/runs")
@@ -54,6 +76,156 @@ _ABOUT_SEARCHES: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trainings:
+    """The same configs, trained with every budget."""
+
+    task: Task
+    budgets: tuple[int, ...]  # epochs of each budget, the full training last
+    valid: Mapping[str, Floats]  # validation accuracies (%) by kind, (n_configs, n_budgets), the last column shared
+    test: Floats  # test accuracies (%) of the full trainings
+    groups: NDArray[np.int64]  # numbers of the fidelity groups
+    n_left_out: int = 0  # configs in all folders of which a training did not finish
+
+
+class SearchCost(NamedTuple):
+    """A search with one kind of budget."""
+
+    cost: float  # its cost in full trainings
+    reached: Interval  # mean test accuracy (%) of the config that it returns
+    needed: Interval  # full trainings that random search needs to find as good a config
+    speed_up: Interval  # `needed` divided by the cost
+    gain: Interval  # the speed-up minus the one with continued budgets, paired
+
+
+def read_trainings(whole: Path, short: Sequence[Path]) -> Trainings:
+    """Read a folder of full trainings, and folders of annealed ones of the same configs, one for each budget.
+
+    Their protocols may differ in name and number of epochs only, and must differ in the latter.
+    """
+    task = recorded_task(read_protocol(whole).facts)
+    folders = {_budget_of(folder, task): folder for folder in short}
+    if len(folders) < len(short) or max(folders) >= task.max_epoch:
+        raise ProtocolMismatch(
+            f"{', '.join(map(str, short))} must have different budgets below {task.max_epoch} epochs"
+        )
+    budgets = (*sorted(folders), task.max_epoch)
+    configs = read_configs(whole)
+    runs = _first_seeds(without_final(read_runs(whole), configs)[0])
+    last = {task.max_epoch: last_rows(runs), **{n: last_rows(_first_seeds(read_runs(folders[n]))) for n in folders}}
+    shared = np.array(sorted(set.intersection(*(set(rows["config_id"].tolist()) for rows in last.values()))))
+    is_whole = [
+        np.isin(shared, rows["config_id"][(rows["status"] == "finished") & (rows["epoch"] == n)])
+        for n, rows in last.items()
+    ]
+    ids = shared[np.all(is_whole, axis=0)] if len(shared) else shared
+    if len(ids) < _FEWEST:
+        raise InvalidArgument(f"{len(ids)} configs finished with every budget; {_FEWEST} are needed")
+    by_budget = {n: rows_of(take(runs, runs["epoch"] == n), ids) for n in budgets}
+    end = by_budget[task.max_epoch]["valid_acc"].astype(np.float64)
+    continued = [by_budget[n]["valid_acc"] for n in budgets[:-1]]
+    annealed = [rows_of(last[n], ids)["valid_acc"] for n in budgets[:-1]]
+    return Trainings(
+        task=task,
+        budgets=budgets,
+        valid={kind: np.stack([*start, end], axis=1) for kind, start in zip(KINDS, (continued, annealed), strict=True)},
+        test=by_budget[task.max_epoch]["test_acc"].astype(np.float64),
+        groups=group_positions(rows_of(configs, ids)),
+        n_left_out=len(shared) - len(ids),
+    )
+
+
+def _budget_of(folder: Path, whole: Task) -> int:
+    """Return the number of epochs of annealed trainings; only that and the name of their task may differ."""
+    task = recorded_task(read_protocol(folder).facts)
+    facts, whole_facts = task_facts(task), task_facts(whole)
+    if differing := [key for key in facts if key not in _FREE and facts[key] != whole_facts[key]]:
+        raise ProtocolMismatch(f"{folder} differs from the whole trainings in {', '.join(differing)}")
+    return int(task.max_epoch)
+
+
+def _first_seeds(runs: Rows) -> Rows:
+    return take(runs, runs["seed"] == 0)
+
+
+def correlations(of: Trainings, *, n_resamples: int) -> dict[tuple[int, str, str], Interval]:
+    """Return the agreement with the full training by budget, kind and measure; "gain" is annealed - continued."""
+
+    def measured(at: NDArray[np.int64]) -> Floats:
+        both = [
+            [_measures(of.valid[kind][at, place], of.valid[kind][at, -1], of.groups[at]) for kind in KINDS]
+            for place in range(len(of.budgets) - 1)
+        ]
+        return np.concatenate([both, np.diff(both, axis=1)], axis=1)  # (n_budgets, n_kinds + 1, n_measures)
+
+    keys = product(of.budgets[:-1], (*KINDS, "gain"), MEASURES)
+    estimates = bootstrap_estimates(measured, len(of.test), level=0.95, n_resamples=n_resamples)
+    return dict(zip(keys, estimates, strict=True))
+
+
+def _measures(early: Floats, end: Floats, groups: NDArray[np.int64]) -> Floats:
+    order = np.argsort(-end, kind="stable")
+    tops = [order[: max(3, round(share * len(end)))] for share in _SHARES]
+    return np.array([*(spearman(early[top], end[top]) for top in tops), kendall_tau_within(early, end, groups)])
+
+
+def search(of: Trainings, *, n_resamples: int) -> dict[tuple[str, str], SearchCost]:
+    """Return what each search costs and reaches, by search and kind of budget."""
+    pairs = [*product(SEARCHES, KINDS)]
+    costs = np.array([cost(SEARCHES[name], of.budgets, kind) for name, kind in pairs])
+    continued = [pairs.index((name, KINDS[0])) for name, _ in pairs]
+
+    def measured(at: NDArray[np.int64]) -> Floats:
+        test, whole = of.test[at], of.valid["continued"][at, -1]
+        reached = np.array([_reach(of.valid[kind][at], test, SEARCHES[name]) for name, kind in pairs])
+        needed = _trainings_for(reached, whole, test)
+        speed_ups = needed / costs
+        return np.stack([reached, needed, speed_ups, speed_ups - speed_ups[continued]], axis=1)
+
+    estimates = np.array(bootstrap_estimates(measured, len(of.test), level=0.95, n_resamples=n_resamples))
+    rows = zip(pairs, costs.tolist(), estimates.reshape(len(pairs), -1).tolist(), strict=True)
+    return {pair: SearchCost(total, *intervals) for pair, total, intervals in rows}
+
+
+def cost(brackets: Sequence[tuple[int, int]], budgets: Sequence[int], kind: str) -> float:
+    """Return the cost of a search in full trainings.
+
+    Example:
+        >>> cost([(27, 0)], (1, 3, 9, 27), "continued"), cost([(27, 0)], (1, 3, 9, 27), "annealed")
+        (3.0, 4.0)
+    """
+    epochs = 0
+    for n_configs, first in brackets:
+        trained, alive = 0, n_configs
+        for budget in budgets[min(first, len(budgets) - 1) :]:
+            epochs += alive * (budget - (trained if kind == "continued" else 0))
+            trained, alive = budget, max(1, alive // _ETA)
+    return epochs / budgets[-1]
+
+
+def _reach(valid: Floats, test: Floats, brackets: Sequence[tuple[int, int]]) -> float:
+    """Return the mean test accuracy of the config that a search returns."""
+    rng, ends = np.random.default_rng(0), []
+    for n_configs, first in brackets:
+        alive = rng.integers(len(test), size=(_N_DRAWS, n_configs))
+        for rung in range(first, valid.shape[1] - 1):
+            order = np.argsort(-valid[alive, rung], axis=1, kind="stable")
+            alive = np.take_along_axis(alive, order[:, : max(1, alive.shape[1] // _ETA)], axis=1)
+        ends.append(alive)
+    trained = np.concatenate(ends, axis=1)
+    best = valid[trained, -1].argmax(axis=1)
+    return float(test[trained[np.arange(_N_DRAWS), best]].mean())
+
+
+def _trainings_for(reached: Floats, whole: Floats, test: Floats) -> Floats:
+    """Return how many draws with replacement random search needs for each mean test accuracy."""
+    order = np.argsort(whole, kind="stable")
+    n = np.geomspace(1.0, _MOST_TRAININGS, 400)
+    below = (np.arange(len(test) + 1) / len(test)) ** n[:, None]  # probability that the best is among the worst i
+    means = np.maximum.accumulate(np.diff(below, axis=1) @ test[order])
+    return np.interp(reached, means, n)
+
+
 def schedules_page(of: Trainings, *, n_resamples: int, facts: tuple[tuple[str, str], ...] = ()) -> Document:
     """Return the page."""
     agreements, searched = correlations(of, n_resamples=n_resamples), search(of, n_resamples=n_resamples)
@@ -64,7 +236,7 @@ def schedules_page(of: Trainings, *, n_resamples: int, facts: tuple[tuple[str, s
         f"(difference {interval_text(searched[name, 'annealed'].gain, sign='+')})"
         for name in SEARCHES
     )
-    continued, annealed, gain = (agreements[third, kind]["Spearman"] for kind in (*KINDS, "gain"))
+    continued, annealed, gain = (agreements[third, kind, "Spearman"] for kind in (*KINDS, "gain"))
     return Document(
         title="Annealed budgets and continued trainings",
         caveats=caveats_of([of.task]),
@@ -79,39 +251,29 @@ def schedules_page(of: Trainings, *, n_resamples: int, facts: tuple[tuple[str, s
 
 
 def _blocks(
-    runs: Trainings,
-    agreements: Mapping[tuple[int, str], Mapping[str, Interval]],
-    searched: Mapping[tuple[str, str], SearchCost],
+    of: Trainings, agreements: Mapping[tuple[int, str, str], Interval], searched: Mapping[tuple[str, str], SearchCost]
 ) -> Iterator[str | Block]:
     yield "Rank correlation with full training"
-    shown = {kind: [agreements[budget, kind]["Spearman"] for budget in runs.budgets[:-1]] for kind in KINDS}
+    budgets = of.budgets[:-1]
+    shown = {kind: [agreements[budget, kind, "Spearman"] for budget in budgets] for kind in KINDS}
+    curves = [interval_curve(kind, budgets, rhos, number=i) for i, (kind, rhos) in enumerate(shown.items())]
     yield Figure(
         name="spearman",
         caption="Spearman correlation between validation accuracy after some epochs and after full training, with "
         "95 % intervals.",
-        alt="; ".join(f"{kind}: {', '.join(interval_text(rho) for rho in rhos)}" for kind, rhos in shown.items()),
-        drawing=draw_curves(
-            [interval_curve(kind, runs.budgets[:-1], rhos, number=i) for i, (kind, rhos) in enumerate(shown.items())],
-            x_label="epochs",
-            y_label="Spearman correlation",
-            x_scale="log",
-        ),
+        alt="; ".join(f"{kind}: {', '.join(map(interval_text, rhos))}" for kind, rhos in shown.items()),
+        drawing=draw_curves(curves, x_label="epochs", y_label="Spearman correlation", x_scale="log"),
     )
-    left_out = f" {runs.n_left_out} more have a training that diverged." if runs.n_left_out else ""
-    yield Text(f"{_ABOUT} {len(runs.test)} uniform configs of all sizes have every training.{left_out}")
+    left_out = f" {of.n_left_out} more have a training that diverged." if of.n_left_out else ""
+    yield Text(f"{_ABOUT} {len(of.test)} uniform configs of all sizes have every training.{left_out}")
+    rows = []
+    for budget, measure in product(budgets, MEASURES):
+        both = (interval_text(agreements[budget, kind, measure]) for kind in KINDS)
+        rows.append((str(budget), measure, *both, interval_text(agreements[budget, "gain", measure], sign="+")))
     yield Table(
         caption="Rank correlation between validation accuracy after some epochs and after full training",
         columns=("epochs", "measure", *KINDS, "annealed - continued"),
-        rows=tuple(
-            (
-                str(budget),
-                measure,
-                *(interval_text(agreements[budget, kind][measure]) for kind in KINDS),
-                interval_text(agreements[budget, "gain"][measure], sign="+"),
-            )
-            for budget in runs.budgets[:-1]
-            for measure in MEASURES
-        ),
+        rows=tuple(rows),
         n_labels=2,
     )
     yield "Searches with both kinds of budgets"
@@ -121,22 +283,20 @@ def _blocks(
         columns=("search", "budgets", "cost", "test accuracy", "random search needs", "speed-up", "difference"),
         rows=tuple(
             (
-                name,
-                kind,
-                f"{result.cost:.2f}",
+                *(*pair, f"{result.cost:.2f}"),
                 *(interval_text(interval) for interval in (result.reached, result.needed, result.speed_up)),
-                interval_text(result.gain, sign="+") if kind == "annealed" else "–",
+                interval_text(result.gain, sign="+") if pair[1] == "annealed" else "–",
             )
-            for (name, kind), result in searched.items()
+            for pair, result in searched.items()
         ),
         n_labels=2,
     )
     yield "Comparison with NAS-Bench-101"
-    top = agreements[runs.budgets[-2], "annealed"]["Spearman, best tenth"]
+    top = agreements[of.budgets[-2], "annealed", "Spearman, best tenth"]
     quantity = "Spearman correlation of a third of the epochs with all, annealed, best tenth"
     paper = "0.365 (36 of 108 epochs, supplement, figure 7)"
     why = "too few configs in the best tenth for a narrow interval; the cause was not tested"
-    yield beside_paper("NAS-Bench-101", [compared(quantity, runs.task.title, paper, top, why=why)])
+    yield beside_paper("NAS-Bench-101", [compared(quantity, of.task.title, paper, top, why=why)])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

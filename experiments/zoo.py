@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -57,9 +58,9 @@ _SPACES: Final = (
     "layers (4, not 8), learning rate (0.005, not 0.0777, which its range excludes) and loss (the sum of both, not "
     "one), and C, coef0, degree and tolerance of both SVRs, with kernel, gamma and shrinking of the epsilon-SVR."
 )
-_SCORES: Final = ("r2", "tau", "sparse_tau")
-_SHOWN: Final = ("R²", "τ", "sparse τ")
-_SPARSE: Final = _SCORES.index("sparse_tau")
+_SCORES: Final = {"r2": "R²", "tau": "τ", "sparse_tau": "sparse τ"}
+_SPARSE: Final = 2  # place of the sparse tau among the scores
+_DIFFERENCE: Final = "sparse τ minus XGBoost's"
 _BASE: Final = "xgboost"
 _CUTS: Final = ("all", "full size", "best tenth")
 _FULL_SIZE: Final = 26  # number of the fidelity group
@@ -69,17 +70,11 @@ _FEWEST: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelScores:
-    """The scores of models on one cut of a part; NaN where a score is not defined.
+    """The scores of models on one cut of a part; NaN where a score is not defined."""
 
-    Attributes:
-        n: configs.
-        scores: R2, tau and sparse tau of each model, with 90 % intervals over configs.
-        differences: the same scores minus XGBoost's.
-    """
-
-    n: int
-    scores: Mapping[str, Sequence[Interval]]
-    differences: Mapping[str, Sequence[Interval]]
+    n: int  # configs
+    scores: Mapping[str, Sequence[Interval]]  # R2, tau and sparse tau of each model, with 90 % intervals over configs
+    differences: Mapping[str, Sequence[Interval]]  # the same scores minus XGBoost's
 
     @property
     def sparse(self) -> dict[str, Interval]:
@@ -97,9 +92,6 @@ def score_zoo(
     """Score answers for one part of a result file on a cut; None where it has fewer than eight configs.
 
     Configs are resampled for all models together, so differences are paired.
-
-    Raises:
-        InvalidArgument: `n_resamples` is below 1.
     """
     y = np.array(part["measured"])
     chosen = {
@@ -115,11 +107,11 @@ def score_zoo(
     def with_differences(at: NDArray[np.int64]) -> Floats:
         by_model = [agreement(METRIC, y[at], model[at]) for model in predicted]
         values = np.array([[scores[name] for name in _SCORES] for scores in by_model], np.float64)  # None becomes NaN
-        return np.concatenate([values, values - values[base]])
+        return np.stack([values, values - values[base]])
 
-    intervals = bootstrap_estimates(with_differences, n, level=_LEVEL, n_resamples=n_resamples)
-    cis = [intervals[i : i + len(_SCORES)] for i in range(0, len(intervals), len(_SCORES))]
-    scores, differences = (dict(zip(answers, half, strict=True)) for half in (cis[: len(answers)], cis[len(answers) :]))
+    intervals = np.array(bootstrap_estimates(with_differences, n, level=_LEVEL, n_resamples=n_resamples))
+    halves = intervals.reshape(2, len(answers), -1).tolist()
+    scores, differences = (dict(zip(answers, half, strict=True)) for half in halves)
     return ModelScores(n=n, scores=scores, differences=differences)
 
 
@@ -143,30 +135,26 @@ def _document(paths: Sequence[Path], *, n_resamples: int) -> Document:
         raise InvalidArgument(f"{', '.join(lacking)}: no XGBoost, which all others are compared with; fit it first")
     results = []
     for zoo in files.values():
-        valids, tests = (
-            {cut: score_zoo(zoo["parts"][part], _answers(zoo, part), cut, n_resamples=n) for cut in _CUTS}
-            for part, n in (("valid", 1), ("test", n_resamples))  # the validation part is shown without intervals
-        )
-        results.append(_Result(task(zoo["task"]), zoo, valids, tests))
+        scores = []
+        for part, n in (("valid", 1), ("test", n_resamples)):  # the validation part is shown without intervals
+            answers = {name: m["predicted"][part] for name, m in _models(zoo).items() if part in m["predicted"]}
+            scores.append({cut: score_zoo(zoo["parts"][part], answers, cut, n_resamples=n) for cut in _CUTS})
+        results.append(_Result(task(zoo["task"]), zoo, *scores))
+    origins = {
+        path: f"split {zoo['split']}, measurements {zoo['measurements']}, fitted with {versions_text(zoo['versions'])}"
+        for path, zoo in files.items()
+    }
     return Document(
         title=f"Model families for {METRIC}",
         caveats=caveats_of([result.task for result in results]),
         subtitle=" ".join([*map(_finding, results), _PAPER_FINDS]),
         sections=sections_of(_blocks(results)),
-        facts=(commit_fact(), *((path, _origin(zoo)) for path, zoo in files.items())),
+        facts=(commit_fact(), *origins.items()),
     )
 
 
-def _origin(zoo: Mapping[str, Any]) -> str:  # Any: JSON
-    return f"split {zoo['split']}, measurements {zoo['measurements']}, fitted with {versions_text(zoo['versions'])}"
-
-
-def _answers(zoo: Mapping[str, Any], part: str) -> dict[str, Sequence[float]]:  # Any: JSON
-    """Return the answers of every family for a part and, as "<family> x 10", of ensembles that have any."""
-    return {name: model["predicted"][part] for name, model in _models(zoo).items() if part in model["predicted"]}
-
-
 def _models(zoo: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:  # Any: JSON
+    """Return every family and, as "<family> x 10", its ensemble."""
     return {**zoo["families"], **{f"{name} x {N_FOLDS}": model for name, model in zoo["ensembles"].items()}}
 
 
@@ -223,41 +211,60 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
     )
     yield Text(_SPACES)
     for result in results:
-        yield f"Scores on {result.task.title}"
-        fitted = result.zoo["n_fitted"]
-        yield Text(
-            f"{fitted['rows']:,} trainings of {fitted['configs']:,} configs were fitted. "
-            f"{result.zoo['evaluations']} settings a family, and its default, were compared by τ on the validation "
-            "part, whose scores are therefore optimistic; the test part chose nothing. An ensemble is the mean of "
-            f"{N_FOLDS} models, each without one fold of training and validation part, which the test part scores; "
-            "the three families with the highest validation τ have one."
-        )
-        for cut, on_cut in result.tests.items():
-            if on_cut is not None:
-                yield _scores_table(on_cut, result.valids[cut], cut)
-        yield _times_table(result.zoo)
-        yield _settings_table(result.zoo)
+        yield from _task_blocks(result)
+
+
+def _task_blocks(result: _Result) -> Iterator[str | Block]:
+    zoo, fitted = result.zoo, result.zoo["n_fitted"]
+    yield f"Scores on {result.task.title}"
+    yield Text(
+        f"{fitted['rows']:,} trainings of {fitted['configs']:,} configs were fitted. "
+        f"{zoo['evaluations']} settings a family, and its default, were compared by τ on the validation "
+        "part, whose scores are therefore optimistic; the test part chose nothing. An ensemble is the mean of "
+        f"{N_FOLDS} models, each without one fold of training and validation part, which the test part scores; "
+        "the three families with the highest validation τ have one."
+    )
+    for cut, scored in result.tests.items():
+        if scored is not None:
+            yield _scores_table(scored, result.valids[cut], cut)
+    yield Table(
+        caption="CPU times on one core, features included",
+        columns=("family", "fit (s)", "one config (ms)", "each of 1,000 configs (µs)"),
+        rows=tuple(
+            (_title(name), f"{model['fit_s']:.1f}", f"{model['one_ms']:.2f}", f"{model['each_us']:.1f}")
+            for name, model in _models(zoo).items()
+        ),
+    )
+    rows = []
+    for name, model in zoo["families"].items():
+        settings = ", ".join(f"{key}={value_text(value)}" for key, value in model["point"].items())
+        taus = (number_text(tau, 3) for tau in (model["tau"], model["evaluations"][0]["tau"]))
+        rows.append((_title(name), settings, *taus))
+    yield Table(
+        caption="The settings chosen by τ over all trainings of the validation part (the tables above have one "
+        "training of each config)",
+        columns=("family", "settings", "τ", "default's τ"),
+        rows=tuple(rows),
+        n_labels=2,
+        is_folded=True,
+    )
 
 
 def _beside(tested: Sequence[tuple[_Result, ModelScores]]) -> Table:
     """Return the differences to XGBoost, the paper's and ours."""
-    rows = [
-        _difference(name, k, result.task.title, scored.differences[name][score])
-        for name in PAPER
-        for k, score in enumerate((0, _SPARSE))
-        for result, scored in tested
-        if name in result.single and name != _BASE
-    ]
+    rows = []
+    for name, k in product([name for name in PAPER if name != _BASE], (0, 1)):
+        theirs, base = PAPER[name][k], PAPER[_BASE][k]
+        quantity = f"{('R²', 'sparse τ')[k]} of {_title(name)} minus XGBoost's"
+        paper = f"{theirs:.3f} - {base:.3f} = {theirs - base:+.3f}"
+        for result, scored in tested:
+            if name in result.single:
+                ours = scored.differences[name][(0, _SPARSE)[k]]
+                same = same_sign(ours, round(theirs - base, 2))  # differences below 0.005 have no sign
+                why = _why(name, theirs - base, ours)
+                rows.append((quantity, result.task.title, paper, interval_text(ours, 3, sign="+"), same, why))
     more = " over configs; test scores. A dash: the paper sees no difference."
     return beside_paper("NAS-Bench-301", rows, level=90, more=more)
-
-
-def _difference(name: str, k: int, title: str, ours: Interval) -> tuple[str, ...]:
-    theirs, base = PAPER[name][k], PAPER[_BASE][k]
-    quantity = f"{('R²', 'sparse τ')[k]} of {_title(name)} minus XGBoost's"
-    same = same_sign(ours, round(theirs - base, 2))  # differences below 0.005 have no sign
-    paper, ours_text = f"{theirs:.3f} - {base:.3f} = {theirs - base:+.3f}", interval_text(ours, 3, sign="+")
-    return quantity, title, paper, ours_text, same, _why(name, theirs - base, ours)
 
 
 def _why(name: str, paper: float, ours: Interval) -> str:
@@ -274,11 +281,11 @@ def _scores_table(scored: ModelScores, valid: ModelScores | None, cut: str) -> T
     rows = []
     for name in sorted(scored.scores, key=lambda name: -scored.sparse[name].value):
         difference = scored.differences[name][_SPARSE]
-        chosen = () if valid is None else valid.scores.get(name, ())
+        on_valid = () if valid is None else valid.scores.get(name, ())
         rows.append(
             (
                 _title(name),
-                *([number_text(score.value, 3) for score in chosen] or ["–"] * len(_SCORES)),
+                *([number_text(score.value, 3) for score in on_valid] or ["–"] * len(_SCORES)),
                 *(interval_text(score, 3) for score in scored.scores[name]),
                 "–" if name == _BASE else f"{difference.low:+.3f} to {difference.high:+.3f}",
             )
@@ -286,38 +293,8 @@ def _scores_table(scored: ModelScores, valid: ModelScores | None, cut: str) -> T
     return Table(
         caption=f"{cut.capitalize()}: {scored.n} test configs at the last epoch, with 90 % intervals over configs, "
         f"beside {valid.n if valid else 'too few'} validation configs",
-        columns=("family", *(f"validation {score}" for score in _SHOWN), *_SHOWN, "sparse τ minus XGBoost's"),
+        columns=("family", *(f"validation {score}" for score in _SCORES.values()), *_SCORES.values(), _DIFFERENCE),
         rows=tuple(rows),
-    )
-
-
-def _times_table(zoo: Mapping[str, Any]) -> Table:  # Any: JSON
-    return Table(
-        caption="CPU times on one core, features included",
-        columns=("family", "fit (s)", "one config (ms)", "each of 1,000 configs (µs)"),
-        rows=tuple(
-            (_title(name), f"{model['fit_s']:.1f}", f"{model['one_ms']:.2f}", f"{model['each_us']:.1f}")
-            for name, model in _models(zoo).items()
-        ),
-    )
-
-
-def _settings_table(zoo: Mapping[str, Any]) -> Table:  # Any: JSON
-    return Table(
-        caption="The settings chosen by τ over all trainings of the validation part (the tables above have one "
-        "training of each config)",
-        columns=("family", "settings", "τ", "default's τ"),
-        rows=tuple(
-            (
-                _title(name),
-                ", ".join(f"{key}={value_text(value)}" for key, value in model["point"].items()),
-                number_text(model["tau"], 3),
-                number_text(model["evaluations"][0]["tau"], 3),
-            )
-            for name, model in zoo["families"].items()
-        ),
-        n_labels=2,
-        is_folded=True,
     )
 
 

@@ -12,15 +12,14 @@ after each family: start the command again to continue. Configs recorded after t
 from __future__ import annotations
 
 import logging
-import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, UnknownName
 from jahs.files.sealed_json import read_sealed, sealed_text
@@ -37,6 +36,7 @@ from surrogate.tune import data_of
 from workshop.command import run_command
 from workshop.folders import package_versions, write_text
 from workshop.ranks import kendall_tau
+from workshop.real_landscape import known
 
 N_FOLDS: Final = 10
 N_BEST: Final = 3
@@ -48,6 +48,8 @@ _N_BATCH: Final = 1000
 _DIGITS: Final = 4
 
 _log = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
 
 
 def score_families(
@@ -64,13 +66,8 @@ def score_families(
     Args:
         measured, split: see `read_of_split`.
         out: the result file; families that it has for the same data and evaluations are kept.
-        searches: a folder for searches to work in.
+        searches: a folder for searches to work in; ProtocolMismatch if it holds other searches.
         evaluations: evaluations of each family's search, besides the default setting.
-
-    Raises:
-        UnknownName: a family does not exist.
-        InvalidArgument: `evaluations` is below 1, or a part has no rows.
-        ProtocolMismatch: `searches` holds other searches.
     """
     import torch
 
@@ -86,16 +83,17 @@ def score_families(
     results = _earlier_results(out, {**data_of(measured, split), "evaluations": evaluations}, parts)
     for name in families:
         if name not in results["families"]:
-            folder = searches / name
-            point, history = _search(folder, name, parts, measured, results, evaluations=evaluations)
-            results["families"][name] = {**_scored(name, point, parts, measured), "evaluations": history}
+            point, history = _search(searches / name, name, parts, measured, results, evaluations=evaluations)
+            fit = partial(fit_family, name, point, parts["train"], parts["valid"], measured.task)
+            results["families"][name] = {**_scored(fit, parts, _HELD_OUT), "point": point, "evaluations": history}
             write_text(out, sealed_text(results))
             _log.info("%s", _tau_line(name, results))
     best = best_families(results)
     results["ensembles"] = {name: ensemble for name, ensemble in results["ensembles"].items() if name in best}
     for name in best:
         if name not in results["ensembles"]:
-            results["ensembles"][name] = _ensemble(name, results["families"][name]["point"], parts, measured)
+            fit = partial(_fit_ensemble, name, results["families"][name]["point"], parts, measured)
+            results["ensembles"][name] = _scored(fit, parts, ["test"])
             write_text(out, sealed_text(results))
             _log.info("%s: ensemble of %d folds", name, N_FOLDS)
     return results
@@ -154,68 +152,51 @@ def _search(
         predicted = fit_family(name, point, parts["train"], parts["valid"], measured.task)(parts["valid"].X)
         return kendall_tau(parts["valid"].y, predicted)
 
-    facts = {key: data[key] for key in ("task", "protocol", "split", "features")}
-    options: dict[str, Any] = {"evaluations": evaluations, "optimizer": _OPTIMIZER}  # Any: arguments
-    records = search(folder, space, score, facts={**facts, "family": name}, parts=parts, **options)
+    facts = {**{key: data[key] for key in ("task", "protocol", "split", "features")}, "family": name}
+    records = search(folder, space, score, facts=facts, parts=parts, evaluations=evaluations, optimizer=_OPTIMIZER)
     default = default_point(space)
-    tau = score(default)
-    history: list[Facts] = [{"number": 0, "point": default, "tau": None if math.isnan(tau) else tau}]
+    history: list[Facts] = [{"number": 0, "point": default, "tau": known(score(default))}]
     history += [{key: record[key] for key in ("number", "point", "tau")} for record in records]
     best = max(history, key=lambda entry: -1.0 if entry["tau"] is None else entry["tau"])
     return dict(best["point"]), history
 
 
-def _scored(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], measured: Measurements) -> Facts:
-    """Return the predictions of a setting fitted to the training part, and how long fit and predictions take."""
-    started = time.process_time()
-    predict = fit_family(name, point, parts["train"], parts["valid"], measured.task)
-    fit_s = time.process_time() - started
-    tau = kendall_tau(parts["valid"].y, predict(parts["valid"].X))
-    return {
-        "point": dict(point),
-        "tau": None if math.isnan(tau) else tau,
-        "fit_s": round(fit_s, 2),
-        **_query_times(predict, parts["test"].X),
-        "predicted": {part: _answers(predict, parts[part]) for part in _HELD_OUT},
-    }
-
-
-def _ensemble(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], measured: Measurements) -> Facts:
-    """Return the mean prediction of ten models for the test part; each is fitted without one fold."""
+def _fit_ensemble(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], measured: Measurements) -> Predict:
+    """Return the mean prediction of ten models; each is fitted without one fold of training and validation part."""
     rows = join_rows([parts["train"], parts["valid"]])
-    started = time.process_time()
     models = [
         fit_family(name, point, rows.take(~is_out), rows.take(is_out), measured.task, seed=seed)
         for seed, is_out in enumerate(held_out_rows(measured, rows, N_FOLDS, seed=0))
     ]
-    fit_s = time.process_time() - started
+    return lambda X: np.asarray(np.mean([model(X) for model in models], axis=0))
 
-    def predict(X: NDArray[np.float32]) -> NDArray[np.float64]:
-        return np.asarray(np.mean([model(X) for model in models], axis=0))
 
+def _scored(fit: Callable[[], Predict], parts: Mapping[str, Rows], held_out: Sequence[str]) -> Facts:
+    """Return a model's predictions for parts, its tau on the validation part if that is one, and CPU times.
+
+    These are the seconds of the fit, the median milliseconds for a single config, and the microseconds for each config
+    in a batch of 1,000.
+    """
+    predict, fit_s = _timed(fit)
+    answers = {name: predict(parts[name].take(first_seed(parts[name])).X) for name in held_out}
+    X = parts["test"].X  # the answers before were the warm-up of the timed ones
+    single_s = [_timed(partial(predict, X[[i % len(X)]]))[1] for i in range(_N_SINGLE)]
+    _, batch_s = _timed(partial(predict, X[np.arange(_N_BATCH) % len(X)]))
+    valid = parts["valid"]
     return {
         "fit_s": round(fit_s, 2),
-        **_query_times(predict, parts["test"].X),
-        "predicted": {"test": _answers(predict, parts["test"])},
+        "one_ms": round(1e3 * float(np.median(single_s)), 3),
+        "each_us": round(1e6 * batch_s / _N_BATCH, 2),
+        "predicted": {name: np.round(values, _DIGITS).astype(float).tolist() for name, values in answers.items()},
+        **({"tau": known(kendall_tau(valid.y, predict(valid.X)))} if "valid" in held_out else {}),
     }
 
 
-def _answers(predict: Predict, rows: Rows) -> list[float]:
-    return [float(value) for value in np.round(predict(rows.take(first_seed(rows)).X), _DIGITS)]
-
-
-def _query_times(predict: Predict, X: NDArray[np.float32]) -> dict[str, float]:
-    """Return the median CPU milliseconds for a single config, and the microseconds per config in a batch of 1,000."""
-    seconds = []
-    for i in range(_N_SINGLE):
-        started = time.process_time()
-        predict(X[[i % len(X)]])
-        seconds.append(time.process_time() - started)
-    batch = X[np.arange(_N_BATCH) % len(X)]
+def _timed(work: Callable[[], _Result]) -> tuple[_Result, float]:
+    """Return the result of some work, and its CPU seconds."""
     started = time.process_time()
-    predict(batch)
-    mean_s = (time.process_time() - started) / _N_BATCH
-    return {"one_ms": round(1e3 * float(np.median(seconds)), 3), "each_us": round(1e6 * mean_s, 2)}
+    result = work()
+    return result, time.process_time() - started
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -29,35 +29,23 @@ _N_SPLITS: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A difference between two arms that is significant on at least one of the landscapes.
+    """A difference between two arms that is significant on at least one of the landscapes."""
 
-    Attributes:
-        one, other: numbers of the arms; `one` is better here, or there if the difference is significant only there.
-        here, there: mean difference (one minus other) on each landscape.
-        holds: whether it holds on refits of this task; None if it is not significant here, or without refits.
-    """
-
-    one: int
-    other: int
-    here: float
-    there: float
+    one: int  # number of the arm that is better here, or there if the difference is significant only there
+    other: int  # number of the other arm
+    here: float  # mean difference, one minus other, on this task
+    there: float  # the same on the real landscape
     verdict: Verdict
-    holds: bool | None
+    holds: bool | None  # whether it holds on refits of this task; None if it is not significant here, or without refits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderAgreement:
-    """Agreement of two landscapes about the same arms.
+    """Agreement of two landscapes about the same arms."""
 
-    Attributes:
-        tau: Kendall's tau between the orders by mean final value, with a bootstrap interval over the seeds of both.
-        split_half: see `split_half_of_two`; it uses half of the seeds, so `tau` may exceed it.
-        findings: every difference that is significant on at least one of them.
-    """
-
-    tau: Interval
-    split_half: float
-    findings: tuple[Finding, ...]
+    tau: Interval  # Kendall's tau between the orders by mean final value; bootstrap interval over the seeds of both
+    split_half: float  # see `split_half_of_two`; it uses half of the seeds, so `tau` may exceed it
+    findings: tuple[Finding, ...]  # every difference that is significant on at least one of them
 
     def count(self, verdict: Verdict) -> int:
         """Return the number of findings with this verdict."""
@@ -73,10 +61,8 @@ class OrderAgreement:
 def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: Sequence[Pair]) -> OrderAgreement:
     """Compare the final values of the same arms on two landscapes, (n_arms, n_seeds) each; lower is better.
 
-    Args:
-        here, there: final values; the seeds are independent.
-        pairs, pairs_there: the tests of every pair of arms on each landscape, in the same order. Both are judged by
-            the corrected p-value; what holds on refits of this task does not change a verdict.
+    The seeds are independent. `pairs` and `pairs_there` are the tests of every pair of arms, in the same order, judged
+    by the corrected p-value; what holds on refits of this task does not change a verdict.
     """
     means = here.mean(axis=1), there.mean(axis=1)
     findings = []

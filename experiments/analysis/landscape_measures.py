@@ -29,9 +29,7 @@ Scale: TypeAlias = Literal["rank", "value", "better half"]
 SCALES: Final[Mapping[Scale, str]] = {"rank": "rank", "value": "value", "better half": "improvement over the median"}
 """The decomposed quantities and their titles. The improvement is 0 in the worse half."""
 
-N_RANDOM: Final = 10_000
-"""Random configs that a walk's configs are ranked among, and whose best are mutated."""
-
+N_RANDOM: Final = 10_000  # random configs that a walk's configs are ranked among, and whose best are mutated
 N_BEST: Final = 20
 TOP: Final = 0.01
 
@@ -47,84 +45,54 @@ _FEWEST: Final = 64
 
 _Z: Final = 1.96  # standard errors on each side of a 95 % interval
 
-_Ask: TypeAlias = Callable[[Configs], Floats]
-"""Maps configs to values at one epoch; more is better."""
+_Ask: TypeAlias = Callable[[Configs], Floats]  # maps configs to values at one epoch; more is better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SpacePart:
-    """A part of the space: sizes are searched, or fixed at the largest or the smallest networks.
+    """A part of the space: sizes are searched, or fixed at the largest or the smallest networks."""
 
-    Attributes:
-        name: part of file names.
-        title: label in figures and tables.
-        groups: the keys that vary, by group.
-    """
-
-    name: str
-    title: str
+    name: str  # part of file names
+    title: str  # label in figures and tables
     space: Space
-    groups: Mapping[str, tuple[str, ...]]
+    groups: Mapping[str, tuple[str, ...]]  # the keys that vary, by group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Variance:
-    """The variance decomposition of one part of the space.
-
-    Attributes:
-        shares: by scale, at the last epoch: main effects of groups and their interactions, which sum to one. The scale
-            "better half" is missing if more than half of the configs are equally good.
-        main, total: main and total effect of each key on the rank at the last epoch.
-        epochs: ascending, including the last one.
-        by_epoch: shares of the variance of ranks at each of these epochs.
-    """
+    """The variance decomposition of one part of the space."""
 
     part: SpacePart
+    # By scale, at the last epoch: main effects of groups and their interactions, which sum to one. The scale "better
+    # half" is missing if more than half of the configs are equally good.
     shares: Mapping[Scale, Mapping[str, Interval]]
-    main: Mapping[str, Interval]
-    total: Mapping[str, Interval]
-    epochs: tuple[int, ...]
-    by_epoch: Mapping[str, tuple[Interval, ...]]
+    main: Mapping[str, Interval]  # main effect of each key on the rank at the last epoch
+    total: Mapping[str, Interval]  # its total effect
+    epochs: tuple[int, ...]  # ascending, including the last one
+    by_epoch: Mapping[str, tuple[Interval, ...]]  # shares of the variance of ranks at each of these epochs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Landscape:
-    """The landscape of one metric.
-
-    Attributes:
-        variances: decompositions of the whole space, of the largest and of the smallest networks.
-        walks: largest networks, by group of keys that change: correlation of ranks 1, 2, ... moves apart.
-        mutants: largest networks, by group: share of mutants of the best configs that stay among the best 1 % after 1,
-            2, ... changed keys. Groups without an effect are in neither.
-        top: worst and best value among the best 1 %.
-        share_of_top: share of random configs at least as good as the worst of these: 1 %, or more with ties.
-    """
+    """The landscape of one metric."""
 
     metric: Metric
-    variances: tuple[Variance, ...]
+    variances: tuple[Variance, ...]  # decompositions of the whole space, of the largest and of the smallest networks
+    # Largest networks, by group of keys that change: correlation of ranks 1, 2, ... moves apart.
     walks: Mapping[str, tuple[Interval, ...]]
+    # Largest networks, by group: share of mutants of the best configs that stay among the best 1 % after 1, 2, ...
+    # changed keys. Groups without an effect are in neither.
     mutants: Mapping[str, tuple[Interval, ...]]
-    top: tuple[float, float]
-    share_of_top: float
+    top: tuple[float, float]  # worst and best value among the best 1 %
+    share_of_top: float  # share of random configs at least as good as the worst of these: 1 %, or more with ties
 
 
 def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> Landscape:
-    """Measure the landscape of a metric.
-
-    Args:
-        n: configs in each of the two samples, at least 64.
-
-    Raises:
-        UnknownName: the benchmark has no such metric.
-        InvalidArgument: `n` or the seed is out of range, or the metric does not vary.
-    """
+    """Measure the landscape of a metric, with `n` configs in each of the two samples."""
     if metric not in bench.metrics:
         raise UnknownName.of("metric", metric, bench.metrics)
-    faults = []
-    if not is_integer(n) or n < _FEWEST:
-        faults.append(f"n={n!r} must be an integer >= {_FEWEST}")
-    if not is_seed(seed):
-        faults.append(f"seed={seed!r} is not an integer in {SEED_RANGE}")
+    faults = [f"n={n!r} must be an integer >= {_FEWEST}"] if not is_integer(n) or n < _FEWEST else []
+    faults += [f"seed={seed!r} is not an integer in {SEED_RANGE}"] if not is_seed(seed) else []
     if faults:
         raise InvalidArgument("\n".join(faults))
     parts = _parts()
@@ -133,16 +101,14 @@ def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> La
     values = ask(columns)
     ordered, among_top = np.sort(values), float(np.quantile(values, 1 - TOP))
     variances = tuple(_variance(bench, metric, part, n=n, seed=seed) for part in parts)
-    deciding = _deciding(variances[1])
+    changed = _deciding(variances[1]).items()
     best = rows({key: column[np.argsort(-values, kind="stable")[:N_BEST]] for key, column in columns.items()})
+    shares_of_top = partial(_mutants, ask, best, largest, among_top=among_top, seed=seed)
     return Landscape(
         metric=bench.metrics[metric],
         variances=variances,
-        walks={title: _walks(ask, ordered, largest, keys, seed) for title, keys in deciding.items()},
-        mutants={
-            title: _mutants(ask, best, largest, keys, among_top=among_top, seed=seed)
-            for title, keys in deciding.items()
-        },
+        walks={title: _walks(ask, ordered, largest, keys, seed) for title, keys in changed},
+        mutants={title: shares_of_top(keys) for title, keys in changed},
         top=(abs(among_top), abs(float(values.max()))),
         share_of_top=float((values >= among_top).mean()),
     )
@@ -235,12 +201,8 @@ def _mutants(
 ) -> tuple[Interval, ...]:
     shares = []
     for n_keys in range(1, len(keys) + 1):
-        changed: list[Config] = []
-        for i, config in enumerate(best):
-            changed += mutants(
-                part.space, config, n=_N_MUTANTS, n_keys=n_keys, keys=keys, decades=_DECADES,
-                seed=_child(seed, 6, n_keys, i),
-            )  # fmt: skip
+        mutate = partial(mutants, part.space, n=_N_MUTANTS, n_keys=n_keys, keys=keys, decades=_DECADES)
+        changed = [mutant for i, one in enumerate(best) for mutant in mutate(one, seed=_child(seed, 6, n_keys, i))]
         is_top = (ask(changed) >= among_top).reshape(len(best), _N_MUTANTS)
         shares.append(mean_interval(is_top.mean(axis=1)))
     return tuple(shares)

@@ -17,9 +17,7 @@ _N_DRAWS: Final = 1000
 def order_agreement(trained: Floats, surrogate: Floats) -> Interval:
     """Return Kendall's tau between the orders of arms by mean error, with a bootstrap interval over seeds.
 
-    Args:
-        trained: errors on trainings, (n_arms, n_seeds).
-        surrogate: errors on the surrogate, (n_arms, n_seeds, n_runs), with the same seeds.
+    Errors on trainings are (n_arms, n_seeds), those on the surrogate (n_arms, n_seeds, n_runs), with the same seeds.
     """
     return rank_agreement(trained, surrogate.mean(axis=2), has_same_seeds=True)
 
@@ -29,10 +27,7 @@ def attainable(surrogate: Floats) -> Interval:
 
     Trainings would reach it, with their number of seeds, if the surrogate were exact. The result is the mean and the
     central 95 % of draws. A draw takes the same run of every arm, since these share the noise of their first configs,
-    as trainings do.
-
-    Args:
-        surrogate: (n_arms, n_seeds, n_runs); runs with the same number have the same noise.
+    as trainings do: of (n_arms, n_seeds, n_runs), runs with the same number have the same noise.
     """
     rng = np.random.default_rng(0)
     _, n_seeds, n_runs = surrogate.shape
@@ -48,9 +43,7 @@ def attainable(surrogate: Floats) -> Interval:
 def curve_distance(trained: Floats, surrogate: Floats) -> float:
     """Return the mean absolute difference of the mean curves, over the evaluations at which both are known.
 
-    Args:
-        trained: errors on trainings, (n_seeds, n_evaluations).
-        surrogate: errors on the surrogate, (n_seeds, n_runs, n_evaluations).
+    Errors on trainings are (n_seeds, n_evaluations), those on the surrogate (n_seeds, n_runs, n_evaluations).
     """
     differences = np.abs(trained.mean(axis=0) - surrogate.mean(axis=(0, 1)))
     known = np.isfinite(differences)

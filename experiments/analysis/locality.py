@@ -46,9 +46,6 @@ def autocorrelation(values: Floats, means: Floats, *, n_lags: int) -> list[Inter
         values: (n_contexts, n_walks, n_steps + 1).
         means: (n_contexts,), the mean over each context; differences between contexts do not count.
         n_lags: the largest distance, at most the number of steps.
-
-    Raises:
-        InvalidArgument: all values equal their context's mean.
     """
     n_places = values.shape[2]
     dev = values - means[:, None, None]

@@ -32,9 +32,7 @@ from workshop.ranks import spearman
 from workshop.real_landscape import key_members, rank_shares
 from workshop.resampling import bootstrap_agreement, bootstrap_estimates
 
-FEWEST: Final = 5
-"""Fewest configs, and fewest configs with three seeds, that a value is reported for."""
-
+FEWEST: Final = 5  # fewest configs, and fewest configs with three seeds, that a value is reported for
 _FEWEST_PAIRED: Final = 20
 _N_SEEDS: Final = 3
 _PAIRS: Final = tuple(combinations(range(_N_SEEDS), 2))
@@ -46,32 +44,21 @@ _WARM_SIZES: Final = (1, 5, 10)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordedTask:
-    """The finished runs of a task.
-
-    Attributes:
-        task, protocol: the task, and the digest of its protocol.
-        configs: rows of the config table, by id.
-        accuracies: validation accuracies (%) at the last epoch of the first three seeds, (n_configs, 3), or NaN.
-    """
+    """The finished runs of a task."""
 
     task: Task
-    protocol: str
-    configs: Table
-    accuracies: Floats
+    protocol: str  # digest of its protocol
+    configs: Table  # rows of the config table, by id
+    accuracies: Floats  # validation accuracies (%) at the last epoch of the first three seeds, (n_configs, 3), or NaN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PairedConfigs:
-    """Configs that were trained on two tasks, by number.
-
-    Attributes:
-        configs: rows of the first task's config table.
-        accuracies: (2, n_configs, 3), as in `RecordedTask`.
-    """
+    """Configs that were trained on two tasks, by number."""
 
     tasks: tuple[Task, Task]
-    configs: Table
-    accuracies: Floats
+    configs: Table  # rows of the first task's config table
+    accuracies: Floats  # (2, n_configs, 3), as in `RecordedTask`
 
     def __len__(self) -> int:
         return len(self.configs["config_id"])
@@ -94,46 +81,28 @@ class PairedConfigs:
 
 
 class Agreement(NamedTuple):
-    """Spearman's rho of two tasks on some configs.
+    """Spearman's rho of two tasks on some configs."""
 
-    Attributes:
-        title: name of the part of the configs.
-        n, n_repeated: number of configs, and of those with three seeds on both tasks.
-        rho: NaN for fewer than `FEWEST`.
-        ceiling: the noise ceiling; NaN for fewer than `FEWEST` repeated configs.
-    """
-
-    title: str
-    n: int
-    n_repeated: int
-    rho: Interval
-    ceiling: float
+    title: str  # name of the part of the configs
+    n: int  # number of configs
+    n_repeated: int  # number of those with three seeds on both tasks
+    rho: Interval  # NaN for fewer than `FEWEST`
+    ceiling: float  # the noise ceiling; NaN for fewer than `FEWEST` repeated configs
 
 
 class WarmStart(NamedTuple):
-    """A warm start: the `k` best configs of one task, trained on the other.
+    """A warm start: the `k` best configs of one task, trained on the other."""
 
-    Attributes:
-        source, target: positions of the tasks.
-        best: the best accuracy among them on the target (%).
-        gain: `best` minus the mean best accuracy of `k` random configs (points).
-        n_random: smallest number of random configs whose mean best accuracy is as high; NaN if no number is enough.
-    """
-
-    source: int
+    source: int  # position of the task
     target: int
     k: int
-    best: float
-    gain: Interval
-    n_random: float
+    best: float  # the best accuracy among them on the target (%)
+    gain: Interval  # `best` minus the mean best accuracy of `k` random configs (points)
+    n_random: float  # smallest number of random configs whose mean best accuracy is as high; NaN if no number is enough
 
 
 def read_recorded(path: Path) -> RecordedTask:
-    """Read a folder of runs without the final test set.
-
-    Raises:
-        InvalidTable: no run has finished, or a config with runs is not in the config table.
-    """
+    """Read a folder of runs without the final test set."""
     protocol = read_protocol(path)
     task = task_of_protocol(protocol.facts)
     configs = sort_by(read_configs(path), ("config_id",))
@@ -153,11 +122,7 @@ def read_recorded(path: Path) -> RecordedTask:
 
 
 def pair(one: RecordedTask, other: RecordedTask) -> PairedConfigs:
-    """Return the configs that both tasks have.
-
-    Raises:
-        InvalidArgument: both have runs of the same task, or they share too few configs.
-    """
+    """Return the configs that both tasks have."""
     names = [record.task.name for record in (one, other)]
     if names[0] == names[1]:
         raise InvalidArgument(f"both folders have runs of {names[0]}; give the runs of two tasks")

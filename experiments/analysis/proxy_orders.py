@@ -33,16 +33,11 @@ MEASURES: Final = (
 
 
 class PublishedFigures(NamedTuple):
-    """What the zero-cost benchmark reports on NAS-Bench-201's CIFAR-10.
+    """What the zero-cost benchmark reports on NAS-Bench-201's CIFAR-10."""
 
-    Attributes:
-        rho, rho_top: Spearman's rho over all cells, and within the top 1 % (its figures 1 and 2).
-        overlap: the normalised RBO (its figure 3), taken as percent; the p is not given.
-    """
-
-    rho: float
-    rho_top: float
-    overlap: float
+    rho: float  # Spearman's rho over all cells (its figure 1)
+    rho_top: float  # Spearman's rho within the top 1 % (its figure 2)
+    overlap: float  # the normalised RBO (its figure 3), taken as percent; the p is not given
 
 
 PAPER: Final[Mapping[str, PublishedFigures]] = {
@@ -67,9 +62,7 @@ _FEWEST: Final = 5
 def seeds_of(scored: Table, name: str, ids: NDArray[np.uint64]) -> Floats:
     """Return one column of scores as (n_seeds, n_configs), of the seeds with which all of these configs were scored.
 
-    Args:
-        scored: a table of scores, sorted by config.
-        ids: the configs, sorted.
+    The table of scores and the ids of the configs are sorted by config.
     """
     scored = take(scored, np.isin(scored["config_id"], ids))
     by_seed = (scored["seed"] == seed for seed in np.unique(scored["seed"]))
@@ -89,14 +82,11 @@ def last_where_missing(scores: Floats) -> Floats:
 
 
 class ProxyAgreement(NamedTuple):
-    """Agreement of scores with accuracies, for JSON.
+    """Agreement of scores with accuracies, for JSON."""
 
-    Attributes:
-        found: every measure of every score: mean over seeds, its interval, standard deviation over seeds.
-        orders: for each overlap, how the proxies' order by it differs from their order by Spearman's rho.
-    """
-
+    # Every measure of every score: mean over seeds, its interval, standard deviation over seeds.
     found: dict[str, dict[str, dict[str, float | None]]]
+    # For each overlap, how the proxies' order by it differs from their order by Spearman's rho.
     orders: list[dict[str, Any]]  # Any: JSON
 
 
@@ -153,48 +143,42 @@ def places(values: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
 
 def _measures(
     scores: Floats, truth: Floats, n_resamples: int
-) -> tuple[dict[str, dict[str, float | None]], list[list[float]]]:
+) -> tuple[dict[str, dict[str, float | None]], list[Floats]]:
     """Return the measures of a score, and those on every resample; scores of as many seeds have the same resamples."""
     rng = np.random.default_rng(0)  # draws resamples, and the order of equal scores in them
     n = len(truth)
-    by_seed = [_measure(row, truth) for row in scores]
     resampled = []
     for _ in range(n_resamples if n >= _FEWEST else 0):
         drawn = rng.integers(0, n, n)
         copies = np.arange(n)  # the copies of a config stay together, in the same order on both sides
         order = places(truth, rng)[drawn] * n + copies
-        seed_measures = [
-            _measure(row[drawn], truth[drawn], (places(row, rng)[drawn] * n + copies, order)) for row in scores
-        ]
-        resampled.append([_mean([row[measure] for row in seed_measures]) for measure in MEASURES])
+        by_seed = [_measure(row[drawn], truth[drawn], (places(row, rng)[drawn] * n + copies, order)) for row in scores]
+        resampled.append(np.mean(by_seed, axis=0))
+    found = np.array([_measure(row, truth) for row in scores])
+    sds = np.std(found, axis=0, ddof=1) if len(found) > 1 else np.full(len(MEASURES), math.nan)
+    intervals = [_interval(values) for values in np.reshape(resampled, (-1, len(MEASURES))).T]
     measures = {
-        measure: {
-            "mean": known(_mean(values := [row[measure] for row in by_seed])),
-            "sd": known(float(np.std(values, ddof=1))) if len(values) > 1 else None,
-            **_interval(np.array([row[i] for row in resampled])),
-        }
-        for i, measure in enumerate(MEASURES)
+        measure: {"mean": known(mean), "sd": known(sd), **interval}
+        for measure, mean, sd, interval in zip(MEASURES, np.mean(found, axis=0), sds, intervals, strict=True)
     }
     return measures, resampled
 
 
 def _measure(
     scores: Floats, truth: Floats, untied: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-) -> dict[str, float]:
-    """Return every measure of one seed; `untied` are the same orders without ties, for overlaps."""
+) -> list[float]:
+    """Return `MEASURES` of one seed; `untied` are the same orders without ties, for overlaps."""
     n = len(truth)
     if n < _FEWEST:
-        return dict.fromkeys(MEASURES, math.nan)
-    measures = {"spearman": spearman(scores, truth), "kendall": kendall_tau(scores, truth)}
+        return [math.nan] * len(MEASURES)
+    measures = [spearman(scores, truth), kendall_tau(scores, truth)]
     for share in SHARES:
         best = np.argsort(-truth, kind="stable")[: round(share * n)]
         is_enough = len(best) >= _FEWEST
-        measures[f"spearman_top_{share:g}"] = spearman(scores[best], truth[best]) if is_enough else math.nan
-        measures[f"kendall_top_{share:g}"] = kendall_tau(scores[best], truth[best]) if is_enough else math.nan
+        measures += [of(scores[best], truth[best]) if is_enough else math.nan for of in (spearman, kendall_tau)]
+    for share in SHARES:
         p = p_of_top(n, share)
-        a, b = untied or (scores, truth)
-        measures[f"webber_{share:g}"] = webber_overlap(a, b, p=p)
-        measures[f"benchmark_{share:g}"] = benchmark_overlap(a, b, p=p)
+        measures += [overlap(*(untied or (scores, truth)), p=p) for overlap in (webber_overlap, benchmark_overlap)]
     return measures
 
 

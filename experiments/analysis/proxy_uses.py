@@ -6,8 +6,9 @@ Both use the scored configs of a folder of runs: their scores by seed, learning 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -40,12 +41,8 @@ from splits.split import read_split
 from surrogate.models.model import default_features
 from workshop.ranks import kendall_tau
 
-SIZES: Final = (100, 400, 1400)
-"""Training configs of the accuracy models."""
-
-N_SCORED: Final = 81
-"""Configs that a zeroth rung scores; plain halving starts with a third of them."""
-
+SIZES: Final = (100, 400, 1400)  # training configs of the accuracy models
+N_SCORED: Final = 81  # configs that a zeroth rung scores; plain halving starts with a third of them
 _N_FOLDS: Final = 10
 _ETA: Final = 3
 _FOREST: Final = {"tree_method": "hist", "nthread": 1, "max_depth": 6, "learning_rate": 0.1, "min_child_weight": 3}
@@ -54,31 +51,19 @@ _N_TREES: Final = 150
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoredTask:
-    """The n configs of a folder that have scores and a finished run, without the final test set, sorted by id.
-
-    Attributes:
-        n_recorded: number of configs with a finished run.
-        X: encoded configs, (n, 15).
-        group: fidelity group of each config.
-        part: part of each config in the split, as a position in `SPLIT_PARTS`; -1 without a split.
-        accuracy: validation accuracy of the first finished run, (n, epochs).
-        runtime_s: cumulative CPU seconds of this run, (n, epochs); NaN if it was not timed on the timing machine.
-        scores: scores by proxy, (n_seeds, n); NaN for a missing score.
-        cpu_s: mean CPU seconds of each proxy, (n,).
-        versions: versions of torch, and processors.
-    """
+    """The n configs of a folder that have scores and a finished run, without the final test set, sorted by id."""
 
     task: Task
-    n_recorded: int
+    n_recorded: int  # number of configs with a finished run
     configs: Table
-    X: NDArray[np.float32]
-    group: NDArray[np.intp]
-    part: NDArray[np.int64]
-    accuracy: Floats
-    runtime_s: Floats
-    scores: dict[str, Floats]
-    cpu_s: dict[str, Floats]
-    versions: tuple[str, ...]
+    X: NDArray[np.float32]  # encoded configs, (n, 15)
+    group: NDArray[np.intp]  # fidelity group of each config
+    part: NDArray[np.int64]  # part of each config in the split, as a position in `SPLIT_PARTS`; -1 without a split
+    accuracy: Floats  # validation accuracy of the first finished run, (n, epochs)
+    runtime_s: Floats  # cumulative CPU seconds of this run, (n, epochs); NaN if it was not timed on the timing machine
+    scores: dict[str, Floats]  # scores by proxy, (n_seeds, n); NaN for a missing score
+    cpu_s: dict[str, Floats]  # mean CPU seconds of each proxy, (n,)
+    versions: tuple[str, ...]  # versions of torch, and processors
 
     @property
     def baselines(self) -> dict[str, Floats]:
@@ -124,35 +109,24 @@ def _mean_over_seeds(values: Floats) -> Floats:
 
 
 class Gain(NamedTuple):
-    """Kendall's tau of held-out predictions, by models fitted to n configs without and with proxies.
-
-    Attributes:
-        difference, error: mean difference over folds (with minus without), and its standard error.
-    """
+    """Kendall's tau of held-out predictions, by models fitted to n configs without and with proxies."""
 
     n: int
     without: float
     with_proxies: float
-    difference: float
-    error: float
+    difference: float  # mean over folds, with minus without
+    error: float  # standard error of the difference
 
 
 class HalvingResult(NamedTuple):
-    """Mean final regret of a search in points of validation accuracy, and its cost in full trainings.
+    """Mean final regret of a search in points of validation accuracy, and its cost in full trainings."""
 
-    Attributes:
-        regret, error: mean over repetitions, and its standard error.
-        cost: total cost, scoring included.
-        scoring: cost of the scoring alone.
-        gain, gain_error: regret of plain halving minus this regret, paired by repetition, and its standard error.
-    """
-
-    regret: float
-    error: float
-    cost: float
-    scoring: float
-    gain: float
-    gain_error: float
+    regret: float  # mean over repetitions
+    error: float  # standard error of the regret
+    cost: float  # total cost, scoring included
+    scoring: float  # cost of the scoring alone
+    gain: float  # regret of plain halving minus this regret, paired by repetition
+    gain_error: float  # standard error of the gain
 
 
 def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> list[Gain]:
@@ -169,18 +143,18 @@ def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> li
     proxies = np.column_stack([_mean_over_seeds(values)[used] for values in on_log_scale])
     both = np.column_stack([plain, proxies]).astype(np.float32)
     y, table, rng = scored.accuracy[used, -1], take(scored.configs, used), np.random.default_rng(0)
-    taus_by_size: dict[int, list[tuple[float, float]]] = {}
+    taus_by_size: dict[int, list[list[float]]] = {}
     for fit, held_out in k_folds(table, _N_FOLDS, seed=0):
         order = rng.permutation(fit)
         for n in sizes:
             if n <= len(order):
                 taus = [kendall_tau(_predicted(F, y, order[:n], held_out), y[held_out]) for F in (plain, both)]
-                taus_by_size.setdefault(n, []).append((taus[0], taus[1]))
+                taus_by_size.setdefault(n, []).append(taus)
     gains = []
     for n, pairs in taus_by_size.items():
-        plain_taus, proxy_taus = np.array(pairs).T
-        gain = summarize(proxy_taus - plain_taus)
-        gains.append(Gain(n, float(plain_taus.mean()), float(proxy_taus.mean()), float(gain.mean), float(gain.se)))
+        without, with_proxies = np.array(pairs).T
+        gain = summarize(with_proxies - without)
+        gains.append(Gain(n, float(without.mean()), float(with_proxies.mean()), float(gain.mean), float(gain.se)))
     return gains
 
 
@@ -204,11 +178,8 @@ def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halvi
     rungs["ntk, least first"] = -largest_first, ntk_s
     rungs["multiply-adds"] = scored.baselines["multiply-adds"][0], np.zeros(len(ntk_s))
     for name, (values, cpu_s) in rungs.items():
-        scores = last_where_missing(values[timed])
-        runs = [
-            trainings.halve_within(drawn, scores, cpu_s[timed], search.spent_s)
-            for drawn, search in zip(draws, plain, strict=True)
-        ]
+        halve = partial(trainings.halve_within, scores=last_where_missing(values[timed]), cpu_s=cpu_s[timed])
+        runs = [halve(drawn, budget_s=search.spent_s) for drawn, search in zip(draws, plain, strict=True)]
         results[name] = _halving(trainings, runs, plain)
     return results
 
@@ -261,20 +232,13 @@ def _halving(trainings: _Trainings, runs: Sequence[_Search], plain: Sequence[_Se
     best, spent_s, scoring_s = np.array(runs).T
     regret = summarize(float(trainings.accuracy[:, -1].max()) - best)
     gain = summarize(best - np.array(plain)[:, 0])
-    return HalvingResult(
-        regret=float(regret.mean),
-        error=float(regret.se),
-        cost=float(spent_s.mean()) / full_s,
-        scoring=float(scoring_s.mean()) / full_s,
-        gain=float(gain.mean),
-        gain_error=float(gain.se),
-    )
+    cost, scoring = (float(seconds.mean()) / full_s for seconds in (spent_s, scoring_s))
+    return HalvingResult(float(regret.mean), float(regret.se), cost, scoring, float(gain.mean), float(gain.se))
 
 
 def _predicted(F: NDArray[np.float32], y: Floats, fit: NDArray[np.intp], held_out: NDArray[np.intp]) -> Floats:
     import xgboost
 
     data = xgboost.QuantileDMatrix(F[fit], y[fit], nthread=1)
-    parameters: Mapping[str, object] = {**_FOREST, "objective": "reg:squarederror"}
-    booster = xgboost.train(dict(parameters), data, _N_TREES)
+    booster = xgboost.train({**_FOREST, "objective": "reg:squarederror"}, data, _N_TREES)
     return np.asarray(booster.inplace_predict(F[held_out]), dtype=np.float64)

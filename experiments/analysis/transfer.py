@@ -23,43 +23,28 @@ from jahs.tasks.pareto import hypervolume
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_estimates
 
-OPTIMIZERS: Final = tuple(name for name in BASELINES if name != "nsga2")
-"""Optimisers whose order is compared."""
-
+OPTIMIZERS: Final = tuple(name for name in BASELINES if name != "nsga2")  # optimisers whose order is compared
 _N_SAMPLES: Final = 20
 _N_RESAMPLES: Final = 1000
 
 
 class FrontTransfer(NamedTuple):
-    """The front of one release, evaluated on the other.
+    """The front of one release, evaluated on the other."""
 
-    Attributes:
-        source, target: positions of the releases.
-        n_configs: size of the source's front.
-        share: hypervolume of these configs on the target, as a share of the hypervolume of the target's front.
-        random: the mean share of equally many random configs.
-    """
-
-    source: int
+    source: int  # position of the release
     target: int
     metrics: tuple[str, ...]
-    n_configs: int
-    share: float
-    random: float
+    n_configs: int  # size of the source's front
+    share: float  # hypervolume of these configs on the target, as a share of the hypervolume of the target's front
+    random: float  # the mean share of equally many random configs
 
 
 class OrderTransfer(NamedTuple):
-    """Final results of optimisers on both releases.
+    """Final results of optimisers on both releases."""
 
-    Attributes:
-        errors: final validation errors (%), (2, n_optimizers, n_seeds).
-        tau: Kendall's tau of the mean errors, with a bootstrap interval over seeds.
-        split_half: mean tau between two halves of the seeds; geometric mean over both tasks.
-    """
-
-    errors: Floats
-    tau: Interval
-    split_half: float
+    errors: Floats  # final validation errors (%), (2, n_optimizers, n_seeds)
+    tau: Interval  # Kendall's tau of the mean errors, with a bootstrap interval over seeds
+    split_half: float  # mean tau between two halves of the seeds; geometric mean over both tasks
 
 
 def front_transfers(benches: Sequence[Benchmark]) -> Iterator[FrontTransfer]:

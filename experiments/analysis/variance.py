@@ -20,27 +20,19 @@ from jahs.comparison.summaries import Interval, percentile_interval
 from jahs.errors import InvalidArgument
 from jahs.spaces.columns import Columns
 
-TIMES: Final = " × "
-"""Separates the names of interacting groups."""
-
+TIMES: Final = " × "  # separates the names of interacting groups
 _N_RESAMPLES: Final = 200
 
-Answer: TypeAlias = Callable[[Columns], Floats]
-"""Maps n configs to n values."""
+Answer: TypeAlias = Callable[[Columns], Floats]  # maps n configs to n values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
-    """Values of two samples of configs, and of mixtures of both.
+    """Values of two samples of configs, and of mixtures of both."""
 
-    Attributes:
-        one, other: (n,).
-        mixed: by group, the values of configs with the group's keys from `other` and all others from `one`.
-    """
-
-    one: Floats
-    other: Floats
-    mixed: Mapping[str, Floats]
+    one: Floats  # (n,)
+    other: Floats  # (n,)
+    mixed: Mapping[str, Floats]  # by group, of configs with the group's keys from `other` and all others from `one`
 
     def changed(self, by: Callable[[Floats], Floats]) -> Draws:
         """Return the draws on another scale."""
@@ -70,10 +62,7 @@ def unions(parts: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
 def effects(draws: Draws) -> tuple[dict[str, Interval], dict[str, Interval]]:
     """Return the main effect of each group, and its total effect: the main effect plus all interactions.
 
-    Both are shares of the variance.
-
-    Raises:
-        InvalidArgument: the values do not vary.
+    Both are shares of the variance; InvalidArgument if the values do not vary.
     """
     weights = _weights(len(draws.one))
     main = {group: _interval(1 - _jansen(draws, draws.other, mix, weights)) for group, mix in draws.mixed.items()}
@@ -85,11 +74,8 @@ def decomposition(draws: Draws, parts: Sequence[str]) -> dict[str, Interval]:
     """Return the main effects of parts and all their interactions, as shares of the variance that sum to one.
 
     Args:
-        draws: values of every group of `unions`.
+        draws: values of every group of `unions`; InvalidArgument if they do not vary.
         parts: names of the parts, which together have all keys that vary.
-
-    Raises:
-        InvalidArgument: the values do not vary.
     """
     weights = _weights(len(draws.one))
     shares: dict[tuple[str, ...], Floats] = {}

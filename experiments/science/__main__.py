@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from experiments.report.writing import page_parser, run_page
@@ -37,17 +36,15 @@ _COMMAND: Final = "experiments.science"
 _PAPERS: Final = "papers"
 _TASKS: Final = ("fashion_mnist_mini", "cifar10_mini")
 
-STUDIES: Final[Mapping[str, Callable[[Sequence[Subject]], Document]]] = MappingProxyType(
-    {
-        "hyperparameters": hyperparameters_page,
-        "optimum": optimum_page,
-        "cells": cells_page,
-        "repeats": repeats_page,
-        "encodings": encodings_page,
-        "bootstrap": bootstrap_page,
-        "parameter_free": parameter_free_page,
-    }
-)
+STUDIES: Final[Mapping[str, Callable[[Sequence[Subject]], Document]]] = {
+    "hyperparameters": hyperparameters_page,
+    "optimum": optimum_page,
+    "cells": cells_page,
+    "repeats": repeats_page,
+    "encodings": encodings_page,
+    "bootstrap": bootstrap_page,
+    "parameter_free": parameter_free_page,
+}
 """The page of each study, from its tasks."""
 
 
@@ -64,9 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     pages_help = "papers: folder of the pages of all studies (default: %(default)s)"
     parser.add_argument("--pages", type=Path, default=Path("docs/studies"), help=pages_help)
     given = parser.parse_args(argv)
-    data = () if given.data is None else ("--data", "DATA")
-    tables = ("--table", "TABLE") if given.table else ()
-    flags = (given.study, "--task", *given.task, "--seed", str(given.seed), *data, *tables)
+    flags = [given.study, "--task", *given.task, "--seed", str(given.seed)]
+    flags += [] if given.data is None else ["--data", "DATA"]
+    flags += ["--table", "TABLE"] if given.table else []
 
     def make() -> Document:
         if given.study == _PAPERS:
@@ -77,15 +74,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise InvalidArgument(f"--table is an option of repeats, not of {given.study}; leave it out")
         page = partial(repeats_page, tables=given.table) if given.table else STUDIES[given.study]
         subjects = [open_subject(task, given.release, seed=given.seed, data=given.data) for task in given.task]
-        releases = {subject.bench.task.name: release_of(subject.bench) for subject in subjects}
-        versions = (f"{name}: {r.facts.get('version')} ({r.sha256[:16]})" for name, r in releases.items())
-        return replace(
-            page(subjects),
-            caveats=caveats_of([subject.bench.task for subject in subjects]),
-            facts=(commit_fact(), ("releases", ", ".join(versions)), versions_fact()),
-        )
+        releases = [(subject.bench.task.name, release_of(subject.bench)) for subject in subjects]
+        versions = ", ".join(f"{name}: {r.facts.get('version')} ({r.sha256[:16]})" for name, r in releases)
+        caveats = caveats_of([subject.bench.task for subject in subjects])
+        facts = (commit_fact(), ("releases", versions), versions_fact())
+        return replace(page(subjects), caveats=caveats, facts=facts)
 
-    return run_page(_COMMAND, given, make, *((_PAPERS,) if given.study == _PAPERS else flags))
+    return run_page(_COMMAND, given, make, *([_PAPERS] if given.study == _PAPERS else flags))
 
 
 if __name__ == "__main__":

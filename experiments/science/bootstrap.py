@@ -5,25 +5,21 @@ The declared part fixes one edge of the cell to "none", as NAS-Bench-Mini has fe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise, permutations
-from typing import Any, Final, cast
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise, permutations, product
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
 from experiments.science.papers import beside_paper, compared
-from experiments.science.subjects import MAIN, Subject, answers
+from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import N_RESAMPLES, Interval, interval_text, mean_interval, percentile_interval
-from jahs.optimizers.baseline import Baseline
-from jahs.optimizers.evolution import Evolution, EvolutionSettings
-from jahs.optimizers.random_search import RandomSearch, RandomSearchSettings
+from jahs.optimizers import Baseline, make
 from jahs.queries.exhaustive import LARGEST
 from jahs.queries.views import View
-from jahs.simulate import Visible
 from jahs.spaces.cell.operations import ZERO
-from jahs.spaces.configs import Config
 from surrogate.models.optima import search_with
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_estimates
@@ -32,39 +28,27 @@ from workshop.ranks import kendall_tau
 N_SEEDS: Final = 100
 N_TRIALS: Final = 150
 
-PART: Final = {"Op2": ZERO}
-"""The declared part of the space."""
+PART: Final = {"Op2": ZERO}  # the declared part of the space
 
 SPACES: Final[Mapping[str, Mapping[str, object]]] = {"part": {**LARGEST, **PART}, "whole": dict(LARGEST)}
 """The fixed keys of both spaces."""
 
-_Make = Callable[[Visible, int], Baseline[Any]]  # Any: their settings
-
-
-def _evolution(**settings: Any) -> _Make:  # Any: fields of EvolutionSettings
-    return lambda view, seed: Evolution(view, seed=seed, settings=EvolutionSettings(**settings))
-
-
-ARMS: Final[Mapping[str, _Make]] = {
-    "RS": lambda view, seed: RandomSearch(view, seed=seed, settings=RandomSearchSettings()),
-    "NRE": _evolution(removes="worst"),
-    "RE": _evolution(),
-    "RE, 2 mutations": _evolution(n_mutations=2),
-    "RE, 3 mutations": _evolution(n_mutations=3),
-    "RE, tournament 2": _evolution(tournament_size=2),
-    "RE, tournament 10": _evolution(tournament_size=10),
+ARMS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {  # Any: settings
+    "RS": ("random_search", {}),
+    "NRE": ("evolution", {}),
+    "RE": ("regularized_evolution", {}),
+    "RE, 2 mutations": ("regularized_evolution", {"n_mutations": 2}),
+    "RE, 3 mutations": ("regularized_evolution", {"n_mutations": 3}),
+    "RE, tournament 2": ("regularized_evolution", {"tournament_size": 2}),
+    "RE, tournament 10": ("regularized_evolution", {"tournament_size": 10}),
 }
-"""Random search, non-regularized and regularized evolution, and the settings that are tuned."""
+"""Optimiser and settings: random search, non-regularized and regularized evolution, and the tuned settings of it."""
 
 TUNED: Final = tuple(name for name in ARMS if name.startswith("RE"))
 
 _ON_REFITS: Final = ", on the refits"
-_ORDER: Final = {
-    "RS": "random search",
-    "NRE": "evolution that removes the worst",
-    "RE": "evolution that removes the oldest",
-}
-"""The arms in the paper's order, the worst first."""
+_ORDER: Final = ("random search", "evolution that removes the worst", "evolution that removes the oldest")
+"""The first arms, in the paper's order: the worst first."""
 
 _REASON: Final = (
     "removing the oldest helps when a lucky noisy result would survive; here evaluations have no noise; not tested"
@@ -82,46 +66,31 @@ Ends = Mapping[str, Floats]
 name of a space plus `_ON_REFITS`: the refits' mean values of the same configs; NaN without refits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TransferLoss:
-    """How well a setting that is chosen on one problem does on another.
+class TransferLoss(NamedTuple):
+    """How well a setting that is chosen on one problem does on another."""
 
-    Attributes:
-        chosen: the arm of `TUNED` with the best mean where it was tuned.
-        best: the arm with the best mean where it is tested.
-        loss: mean of the best arm minus mean of the chosen arm, both where they are tested. Each bootstrap resample
-            chooses anew, so the interval includes the uncertainty of the choice.
-        tau: Kendall's tau of all arms' means on both problems.
-    """
-
-    chosen: str
-    best: str
+    chosen: str  # the arm of `TUNED` with the best mean where it was tuned
+    best: str  # the arm with the best mean where it is tested
+    # Mean of the best arm minus mean of the chosen arm, both where they are tested. Each bootstrap resample chooses
+    # anew, so the interval includes the uncertainty of the choice.
     loss: Interval
-    tau: Interval
+    tau: Interval  # Kendall's tau of all arms' means on both problems
 
 
 def measure_ends(subject: Subject, *, n_seeds: int, n_trials: int) -> Ends:
-    """Return the final values of every arm on both spaces of a task."""
+    """Return the final values of every arm on both spaces of a task, without training noise."""
     ends_by_space = {}
     for name, fixed in SPACES.items():
-        view = View(subject.bench, fixed=fixed)
-        searches = [_search(view, make, n=n_trials, seed=seed) for make in ARMS.values() for seed in range(n_seeds)]
-        refit_values = [answers(refit, [config for config, _ in searches]) for refit in subject.refits]
-        mean = np.mean(refit_values, axis=0) if refit_values else np.full(len(searches), np.nan)
-        ends_by_space[name] = np.array([value for _, value in searches]).reshape(len(ARMS), n_seeds)
-        ends_by_space[name + _ON_REFITS] = mean.reshape(len(ARMS), n_seeds)
+        view, configs, ends = View(subject.bench, fixed=fixed), [], []
+        for (optimizer, settings), seed in product(ARMS.values(), range(n_seeds)):
+            baseline = cast("Baseline[Any]", make(optimizer, view, seed=seed, **settings))  # Any: its settings
+            visited, values = search_with(baseline, partial(answers, view), n=n_trials)
+            configs.append(visited[int(np.argmax(values))])
+            ends.append(max(values))
+        on_refits = [answers(refit, configs) for refit in subject.refits] or [np.full(len(ends), np.nan)]
+        ends_by_space[name] = np.array(ends).reshape(len(ARMS), n_seeds)
+        ends_by_space[name + _ON_REFITS] = np.mean(on_refits, axis=0).reshape(len(ARMS), n_seeds)
     return ends_by_space
-
-
-def _search(view: View, make: _Make, *, n: int, seed: int) -> tuple[Config, float]:
-    """Return the best config of one search without training noise, and its value."""
-
-    def ask(configs: list[Config]) -> Floats:
-        return np.array([view.query(config, metrics=(MAIN,)).values[MAIN] for config in configs])
-
-    visited, values = search_with(make(cast("Visible", view), seed), ask, n=n)
-    best = int(np.argmax(values))
-    return visited[best], values[best]
 
 
 def transferred(tuned: Floats, tested: Floats) -> TransferLoss:
@@ -143,7 +112,7 @@ def transferred(tuned: Floats, tested: Floats) -> TransferLoss:
     chosen, best, *values = compare(tuned, tested)
     drawn = np.array([compare(resampled(tuned), resampled(tested))[2:] for _ in range(N_RESAMPLES)])
     loss, tau = (percentile_interval(value, drawn[:, i]) for i, value in enumerate(values))
-    return TransferLoss(chosen=names[chosen], best=names[best], loss=loss, tau=tau)
+    return TransferLoss(names[chosen], names[best], loss, tau)
 
 
 def bootstrap_page(subjects: Sequence[Subject]) -> Document:
@@ -158,7 +127,7 @@ def bootstrap_page(subjects: Sequence[Subject]) -> Document:
         title="Do tuned settings generalise?",
         subtitle=f"In {n_best} of {len(moves)} transfers, the setting of regularized evolution tuned on one problem is "
         f"the best one on the other, too; no 95 % interval of the points lost goes beyond {most:.2f}. In NAS-Bench-101 "
-        f"settings keep their order, and {' < '.join(_ORDER.values())}, on the part and on the whole; here: {gained}.",
+        f"settings keep their order, and {' < '.join(_ORDER)}, on the part and on the whole; here: {gained}.",
         sections=sections_of([*blocks, *(b for task in subjects for b in _task_blocks(task, by_task[task.title]))]),
     )
 
@@ -174,18 +143,17 @@ def _moves(by_task: Mapping[str, Ends]) -> dict[str, TransferLoss]:
 
 
 def _orders(by_task: Mapping[str, Ends]) -> list[tuple[str, ...]]:
-    indices = {name: list(ARMS).index(name) for name in _ORDER}
     return [
         compared(
-            f"{_ORDER[name]} minus {_ORDER[before]}, on the {space} (points)",
+            f"{name} minus {before}, on the {space} (points)",
             title,
             "better",
-            mean_interval(ends[space][indices[name]] - ends[space][indices[before]]),
+            mean_interval(ends[space][i + 1] - ends[space][i]),
             why=_REASON,
         )
         for title, ends in by_task.items()
         for space in SPACES
-        for before, name in pairwise(_ORDER)
+        for i, (before, name) in enumerate(pairwise(_ORDER))
     ]
 
 

@@ -37,17 +37,11 @@ Point = dict[str, Any]  # Any: an int or a float, as the parameter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """An encoding.
+    """An encoding."""
 
-    Attributes:
-        choices: parameters that are categorical, and the number of their choices.
-        floats: parameters in [0, 1].
-        decode: the number of the cell of a point.
-    """
-
-    choices: Mapping[str, int]
-    floats: tuple[str, ...] = ()
-    decode: Callable[[Point], int]
+    choices: Mapping[str, int]  # parameters that are categorical, and the number of their choices
+    floats: tuple[str, ...] = ()  # parameters in [0, 1]
+    decode: Callable[[Point], int]  # the number of the cell of a point
 
     def random(self, rng: np.random.Generator) -> Point:
         """Return a uniformly random point."""

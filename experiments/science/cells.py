@@ -1,22 +1,61 @@
-"""The page of the landscape of cells: how far the best ones reach, and what replacing an operation changes."""
+"""The landscape of all 15,625 cells with fixed hyperparameters: exact sums over the whole space, as in NAS-Bench-101.
+
+Over 300 lines: it is one study, from the predictions for all cells to the text of its page.
+
+Values of cells are an array of shape (5, 5, 5, 5, 5, 5), one axis for each edge. A move changes the operation of one
+edge. A canonical distance counts moves between functions: cells that compute the same function are one point.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
 
-from experiments.science.cell_landscape import CUTS, GAINS, GONE, MEASURES, N_BEST, STEPS, CellLandscape, measure_cells
 from experiments.science.papers import NO_SIGN, beside_paper, compared, same_sign
-from experiments.science.subjects import Spread, Subject
+from experiments.science.subjects import MAIN, Spread, Subject, answers, spread_of
+from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import interval_text, number_text
-from jahs.spaces.cell import OPERATIONS
+from jahs.queries.benchmark import Benchmark
+from jahs.queries.exhaustive import LARGEST, cell_columns, crossed
+from jahs.schema import OPS
+from jahs.spaces.cell import EDGES, OPERATIONS, all_ops, canonical_keys
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, POOL
+from jahs.spaces.cell.paths import PATH_EDGES, live_paths
+from jahs.spaces.columns import COLUMN_DTYPES
+from jahs.spaces.space import space
 from surrogate.data.rows import GROUP_VALUES
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curve
+from workshop.ranks import spearman
+
+N_BEST: Final = 12  # functions that count as the best: the best one and 11 others, as in NAS-Bench-101
+
+STEPS: Final = range(1, 37)
+"""Numbers of moves of a random walk, which reaches a mean distance of about their square root."""
+
+MEASURES: Final = (
+    *("correlation of neighbours", "fitness-distance correlation", "the same, canonical"),
+    *(f"within {d}{suffix}" for suffix in ("", ", canonical") for d in (1, 2, 3)),
+)
+"""Names of the columns of `measures_of`."""
+
+CUTS: Final = ("all cells", "cells of at least median accuracy", "the other cells")
+"""Which cells a replacement is averaged over, by their accuracy before it."""
+
+GAINS: Final = (
+    *(f"depth 3 minus depth {less}" for less in (1, 2)),
+    *(f"width {less + 1} minus width {less}" for less in (1, 2, 3)),
+)
+"""Compared shapes of live cells, the columns of `gains_of_shape`."""
+
+GONE: Final = 0.05  # correlations below this value count as zero
+
+_SHAPE: Final = (len(OPERATIONS),) * len(EDGES)
 
 _PAPER: Final[Mapping[int, tuple[str, float, float]]] = {
     CONV1X1: ("replacing a 3x3 by a 1x1 convolution", -1.16, -14.11),
@@ -37,128 +76,251 @@ _WHY: Final = "the models err by as much, or cheaper operations are as good in s
 _DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-101's at most 26"
 
 
+Landscape = Mapping[str, Spread]
+"""What `MEASURED` returns for one task, "by size", and "time" if the release has runtimes."""
+
+
+def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) -> Landscape:
+    """Return the landscape of a task at full size, and its measures at other sizes.
+
+    "by size": `MEASURES` and Spearman's rho with full size, (n_sizes, n_measures + 1). "time": mean relative change of
+    the runtime in percent, (5, 5), as `replacements`, on the released models.
+    """
+    by_model = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
+    landscape = {name: spread_of([measure(values) for values in by_model]) for name, measure in MEASURED.items()}
+
+    def at_sizes(model: Benchmark, full: Floats) -> Floats:
+        values_by_size = [values_of_cells(model, MAIN, size) for size in sizes]
+        return np.array([[*measures_of(values), spearman(values.ravel(), full.ravel())] for values in values_by_size])
+
+    landscape["by size"] = spread_of([at_sizes(*each) for each in zip(subject.models, by_model, strict=True)])
+    if "runtime" in subject.bench.metrics:
+        on_log_scale = np.log(values_of_cells(subject.bench, "runtime", LARGEST))
+        landscape["time"] = spread_of([100 * np.expm1(replacements(on_log_scale)[0])])
+    return landscape
+
+
+def values_of_cells(bench: Benchmark, metric: str, sizes: Mapping[str, object]) -> Floats:
+    """Return a metric of every cell with the hyperparameters of the reference config, or else the default ones."""
+    setting = {**(bench.reference_config or space().default()), **sizes}
+    settings = {name: np.array([value], COLUMN_DTYPES[name]) for name, value in setting.items() if name not in OPS}
+    return answers(bench, crossed(cell_columns(all_ops()), settings), metric).reshape(_SHAPE)
+
+
+def autocorrelation_of_cells(values: Floats, n_steps: int = len(STEPS)) -> Floats:
+    """Return the correlation of the ranks of cells 1, 2, ... random moves apart, over all walks: exact.
+
+    Each step moves to one of the 24 neighbours with equal probability, so the expected rank after a step is a mean.
+    """
+    ranks = rankdata(values).reshape(_SHAPE)
+    ranks -= ranks.mean()
+    expected, correlations = ranks, []
+    for _ in range(n_steps):
+        sums = sum(expected.sum(axis=edge, keepdims=True) for edge in range(len(EDGES)))
+        expected = (sums - len(EDGES) * expected) / (len(EDGES) * (len(OPERATIONS) - 1))
+        correlations.append(float((ranks * expected).mean() / (ranks**2).mean()))
+    return np.array(correlations)
+
+
+def reach_of(values: Floats) -> Floats:
+    """Return the square root of the moves after which that correlation is first below `GONE`; NaN if it never is."""
+    is_gone = autocorrelation_of_cells(values) < GONE
+    return np.sqrt(np.argmax(is_gone) + 1) if is_gone.any() else np.asarray(np.nan)
+
+
+def distance_to(chosen: NDArray[np.bool_], *, is_canonical: bool) -> NDArray[np.int64]:
+    """Return the least number of moves from each cell to a chosen one, in the shape of `chosen`.
+
+    Args:
+        chosen: which cells to reach, at least one.
+        is_canonical: whether moving to a cell that computes the same function costs nothing.
+    """
+    reached, distance = chosen, np.zeros(_SHAPE, np.int64)
+    classes = canonical_keys(all_ops()).reshape(_SHAPE)
+    for _ in range(len(EDGES) + 1):
+        if is_canonical:
+            reached = np.isin(classes, np.unique(classes[reached]))
+        distance += ~reached
+        reached = np.logical_or.reduce([np.broadcast_to(reached.any(axis=e, keepdims=True), _SHAPE) for e in range(6)])
+    return distance
+
+
+def _best(values: Floats) -> NDArray[np.bool_]:
+    """Return which cells compute one of the `N_BEST` best functions; cells of a function have its mean value."""
+    classes = canonical_keys(all_ops())
+    means = np.bincount(classes, values.ravel()) / np.bincount(classes)
+    return np.isin(classes, np.argsort(-means, kind="stable")[:N_BEST]).reshape(_SHAPE)
+
+
+def measures_of(values: Floats) -> Floats:
+    """Return `MEASURES`: the correlation of neighbours; of ranks with the distance to the best functions; and shares of
+    the space within some moves of them."""
+    ranks, best = rankdata(values), _best(values)
+    plain, canonical = (distance_to(best, is_canonical=flag).ravel() for flag in (False, True))
+    correlations = [float(np.corrcoef(ranks, distance)[0, 1]) for distance in (plain, canonical)]
+    shares = [float((distance <= d).mean()) for distance in (plain, canonical) for d in (1, 2, 3)]
+    return np.array([autocorrelation_of_cells(values, 1)[0], *correlations, *shares])
+
+
+def replacements(values: Floats) -> Floats:
+    """Return the mean change when an operation is replaced, (3, 5, 5), over all edges and the cells of `CUTS`.
+
+    Row a, column b: cells with operation a on an edge against the same cells with b there; NaN over no cells.
+    """
+    by_edge = [np.moveaxis(values, edge, 0).reshape(len(OPERATIONS), -1) for edge in range(len(EDGES))]
+    table = np.concatenate(by_edge, axis=1)  # (5, n_edges * n_others)
+    is_good = table >= np.median(values)
+    changes = np.full((len(CUTS), *_SHAPE[:2]), np.nan)
+    for k, is_in in enumerate((np.ones_like(is_good), is_good, ~is_good)):
+        for a in np.flatnonzero(is_in.any(axis=1)):
+            changes[k, a] = (table - table[a])[:, is_in[a]].mean(axis=1)
+    return changes
+
+
+def live_shape() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the depth of each cell, the edges on its longest live path, and its width, the number of live paths."""
+    alive = live_paths(all_ops())
+    return (alive * np.array([len(edges) for edges in PATH_EDGES])).max(axis=1), alive.sum(axis=1)
+
+
+def shapes_of(values: Floats) -> Floats:
+    """Return depth, width, number of cells, and mean and best value of each shape of a live cell, (n_shapes, 5)."""
+    shapes, of_cell = np.unique(np.stack(live_shape(), axis=1), axis=0, return_inverse=True)
+    members = [values.ravel()[of_cell.ravel() == i] for i in range(len(shapes))]
+    return np.array([[*shape, len(v), v.mean(), v.max()] for shape, v in zip(shapes, members, strict=True)])
+
+
+def gains_of_shape(values: Floats) -> Floats:
+    """Return the differences of mean accuracy of `GAINS`."""
+    depth, width = (np.bincount(shape, values.ravel()) / np.bincount(shape) for shape in live_shape())
+    return np.array([depth[3] - depth[1], depth[3] - depth[2], *np.diff(width)[1:]])
+
+
+MEASURED: Final[Mapping[str, Callable[[Floats], Floats]]] = {
+    "best cells": lambda values: _best(values).sum(),
+    "walk": autocorrelation_of_cells,
+    "reach": reach_of,
+    "measures": measures_of,
+    "accuracy": replacements,
+    "shapes": shapes_of,
+    "gains": gains_of_shape,
+}
+"""What is computed from the values of all cells by each model."""
+
+
 def cells_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; nothing on it is drawn at random."""
     results = {task.title: measure_cells(task, sizes=GROUP_VALUES) for task in subjects}
     summary = "; ".join(
-        f"{title}: {_percent(cells, 'within 2')} of the cells are within two moves of one of the {N_BEST} best "
+        f"{title}: {_share_within_two(cells)} of the cells are within two moves of one of the {N_BEST} best "
         f"functions, and two cells that differ in one operation have accuracy ranks that correlate at "
-        f"{_text(cells.measures, 0)}"
+        f"{_texts(cells['measures'])[0]}"
         for title, cells in results.items()
     )
     return Document(
         title="The landscape of cells",
         subtitle=f"{summary}. In NAS-Bench-101, 35.4 % of the space is within six moves of the closest of its 12 best "
         "graphs (at most 26 are possible), and accuracies are uncorrelated beyond six; our correlations are of ranks.",
-        sections=sections_of([*_distances(results), *_replacing(results), *_shapes(results), *_sizes(results)]),
+        sections=sections_of([*_distances(results), *_replacing(results), *_shapes_and_sizes(results)]),
     )
 
 
-def _distances(results: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
+def _distances(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
     yield "Distance from the best cells"
     curves = [
-        interval_curve(title, np.sqrt(STEPS), [cells.walk.at(n - 1) for n in STEPS], number=i, has_markers=False)
+        interval_curve(title, np.sqrt(STEPS), [cells["walk"].at(n - 1) for n in STEPS], number=i, has_markers=False)
         for i, (title, cells) in enumerate(results.items())
     ]
     yield Figure(
         name="walk",
         caption="Exact autocorrelation of ranks over random walks, by the square root of the number of moves, as in "
         "Figure 6 of NAS-Bench-101, which correlates accuracies; bands: 1.96 standard deviations between refits.",
-        alt="; ".join(f"{title}: {cells.walk.at(0).value:.2f} after one move" for title, cells in results.items()),
+        alt="; ".join(f"{title}: {cells['walk'].at(0).value:.2f} after one move" for title, cells in results.items()),
         drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
     )
     yield beside_paper("NAS-Bench-101", [row for title, cells in results.items() for row in _beside(title, cells)])
-    changes = (f"{_text(r.accuracy, 2, CONV3X3, CONV1X1, sign='+')} points ({title})" for title, r in results.items())
+    one_by_one = {title: _texts(r["accuracy"], sign="+")[2][CONV3X3][CONV1X1] for title, r in results.items()}
     yield Text(
         "The halves differ because cells enter the better one by their accuracy before the replacement, which selects "
         "those that a 3x3 convolution suits; in the other cells, a 1x1 convolution instead changes the accuracy by "
-        f"{', '.join(changes)}."
+        f"{', '.join(f'{change} points ({title})' for title, change in one_by_one.items())}."
     )
     yield Table(
         caption="Locality around the best cells; shares of all cells",
         columns=("task", "best cells", *MEASURES),
         rows=tuple(
-            (title, str(cells.n_best), *(_text(cells.measures, i) for i in range(len(MEASURES))))
-            for title, cells in results.items()
+            (title, f"{cells['best cells'].values:.0f}", *_texts(cells["measures"])) for title, cells in results.items()
         ),
     )
     yield Text(_METHOD)
 
 
-def _beside(title: str, cells: CellLandscape) -> Iterator[tuple[str, ...]]:
-    reach, ours = f"distance beyond which the autocorrelation is below {GONE} (square root of moves)", cells.reach.at()
-    yield reach, title, "about 6", interval_text(ours), same_sign(ours), _DIAMETER
-    yield "share near the best", title, "35.4 % within 6", f"{_percent(cells, 'within 2')} within 2", NO_SIGN, _DIAMETER
+def _beside(title: str, cells: Landscape) -> Iterator[tuple[str, ...]]:
+    show = partial(interval_text, sign="+")
+    reach, ours = f"distance beyond which the autocorrelation is below {GONE} (square root of moves)", cells["reach"]
+    yield reach, title, "about 6", interval_text(ours.at()), same_sign(ours.at()), _DIAMETER
+    near = f"{_share_within_two(cells)} within 2"
+    yield "share near the best", title, "35.4 % within 6", near, NO_SIGN, _DIAMETER
     for operation, (replacement, points, percent) in _PAPER.items():
         for cut, subset in enumerate(CUTS[:2]):
-            change, paper = cells.accuracy.at(cut, CONV3X3, operation), f"{points} points"
-            yield compared(f"{replacement}, in {subset}", title, paper, change, sign=-1, show=_signed, why=_WHY)
-        if cells.time is not None:
-            slower, reason = cells.time.at(CONV3X3, operation).value, "no interval: refits cover accuracies only"
+            change, paper = cells["accuracy"].at(cut, CONV3X3, operation), f"{points} points"
+            yield compared(f"{replacement}, in {subset}", title, paper, change, sign=-1, show=show, why=_WHY)
+        if "time" in cells:
+            slower, reason = cells["time"].at(CONV3X3, operation).value, "no interval: refits cover accuracies only"
             same = "yes" if slower < 0 else "no"
             yield f"{replacement}, training time", title, f"{percent} %", f"{slower:+.1f} %", same, reason
     for i, gain in enumerate(GAINS):
         paper = "a depth of 3 is best (figure 5)" if "depth" in gain else "rises up to a width of 5 (figure 5)"
-        yield compared(f"mean accuracy of cells of {gain} (points)", title, paper, cells.gains.at(i), show=_signed)
+        yield compared(f"mean accuracy of cells of {gain} (points)", title, paper, cells["gains"].at(i), show=show)
 
 
-_signed: Final = partial(interval_text, sign="+")
+def _share_within_two(cells: Landscape) -> str:
+    share = cells["measures"].at(MEASURES.index("within 2"), scale=100).within(0.0, 100.0)
+    return f"{interval_text(share, 1)} %"
 
 
-def _replacing(results: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
-    columns = ("from \\ to", *OPERATIONS)
+def _replacing(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
     for title, cells in results.items():
         yield f"Replacing an operation: {title}"
-        for k, cut in enumerate(CUTS[:2]):
-            caption = f"Mean change of validation accuracy in points, in {cut}"
-            yield Table(caption=caption, columns=columns, rows=_matrix(cells.accuracy, k))
-        if cells.time is not None:
-            caption = "Geometric mean change of the training time in percent"
-            yield Table(caption=caption, columns=columns, rows=_matrix(cells.time))
+        changes = _texts(cells["accuracy"], sign="+")
+        tables = {f"Mean change of validation accuracy in points, in {CUTS[k]}": changes[k] for k in (0, 1)}
+        if "time" in cells:
+            tables["Geometric mean change of the training time in percent"] = _texts(cells["time"], sign="+")
+        for caption, texts in tables.items():
+            rows = [
+                (name, *("–" if a == b else text for b, text in enumerate(texts[a])))
+                for a, name in enumerate(OPERATIONS)
+            ]
+            yield Table(caption=caption, columns=("from \\ to", *OPERATIONS), rows=tuple(rows))
 
 
-def _matrix(spread: Spread, *place: int) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        (name, *("–" if a == b else _text(spread, *place, a, b, sign="+") for b in range(len(OPERATIONS))))
-        for a, name in enumerate(OPERATIONS)
-    )
-
-
-def _shapes(results: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
+def _shapes_and_sizes(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
     yield "Depth and width of the live cell"
     for title, cells in results.items():
+        both = zip(cells["shapes"].values, _texts(cells["shapes"]), strict=True)
         yield Table(
             caption=f"Predicted validation accuracy (%) on {title} by depth, the edges on the longest live path, and "
             "width, the number of live paths",
             columns=("depth", "width", "cells", "mean", "best"),
-            rows=tuple(
-                (*map(str, shape), f"{cells.by_shape.values[i, 0]:.0f}", *(_text(cells.by_shape, i, k) for k in (1, 2)))
-                for i, shape in enumerate(cells.shapes)
-            ),
+            rows=tuple((*(f"{count:.0f}" for count in values[:3]), *texts[3:]) for values, texts in both),
             n_labels=2,
         )
-
-
-def _sizes(results: Mapping[str, CellLandscape]) -> Iterator[str | Block]:
     yield "Other sizes"
     for title, cells in results.items():
+        by_size = zip(GROUP_VALUES, _texts(cells["by size"]), strict=True)
         yield Table(
             caption=f"The same measures at every size on {title}, and Spearman's rho of the cells with full size",
             columns=(*GROUP_VALUES[0], *MEASURES, "rho with full size"),
-            rows=tuple(
-                (*map(str, size.values()), *(_text(cells.by_size, i, k) for k in range(len(MEASURES) + 1)))
-                for i, size in enumerate(GROUP_VALUES)
-            ),
+            rows=tuple((*map(str, size.values()), *texts) for size, texts in by_size),
             n_labels=len(GROUP_VALUES[0]),
             is_folded=True,
         )
 
 
-def _text(spread: Spread, *place: int, sign: str = "") -> str:
-    value, error = spread.values[place], spread.errors[place]
-    return number_text(value, sign=sign) + ("" if np.isnan(error) else f" ± {error:.2f}")
-
-
-def _percent(cells: CellLandscape, measure: str) -> str:
-    share = cells.measures.at(MEASURES.index(measure), scale=100).within(0.0, 100.0)
-    return f"{interval_text(share, 1)} %"
+def _texts(spread: Spread, *, sign: str = "") -> Any:  # Any: lists of texts, nested as the spread's axes
+    """Return each value, ± 1.96 standard deviations between the refits if there are any."""
+    texts = [
+        number_text(value, sign=sign) + ("" if np.isnan(error) else f" ± {error:.2f}")
+        for value, error in zip(spread.values.flat, spread.errors.flat, strict=True)
+    ]
+    return np.array(texts).reshape(spread.values.shape).tolist()

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from experiments.science.cell_encodings import ENCODINGS, SEARCHES, SMAC_CANDIDATES, SMAC_TREES
-from experiments.science.cell_landscape import values_of_cells
+from experiments.science.cells import values_of_cells
 from experiments.science.papers import beside_paper, compared
 from experiments.science.subjects import MAIN, Subject
 from jahs.comparison.logs import Floats
@@ -58,15 +58,10 @@ _CLAIMS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Regrets:
-    """Regrets of all searches with all encodings, by (search, encoding).
+    """Regrets of all searches with all encodings, by (search, encoding)."""
 
-    Attributes:
-        over_time: (n_seeds, n_trials), in points, on the released models.
-        on_refits: (n_seeds,), of the last incumbents, the mean over the refits; NaN without refits.
-    """
-
-    over_time: Mapping[tuple[str, str], Floats]
-    on_refits: Mapping[tuple[str, str], Floats]
+    over_time: Mapping[tuple[str, str], Floats]  # (n_seeds, n_trials), in points, on the released models
+    on_refits: Mapping[tuple[str, str], Floats]  # (n_seeds,), of the last incumbents, mean over refits; NaN without
 
 
 def measure_encodings(subject: Subject, *, n_seeds: int, n_trials: int) -> Regrets:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-import jahs
 from experiments.analysis.landscape_measures import with_errors_of_fit
 from experiments.science.papers import beside_paper, same_sign
 from experiments.science.subjects import Subject, answers
@@ -23,7 +22,6 @@ from jahs.comparison.summaries import Interval, interval_text, value_text
 from jahs.queries.exhaustive import LARGEST, cell_columns, crossed, grid
 from jahs.schema import OPS
 from jahs.spaces.cell import all_ops
-from jahs.spaces.columns import Columns
 from surrogate.data.rows import GROUP_VALUES
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import new_panels
@@ -31,15 +29,9 @@ from workshop.pages.style import series
 from workshop.ranks import spearman
 from workshop.resampling import bootstrap_estimates
 
-N_TUNED: Final = 50
-"""Architectures that H-dagger is chosen on, as in NAS-Bench-101."""
-
-N_CELLS: Final = 150
-"""Architectures in all, drawn at random."""
-
-N_FLOATS: Final = 5
-"""Values of each rate in the grid of settings."""
-
+N_TUNED: Final = 50  # architectures that H-dagger is chosen on, as in NAS-Bench-101
+N_CELLS: Final = 150  # architectures in all, drawn at random
+N_FLOATS: Final = 5  # values of each rate in the grid of settings
 _N_RESAMPLES: Final = 200
 _PAPER: Final = 0.9155
 
@@ -61,29 +53,21 @@ _MEANING: Final = f"""A shared setting is a fair judge only after it was tuned, 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SharedSetting:
-    """How a shared setting compares with the best setting of each architecture.
+    """How a shared setting compares with the best setting of each architecture."""
 
-    Attributes:
-        best: f*, (n_cells,), of the architectures that it was not chosen on.
-        shared: f(A, H-dagger) of the same architectures.
-        setting: the position of H-dagger among the settings.
-        measures: "rho" (Spearman's, of both), "rho in the better half" (of f*), "loss" (mean of f* - f-dagger),
-            "loss of the worst tenth" (its 90 % quantile), and "loss of the winner" (best f* less f* of the
-            architecture that is chosen by f-dagger).
-    """
-
-    best: Floats
-    shared: Floats
-    setting: int
+    best: Floats  # f*, (n_cells,), of the architectures that it was not chosen on
+    shared: Floats  # f(A, H-dagger) of the same architectures
+    setting: int  # the position of H-dagger among the settings
+    # "rho" (Spearman's, of both), "rho in the better half" (of f*), "loss" (mean of f* - f-dagger), "loss of the worst
+    # tenth" (its 90 % quantile), and "loss of the winner" (best f* less f* of the architecture that is chosen by
+    # f-dagger).
     measures: Mapping[str, Interval]
 
 
 def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMPLES) -> SharedSetting:
     """Compare the shared setting with the best one of each cell, by values (n_cells, n_settings); higher is better.
 
-    Args:
-        n_tuned: the first cells, on which H-dagger is chosen; the others are measured.
-        n_resamples: bootstrap resamples of the measured cells.
+    H-dagger is chosen on the first `n_tuned` cells; the others are measured.
     """
     setting = int(values[:n_tuned].mean(axis=0).argmax())
     best, shared = values[n_tuned:].max(axis=1), values[n_tuned:, setting]
@@ -102,25 +86,18 @@ def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMP
     return SharedSetting(best=best, shared=shared, setting=setting, measures=dict(zip(scores, intervals, strict=True)))
 
 
-def answers_of_cells(
-    bench: jahs.Benchmark, sizes: Mapping[str, object], *, n_cells: int, n_floats: int, seed: int
-) -> tuple[Floats, Columns]:
-    """Return answers of random cells with every setting of a grid, (n_cells, n_settings), and the settings."""
-    ops = all_ops()[np.random.default_rng(seed).choice(len(all_ops()), n_cells, replace=False)]
-    space = bench.space.fix(sizes)
-    settings = grid(space, [name for name in space.searched if name not in OPS], n_floats=n_floats)
-    fixed = {name: np.full(len(settings["LearningRate"]), value) for name, value in sizes.items()}
-    columns = crossed(cell_columns(ops), settings | fixed)
-    return answers(bench, columns).reshape(n_cells, -1), settings
-
-
 def measure_shared(
     subject: Subject, sizes: Mapping[str, object], *, n_cells: int, n_floats: int
 ) -> tuple[SharedSetting, Mapping[str, object]]:
-    """Return the comparison at these sizes, its intervals widened by the spread of the refits, and H-dagger."""
+    """Return the comparison of random cells at these sizes, and H-dagger; the spread of the refits widens intervals."""
+    ops = all_ops()[np.random.default_rng(subject.seed).choice(len(all_ops()), n_cells, replace=False)]
+    space = subject.bench.space.fix(sizes)
+    settings = grid(space, [name for name in space.searched if name not in OPS], n_floats=n_floats)
+    fixed = {name: np.full(len(settings["LearningRate"]), value) for name, value in sizes.items()}
+    columns = crossed(cell_columns(ops), settings | fixed)
     comparisons: list[SharedSetting] = []
     for bench in subject.models:
-        values, settings = answers_of_cells(bench, sizes, n_cells=n_cells, n_floats=n_floats, seed=subject.seed)
+        values = answers(bench, columns).reshape(n_cells, -1)
         n_resamples = 1 if comparisons else _N_RESAMPLES  # the spread of refits needs no intervals of theirs
         comparisons.append(shared_setting(values, n_tuned=min(N_TUNED, n_cells // 2), n_resamples=n_resamples))
     released, *refitted = comparisons
@@ -140,10 +117,11 @@ def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
         for task in subjects
     }
     full = {title: comparisons[GROUP_VALUES.index(LARGEST)] for title, comparisons in by_task.items()}
+    measures = {title: result.measures for title, (result, _) in full.items()}
     summary = "; ".join(
         f"{title} {interval_text(m['rho'])}, and {interval_text(m['rho in the better half'])} in the better half, "
         f"at a mean loss of {interval_text(m['loss'])} points"
-        for title, m in ((title, result.measures) for title, (result, _) in full.items())
+        for title, m in measures.items()
     )
     by_group = (block for title, comparisons in by_task.items() for block in _groups(title, comparisons))
     return Document(
@@ -189,16 +167,15 @@ def _beside(title: str, comparison: SharedSetting) -> tuple[str, ...]:
         reason = "some cells fail whatever the hyperparameters; every setting ranks them last, which raises rho"
     else:
         reason = "our rates span three decades, and cells need different ones"
-    quantity = "Spearman's rho of f* and f(., H†)"
-    return quantity, title, f"{_PAPER}", interval_text(rho, 3), same_sign(rho), reason
+    return "Spearman's rho of f* and f(., H†)", title, str(_PAPER), interval_text(rho, 3), same_sign(rho), reason
 
 
 def _scatter(full: Mapping[str, _Comparison]) -> Figure:
-    drawing, axes = new_panels(1, len(full), width=2.9 * max(len(full), 1) + 0.6, height=3.1)
+    drawing, axes = new_panels(1, len(full), width=2.9 * len(full) + 0.6, height=3.1)
     for i, (panel, (title, (result, _))) in enumerate(zip(axes, full.items(), strict=True)):
         panel.plot(rankdata(-result.shared), rankdata(-result.best), "o", color=series(i), markersize=3, alpha=0.7)
-        y_label = "rank with its own best setting" if not i else ""
-        panel.set(title=title, xlabel="rank with the shared setting", ylabel=y_label)
+        panel.set(title=title, xlabel="rank with the shared setting")
+    axes[0].set(ylabel="rank with its own best setting")
     return Figure(
         name="ranks",
         caption="Ranks of architectures (1 is best) with the shared setting and with the best setting of each, as in "

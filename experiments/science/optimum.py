@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,8 +22,7 @@ from jahs.spaces.configs import Config
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import draw_estimates
 
-N_FLOATS: Final = 16
-"""Values of each rate on the grid on which every cell is queried."""
+N_FLOATS: Final = 16  # values of each rate on the grid on which every cell is queried
 
 _STUDIES: Final = ("strong", "baselines")
 """An optimiser that is in both is read from the second, which has more seeds. Both have the same budget."""
@@ -44,46 +42,28 @@ _KNOWN: Final = """`make release` searches exhaustively at full size (`--rates`)
 _CURSE: Final = """The optimum is a maximum over millions of predictions, which selects models' errors upwards (winner's
     curse). The refits did not choose it: their values show how much of its lead is the error of one model."""
 
-Ends = Mapping[str, tuple[Config, ...]]
-"""The last incumbent of every seed, by the title of its arm."""
+Ends = Mapping[str, tuple[Config, ...]]  # the last incumbent of every seed, by the title of its arm
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Optimum:
-    """The optimum of one release.
-
-    Attributes:
-        best: value of `Benchmark.best` at full size, which starts from the configs that the release knows.
-        known: the best value that the same search finds without them, from random configs.
-        on_refits: the refits' values of the optimum, (n_refits,).
-        known_on_refits: the refits' values of the config that this latter search finds.
-    """
+class Optimum(NamedTuple):
+    """The optimum of one release."""
 
     found: Exhaustive
     n_cells: int
-    best: float
-    known: float
-    on_refits: Floats
-    known_on_refits: Floats
+    best: float  # value of `Benchmark.best` at full size, which starts from the configs that the release knows
+    known: float  # the best value that the same search finds without them, from random configs
+    on_refits: Floats  # the refits' values of the optimum, (n_refits,)
+    known_on_refits: Floats  # the refits' values of the config that this latter search finds
 
 
 def measure_optimum(subject: Subject, *, n_floats: int) -> Optimum:
     """Return the optimum at full size."""
-    release = release_of(subject.bench)
-    cells = cells_to_ask(release, MAIN)
-    exhaustive = exhaustive_best(subject.bench, MAIN, sizes=LARGEST, cells=cells, n_floats=n_floats)
+    cells = cells_to_ask(release_of(subject.bench), MAIN)
+    found = exhaustive_best(subject.bench, MAIN, sizes=LARGEST, cells=cells, n_floats=n_floats)
     view = open_view(subject.bench, ViewChoice(), seed=0)
     known = search_best(view, [], MAIN)
-    configs = [exhaustive.config, known.config]
-    on_refits = np.array([answers(refit, configs) for refit in subject.refits]).reshape(-1, len(configs))
-    return Optimum(
-        found=exhaustive,
-        n_cells=len(cells),
-        best=subject.bench.best(MAIN, view).value,
-        known=known.value,
-        on_refits=on_refits[:, 0],
-        known_on_refits=on_refits[:, 1],
-    )
+    on_refits = np.array([answers(refit, [found.config, known.config]) for refit in subject.refits]).reshape(-1, 2)
+    return Optimum(found, len(cells), subject.bench.best(MAIN, view).value, known.value, *on_refits.T)
 
 
 def find_pack(subject: Subject, study: str) -> Path | None:
@@ -109,19 +89,13 @@ def ends_of_pack(pack: Path, task: str) -> Ends:
 
 
 class Distance(NamedTuple):
-    """How far the last incumbents of an optimiser are from the optimum, in points of the metric.
-
-    Attributes:
-        n: number of seeds.
-        own, on_refits: the mean over seeds on the released models, and on the mean of the refits.
-        near: the share of seeds that end within half a point.
-    """
+    """How far the last incumbents of an optimiser are from the optimum, in points of the metric."""
 
     title: str
-    n: int
-    own: Interval
-    on_refits: Interval
-    near: float
+    n: int  # number of seeds
+    own: Interval  # mean over seeds on the released models
+    on_refits: Interval  # mean over seeds on the mean of the refits
+    near: float  # the share of seeds that end within half a point
 
 
 def distances(subject: Subject, optimum: Optimum, ends: Ends) -> list[Distance]:
@@ -130,9 +104,9 @@ def distances(subject: Subject, optimum: Optimum, ends: Ends) -> list[Distance]:
     for title, configs in ends.items():
         distance = optimum.found.value - answers(subject.bench, configs)
         gaps = [best - answers(refit, configs) for refit, best in zip(subject.refits, optimum.on_refits, strict=True)]
-        refit_gap = np.mean(gaps, axis=0) if gaps else np.full(len(configs), np.nan)
-        means = (mean_interval(distance), mean_interval(refit_gap))
-        rows.append(Distance(title, len(configs), *means, float((distance <= _NEAR).mean())))
+        refit_gap = np.mean(gaps or [np.full(len(configs), np.nan)], axis=0)
+        near = float((distance <= _NEAR).mean())
+        rows.append(Distance(title, len(configs), mean_interval(distance), mean_interval(refit_gap), near))
     return sorted(rows, key=lambda row: row.own.value)
 
 
@@ -143,7 +117,7 @@ def optimum_page(subjects: Sequence[Subject]) -> Document:
     summary = "; ".join(
         f"{title} {opt.found.value:.2f} % (refits: {_refit_interval(opt.on_refits)}), "
         f"{opt.found.value - opt.known:+.2f} points relative to the best config of the default search"
-        f"{_nearest(ends[title])}"
+        + (f", and {ends[title][0].title} ends {interval_text(ends[title][0].own)} points below" if ends[title] else "")
         for title, opt in optima.items()
     )
     by_task = (block for task in subjects if ends[task.title] for block in _distances(task, ends[task.title]))
@@ -160,10 +134,6 @@ def _ends(subject: Subject, optimum: Optimum) -> list[Distance]:
     packs = [pack for study in _STUDIES if (pack := find_pack(subject, study)) is not None]
     ends = {title: configs for pack in packs for title, configs in ends_of_pack(pack, subject.bench.task.name).items()}
     return distances(subject, optimum, ends)
-
-
-def _nearest(rows: Sequence[Distance]) -> str:
-    return f", and {rows[0].title} ends {interval_text(rows[0].own)} points below" if rows else ""
 
 
 def _refit_interval(values: Floats) -> str:
@@ -188,12 +158,11 @@ def _optima(optima: Mapping[str, Optimum]) -> Iterator[str | Block]:
             for title, opt in optima.items()
         ),
     )
-    texts = (
-        ", ".join(f"{key}={value_text(value)}" for key, value in opt.found.config.items()) for opt in optima.values()
+    rows = tuple(
+        (title, ", ".join(f"{key}={value_text(value)}" for key, value in opt.found.config.items()))
+        for title, opt in optima.items()
     )
-    yield Table(
-        caption="The optimum", columns=("task", "config"), rows=tuple(zip(optima, texts, strict=True)), n_labels=2
-    )
+    yield Table(caption="The optimum", columns=("task", "config"), rows=rows, n_labels=2)
     yield Text(_METHOD)
     yield Text(_CURSE)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,8 +24,7 @@ PAGES: Final = ("hyperparameters", "cells", "encodings", "bootstrap", "schedules
 
 COLUMNS: Final = ("quantity", "task", "paper", "ours", "same sign", "reason")
 
-NO_SIGN: Final = "–"
-"""The table cell of a figure without a sign to compare."""
+NO_SIGN: Final = "–"  # the table cell of a figure without a sign to compare
 
 _CAVEAT: Final = re.compile(r"^\*\*Caveat:\*\* (.+)$", re.MULTILINE)
 _HEAD: Final = re.escape(table_text(COLUMNS, (), n_labels=len(COLUMNS)))
@@ -63,19 +62,24 @@ def beside_paper(paper: str, rows: Sequence[tuple[str, ...]], *, level: int = 95
 
 
 def papers_page(folder: Path) -> Document:
-    """Return the page of all rows of the pages in a folder, such as docs/studies.
-
-    Raises:
-        InvalidArgument: a page of `PAGES` is missing, or has no such table.
-    """
-    texts = {name: _read(folder / name / "report.md") for name in PAGES}
-    rows = sorted((row for name, text in texts.items() for row in _rows(name, text)), key=lambda row: row[0])
+    """Return the page of all rows of the pages in a folder, such as docs/studies."""
+    texts, rows = [], []
+    for name in PAGES:
+        page = folder / name / "report.md"
+        texts.append(page.read_text(encoding="utf-8") if page.is_file() else "")
+        if not (tables := _TABLE.findall(texts[-1])):
+            raise InvalidArgument(f"{page} has no figures beside a paper's; make science SCIENCE={name} writes it")
+        for paper, lines in tables:
+            for line in lines.splitlines():
+                cells = (cell.replace(r"\|", "|") for cell in line[2:-2].split(" | "))
+                rows.append((paper, *cells, f"[{name}](../{name}/report.md)"))
+    rows.sort(key=lambda row: row[0])
     papers = dict.fromkeys(row[0] for row in rows)
     by_paper = (_counted(paper, (row for row in rows if row[0] == paper)) for paper in papers)
     table = Table(caption="", columns=("published in", *COLUMNS, "page"), rows=tuple(rows), n_labels=len(COLUMNS) + 2)
     return Document(
         title="Figures of papers beside ours",
-        caveats=tuple(dict.fromkeys(caveat for text in texts.values() for caveat in _CAVEAT.findall(text))),
+        caveats=tuple(dict.fromkeys(caveat for text in texts for caveat in _CAVEAT.findall(text))),
         subtitle=" ".join([_counted("papers", rows), *by_paper]),
         sections=sections_of(["All figures", Text(_METHOD), table]),
         facts=(commit_fact(),),
@@ -88,19 +92,3 @@ def _counted(source: str, rows: Iterable[tuple[str, ...]]) -> str:
         f"Of {signs.total()} figures of {source}, {signs['yes']} have the same sign here, {signs['no']} the other one, "
         f"{signs['not shown']} are not shown, and {signs[NO_SIGN]} have no sign to compare."
     )
-
-
-def _read(page: Path) -> str:
-    text = page.read_text(encoding="utf-8") if page.is_file() else ""
-    if not _TABLE.search(text):
-        raise InvalidArgument(
-            f"{page} has no figures beside a paper's; make science SCIENCE={page.parent.name} writes it"
-        )
-    return text
-
-
-def _rows(study: str, text: str) -> Iterator[tuple[str, ...]]:
-    for paper, body in _TABLE.findall(text):
-        for line in body.splitlines():
-            cells = (cell.replace(r"\|", "|") for cell in line[2:-2].split(" | "))
-            yield paper, *cells, f"[{study}](../{study}/report.md)"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, cycle
+from itertools import chain, cycle, product
 from typing import Final
 
 import numpy as np
@@ -25,7 +25,7 @@ from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import InvalidArgument
 from jahs.files.tables import rows_of, take
 from jahs.queries.exhaustive import cell_columns, ops_of
-from jahs.schema import CONFIG_KEYS, OPS
+from jahs.schema import CONFIG_KEYS, OPS, SPLIT_PARTS
 from jahs.spaces.cell.operations import IDENTITY, POOL, ZERO
 from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.columns import Columns
@@ -48,23 +48,15 @@ _WHY: Final = """NAS-Bench-301 replaces operations of one kind of cell in networ
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Study:
-    """The results of one task.
-
-    Attributes:
-        changes: change of the predicted accuracy, by operation and number replaced.
-        measured, predicted: accuracy of each recorded test config at the last epoch.
-        ops: their cells, (n, 6).
-        cells: by operation, predictions for a cell of it alone, with the other keys of the test configs, (n,).
-        recorded: by operation, the accuracies of the recorded configs of any part whose cell has it alone.
-    """
+    """The results of one task."""
 
     bench: jahs.Benchmark
-    changes: dict[str, list[Interval]]
-    measured: Floats
-    predicted: Floats
-    ops: NDArray[np.int64]
-    cells: dict[str, Floats]
-    recorded: dict[str, Floats]
+    changes: dict[str, list[Interval]]  # change of the predicted accuracy, by operation and number replaced
+    measured: Floats  # accuracy of each recorded test config at the last epoch
+    predicted: Floats  # the same, predicted
+    ops: NDArray[np.int64]  # their cells, (n, 6)
+    cells: dict[str, Floats]  # by operation, predictions for a cell of it alone, other keys of the test configs, (n,)
+    recorded: dict[str, Floats]  # by operation, accuracies of recorded configs of any part whose cell has it alone
 
 
 def with_fewer_parameters(
@@ -95,35 +87,30 @@ def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -
 
 
 def study_of(subject: Subject, split: Split) -> Study:
-    """Measure one task.
-
-    Raises:
-        InvalidArgument: no config of the test part is recorded to the last epoch, or the release has no refits.
-        MissingData: the release has no table.
-    """
+    """Measure one task."""
     bench, table = subject.bench, release_of(subject.bench).table
     runs = take(table.runs, (table.runs["epoch"] == bench.max_epoch) & np.isfinite(table.runs[MAIN]))
     ids, place, counts = np.unique(runs["config_id"], return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=runs[MAIN].astype(np.float64)) / counts
     configs = rows_of(table.configs, ids)
-    is_test = split.parts_of(ids) == 2
+    is_test = split.parts_of(ids) == SPLIT_PARTS.index("test")
     if not is_test.any():
         raise InvalidArgument(
             f"no config of the test part is recorded at epoch {bench.max_epoch}; give the task's split"
         )
-    tests: Columns = {key: configs[key][is_test] for key in CONFIG_KEYS}
     if not subject.refits:
         raise InvalidArgument("the release has no refits, from which the intervals are computed; choose one that has")
+    tests: Columns = {key: configs[key][is_test] for key in CONFIG_KEYS}
     predictions = replaced(subject.models, tests, seed=subject.seed)
-    all_ops = ops_of(configs)
+    ops = ops_of(configs)
     return Study(
         bench=bench,
         changes={name: _changes(values) for name, values in predictions.items()},
         measured=means[is_test],
         predicted=answers(bench, tests),
-        ops=ops_of(tests),
+        ops=ops[is_test],
         cells={name: values[0, -1] for name, values in predictions.items()},
-        recorded={name: means[(all_ops == code).all(axis=1)] for name, code in FREE.items()},
+        recorded={name: means[(ops == code).all(axis=1)] for name, code in FREE.items()},
     )
 
 
@@ -137,11 +124,7 @@ def _changes(values: Floats) -> list[Interval]:
 
 
 def parameter_free_page(subjects: Sequence[Subject]) -> Document:
-    """Return the page; seeds are those of the replaced edges.
-
-    Raises:
-        InvalidArgument: no folder of data was given, which has the split of each task.
-    """
+    """Return the page; seeds are those of the replaced edges."""
     studies = []
     for subject in subjects:
         if subject.data is None:
@@ -173,21 +156,14 @@ def _finding(study: Study) -> str:
 
 def _beside(studies: Sequence[Study]) -> Table:
     """Return the findings of NAS-Bench-301 and our predictions."""
-    claims = (
-        ("many identities", "falls", "identity", _N_OPS, -1),
-        ("many poolings", "falls", "pooling", _N_OPS, -1),
-        ("two identities", "rises", "identity", 2, 1),
-    )
-    rows = [
-        compared(
-            f"change of the predicted accuracy by {replacement} ({n} of {_N_OPS} operations, points)",
-            *(study.bench.task.title, paper, study.changes[name][n]),
-            sign=sign,
-            show=_interval,
-        )
-        for replacement, paper, name, n, sign in claims
-        for study in studies
-    ]
+    many = {"many identities": ("identity", _N_OPS), "many poolings": ("pooling", _N_OPS)}
+    claims = {**many, "two identities": ("identity", 2)}
+    rows = []
+    for (replacement, (name, n)), study in product(claims.items(), studies):
+        quantity = f"change of the predicted accuracy by {replacement} ({n} of {_N_OPS} operations, points)"
+        paper, sign = ("rises", 1) if n == 2 else ("falls", -1)
+        change = study.changes[name][n]
+        rows.append(compared(quantity, study.bench.task.title, paper, change, sign=sign, show=_interval))
     more = (
         " over configs and refits. NAS-Bench-301 shows figures and gives no numbers; its cells have no zeros. “Not "
         "shown”: the interval covers 0, or the release's value is on the other side of 0."
@@ -201,20 +177,18 @@ _interval: Final = partial(interval_text, digits=1, sign="+")
 def _blocks(study: Study) -> Iterator[str | Block]:
     title = study.bench.task.title
     yield f"Replaced operations on {title}, predicted"
+    shares = np.arange(_N_OPS + 1) / _N_OPS
+    curves = [
+        interval_curve(name, shares, changes, number=i) for i, (name, changes) in enumerate(study.changes.items())
+    ]
     yield Figure(
         name=f"replaced-{study.bench.task.name}",
         caption=f"Change of the predicted {MAIN} at the last epoch as operations of {len(study.measured)} test "
         f"configs are replaced, mean over configs and {N_REPEATS} draws of edges, with 90 % intervals over configs and "
         "refits. No such config was trained for this figure.",
         alt="; ".join(f"{name} alone: {values[-1].value:+.1f} points" for name, values in study.changes.items()),
-        drawing=draw_curves(
-            [
-                interval_curve(name, np.arange(_N_OPS + 1) / _N_OPS, values, number=i)
-                for i, (name, values) in enumerate(study.changes.items())
-            ],
-            x_label="share of replaced operations", y_label="change of accuracy, points",
-        ),
-    )  # fmt: skip
+        drawing=draw_curves(curves, x_label="share of replaced operations", y_label="change of accuracy, points"),
+    )
     yield Table(
         caption="Change of the predicted accuracy, points",
         columns=("operation", *(f"{n} of {_N_OPS}" for n in range(1, _N_OPS + 1))),
@@ -240,11 +214,12 @@ def _recorded_table(study: Study) -> Table:
     cuts["no path from input to output"] = ~live_paths(study.ops).any(axis=1)
     rows = []
     for name, is_in in cuts.items():
-        cells: tuple[str, ...] = ("–", "–", "–")
-        if is_in.sum() >= _FEWEST:
+        cells = ["–", "–", "–"]
+        if (n := int(is_in.sum())) >= _FEWEST:
             trained, predicted = study.measured[is_in], study.predicted[is_in]
-            cells = (f"{trained.mean():.1f}", f"{predicted.mean():.1f}", _interval(_mean(predicted - trained)))
-        rows.append((name, str(is_in.sum()), *cells))
+            bias = _interval(_mean(predicted - trained))
+            cells = [f"{trained.mean():.1f}", f"{predicted.mean():.1f}", bias]
+        rows.append((name, str(n), *cells))
     return Table(
         caption=f"{MAIN} at the last epoch, %, of test configs",
         columns=("cells", "configs", "trained", "predicted", "bias, points"),
@@ -258,19 +233,15 @@ def _mean(values: Floats) -> Interval:
 
 
 def _praise_table(study: Study) -> Table:
-    recorded = {
-        name: f"{accuracies.mean():.1f} ({len(accuracies)} configs)" if len(accuracies) else "not recorded"
-        for name, accuracies in study.recorded.items()
-    }
+    rows = []
+    for name, values in study.cells.items():
+        known = study.recorded[name]
+        trained = f"{known.mean():.1f} ({len(known)} configs)" if len(known) else "not recorded"
+        praised = f"{100 * float((values > study.predicted).mean()):.0f} %"
+        rows.append((f"{name} alone", f"{values.mean():.1f}", f"{values.max():.1f}", praised, trained))
     return Table(
         caption=f"{MAIN} at the last epoch, %. Test configs have {study.measured.mean():.1f} on average and "
         f"{study.measured.max():.1f} at best.",
         columns=("cell", "predicted, mean", "predicted, best", "praised", "trained, any part"),
-        rows=tuple(
-            (
-                *(f"{name} alone", f"{values.mean():.1f}", f"{values.max():.1f}"),
-                *(f"{100 * float((values > study.predicted).mean()):.0f} %", recorded[name]),
-            )
-            for name, values in study.cells.items()
-        ),
+        rows=tuple(rows),
     )

@@ -1,25 +1,29 @@
-"""How far two trainings of the same configs agree, metric by metric: Table 11 of JAHS-Bench-201, from recorded runs."""
+"""How far two measurements of the same configs agree: tables 11 and 12 of JAHS-Bench-201.
+
+Table 11 has two trainings of a config, here from recorded runs. Table 12 has two counts of the FLOPS, here those that
+an imported table recorded, and the exact ones.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from experiments.science.costs import costs_blocks
 from experiments.science.papers import beside_paper, same_sign
 from experiments.science.subjects import Subject
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text
+from jahs.comparison.summaries import Interval, interval_text, number_text
+from jahs.errors import InvalidArgument
 from jahs.files.runs import (
     halves_of_visits,
     last_rows,
     read_configs,
+    read_profile,
     read_profile_visits,
     read_protocol,
     read_runs,
@@ -27,16 +31,22 @@ from jahs.files.runs import (
     without_final,
 )
 from jahs.files.tables import Table as Rows
-from jahs.files.tables import take
-from jahs.queries.exhaustive import at_full_size
-from workshop.pages.document import Document, Figure, Table, Text, sections_of
+from jahs.files.tables import read_table, rows_of, take
+from jahs.models.cost import n_macs
+from jahs.published.oddities import ODDITY_COLUMNS
+from jahs.queries.exhaustive import LARGEST, at_full_size
+from jahs.schema import CONFIG_KEYS
+from jahs.spaces.columns import Columns
+from jahs.spaces.encoding import encode
+from jahs.tasks.definitions import TASKS, Task, task
+from workshop.numbered import FIDELITY_GROUPS
+from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_agreement
 
 _N_RESAMPLES: Final = 500
 _FEWEST: Final = 10  # the bootstrap interval of a tau of few configs is too narrow
-_SIZES: Final = ("full size", "all sizes")
 
 _PAPER: Final[Mapping[str, tuple[float, float]]] = {
     "latency": (0.523, 0.547),
@@ -45,7 +55,18 @@ _PAPER: Final[Mapping[str, tuple[float, float]]] = {
     "valid_acc": (0.866, 0.718),
     "test_acc": (0.865, 0.720),
 }
-"""CIFAR-10 and Colorectal-Histology, 20 configs each."""
+"""Table 11: CIFAR-10 and Colorectal-Histology, 20 configs each."""
+
+_TAUS: Final = (
+    *(0.488, 0.744, 0.647, 0.624, 0.992, 0.991, 0.928, 0.983, 0.970),
+    *(0.993, 0.989, 0.988, 0.792, 0.724, 0.733, 0.983, 0.900, 0.993),
+    *(0.897, 0.987, 0.902, 0.900, 0.980, 0.657, 0.422, 0.961, 0.996),
+)
+PAPER_FLOPS: Final = dict(zip(FIDELITY_GROUPS, _TAUS, strict=True))
+"""Table 12, on Colorectal-Histology, by (N, W, Resolution): Kendall's tau of two counts of the FLOPS."""
+
+_PAPER_OVERALL: Final = 0.695729
+_PAPER_TASK: Final = TASKS["colorectal_histology"].title
 
 _METHOD: Final = """The paper trains 20 configs at full size with two fresh seeds. These are the recorded configs with
     two seeds or more, the first two of each, after the last epoch. Most were not chosen to be like the paper's 20:
@@ -68,12 +89,11 @@ class Repeats(NamedTuple):
     tau: Interval | None
 
 
-_Found = Mapping[str, Mapping[str, Mapping[str, Repeats]]]
-"""By title of the task, size, and metric."""
+_Found = Mapping[str, Mapping[str, Mapping[str, Repeats]]]  # by title of the task, size, and metric
 
 
 def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
-    """Return the agreement of the recorded configs with two seeds, by size in `_SIZES` and by metric.
+    """Return the agreement of the recorded configs with two seeds, at full and at all sizes, by metric.
 
     They are those of the task's folder of runs without the final test set, if there is one of the release's protocol;
     else those of the release, which have no repeated measurements of latency.
@@ -85,19 +105,14 @@ def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
     if folder is not None and folder.is_dir() and np.isin(runs["protocol"], read_protocol(folder).digest).all():
         configs, halves = read_configs(folder), halves_of_visits(read_profile_visits(folder)[1])
         runs, _ = without_final(read_runs(folder), configs)
+    found = {}
     ids = configs["config_id"]
-    return {
-        size: _repeats_of(size_ids, runs, halves)
-        for size, size_ids in zip(_SIZES, (ids[at_full_size(configs)], ids), strict=True)
-    }
-
-
-def _repeats_of(ids: NDArray[np.uint64], runs: Rows, halves: Sequence[Rows]) -> dict[str, Repeats]:
-    """Return the agreement of these configs by metric; `halves` are the profiles of the two halves of the visits."""
-    latencies = [take(half, np.isin(half["config_id"], ids))["latency"].astype(np.float64) for half in halves]
-    one, other = latencies or (np.array([]), np.array([]))
-    pairs = {"latency": (one, other), **pairs_of_seeds(take(runs, np.isin(runs["config_id"], ids)))}
-    return {name: _agreement(*pair) for name, pair in pairs.items()}
+    for size, chosen in {"full size": ids[at_full_size(configs)], "all sizes": ids}.items():
+        runs_in, *halves_in = (take(t, np.isin(t["config_id"], chosen)) for t in (runs, *halves))
+        latencies = [half["latency"].astype(np.float64) for half in halves_in] or [np.array([])] * 2
+        pairs = {"latency": latencies, **pairs_of_seeds(runs_in)}
+        found[size] = {name: _agreement(*pair) for name, pair in pairs.items()}
+    return found
 
 
 def _agreement(one: Floats, other: Floats) -> Repeats:
@@ -124,29 +139,63 @@ def pairs_of_seeds(runs: Rows) -> dict[str, tuple[Floats, Floats]]:
     return {name: (last[name][at].astype(float), last[name][at + 1].astype(float)) for name, at in rows.items()}
 
 
+def flops_agreement(columns: Columns, recorded: Floats, task: Task) -> dict[tuple[object, ...] | None, float]:
+    """Return Kendall's tau of recorded FLOPS and the exact multiply-adds, by (N, W, Resolution) and, by None, overall.
+
+    It is NaN where a group has fewer than two configs.
+    """
+    exact = n_macs(encode(columns, 1), task)
+    taus: dict[tuple[object, ...] | None, float] = {None: kendall_tau(recorded, exact)}
+    for size in FIDELITY_GROUPS:
+        is_in = np.logical_and.reduce([columns[key] == value for key, value in zip(LARGEST, size, strict=True)])
+        taus[size] = kendall_tau(recorded[is_in], exact[is_in])
+    return taus
+
+
+def recorded_flops(folder: Path) -> tuple[Columns, Floats]:
+    """Return the configs of an imported table's models and the FLOPS that were recorded for each, in millions.
+
+    The import lists the labels that are not the exact ones; all others are exact. Labels that are NaN are left out.
+    """
+    facts = read_protocol(folder).facts
+    if facts.get("source") is None:
+        raise InvalidArgument(f"{folder} was not imported: its FLOPS are computed from the configs, so they are exact")
+    odd = read_table(folder / "oddities.parquet", ODDITY_COLUMNS)
+    profile = read_profile(folder)
+    odd = take(odd, (odd["finding"] == "flops_label") & np.isin(odd["config_id"], profile["config_id"]))
+    ids, n_odd = np.unique(odd["config_id"], return_counts=True)
+    n_exact = profile["n_repeats"].astype(np.int64)
+    n_exact[np.searchsorted(profile["config_id"], ids)] -= n_odd
+    exact_ids = np.repeat(profile["config_id"], np.maximum(n_exact, 0))
+    configs = rows_of(read_configs(folder), np.concatenate([odd["config_id"], exact_ids]))
+    columns: Columns = {key: configs[key] for key in CONFIG_KEYS}
+    flops = n_macs(encode(columns, 1), task(facts["task"]["name"])) / 1e6
+    flops[: len(odd["value"])] = odd["value"]
+    is_number = np.isfinite(flops)
+    return take(columns, is_number), flops[is_number]
+
+
 def repeats_page(subjects: Sequence[Subject], tables: Sequence[Path] = ()) -> Document:
     """Return the page; `tables` are folders of the runs of imported tables, whose recorded FLOPS are added."""
     found = {subject.title: measure_repeats(subject) for subject in subjects}
-    said = "; ".join(
-        f"{title} {', '.join(_said(of, f'at {size}') for size, of in by_size.items())}"
+    summary = "; ".join(
+        f"{title} {', '.join(_finding(of['valid_acc'], f'at {size}') for size, of in by_size.items())}"
         for title, by_size in found.items()
     )
     cifar, colorectal = _PAPER["valid_acc"]
+    blocks = ("Seven metrics", _figure(found), _beside(found), Text(_METHOD))
     return Document(
         title="Agreement of two trainings",
-        subtitle=f"Kendall's tau of validation accuracy between two seeds: {said}. JAHS-Bench-201 reports {cifar} on "
-        f"CIFAR-10 and {colorectal} on Colorectal-Histology, from 20 configs at full size.",
-        sections=sections_of(
-            ["Seven metrics", _figure(found), _beside(found), Text(_METHOD), *costs_blocks(list(found), tables)]
-        ),
+        subtitle=f"Kendall's tau of validation accuracy between two seeds: {summary}. JAHS-Bench-201 reports {cifar} "
+        f"on CIFAR-10 and {colorectal} on Colorectal-Histology, from 20 configs at full size.",
+        sections=sections_of([*blocks, *_flops_blocks(list(found), tables)]),
     )
 
 
-def _said(of: Mapping[str, Repeats], where: str) -> str:
-    n, tau = of["valid_acc"]
-    if tau is None:
-        return f"not measured {where} ({n} configs with two seeds)"
-    return f"{interval_text(tau)} {where} (n={n})"
+def _finding(repeats: Repeats, where: str) -> str:
+    if repeats.tau is None:
+        return f"not measured {where} ({repeats.n} configs with two seeds)"
+    return f"{interval_text(repeats.tau)} {where} (n={repeats.n})"
 
 
 def _figure(found: _Found) -> Figure:
@@ -190,3 +239,31 @@ def _row(quantity: str, title: str, name: str, tau: Interval | None) -> tuple[st
     elif tau.low > most:
         reason = "higher: " + _REASONS.get(name, "configs of all sizes differ by more than those of one")
     return quantity, title, paper, interval_text(tau, 3), same_sign(tau), reason
+
+
+def _flops_blocks(computed: Sequence[str], folders: Sequence[Path]) -> Iterator[str | Block]:
+    """Yield the section on recorded FLOPS: titles of tasks that compute them, and a table for each imported folder."""
+    yield "Recorded FLOPS beside exact ones"
+    yield Text(
+        f"JAHS-Bench-201 counted the FLOPS of {_PAPER_TASK} twice and reports a Kendall's tau between "
+        f"{min(_TAUS)} and {max(_TAUS)} within the 27 fidelity groups, and {_PAPER_OVERALL:.3f} "
+        f"overall (Table 12). On {' and '.join(computed)}, FLOPS are computed from the config, so tau is 1 in every "
+        "group by construction. `--table FOLDER` adds an imported table."
+    )
+    for folder in folders:
+        columns, flops = recorded_flops(folder)
+        imported_task = task(read_protocol(folder).facts["task"]["name"])
+        tau = flops_agreement(columns, flops, imported_task)
+        n_models = Counter(zip(*(columns[key].tolist() for key in LARGEST), strict=True))
+        rows = [(*("all",) * len(LARGEST), str(len(flops)), f"{_PAPER_OVERALL:.3f}", number_text(tau[None], 3))]
+        rows += [
+            (*map(str, size), str(n_models[size]), f"{theirs:.3f}", number_text(tau[size], 3))
+            for size, theirs in PAPER_FLOPS.items()
+        ]
+        yield Table(
+            caption="Kendall's tau of recorded and exact FLOPS of the imported table of "
+            f"{imported_task.title}; the paper's is of {_PAPER_TASK}",
+            columns=(*LARGEST, "models", "paper", "ours"),
+            rows=tuple(rows),
+            n_labels=len(LARGEST),
+        )

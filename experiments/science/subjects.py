@@ -13,26 +13,20 @@ import jahs
 from jahs.comparison.benches import open_benchmark, refits_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
+from jahs.queries.queryable import Queryable
 from jahs.spaces.columns import Configs
 
-MAIN = "valid_acc"
-"""The metric of every study."""
+MAIN = "valid_acc"  # the metric of every study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Subject:
-    """One task of a study.
-
-    Attributes:
-        refits: the refits of the release; empty if it has none.
-        seed: of all random draws.
-        data: folder of recorded runs and packs of studies, such as data; None: none is read.
-    """
+    """One task of a study."""
 
     bench: jahs.Benchmark
-    refits: tuple[jahs.Benchmark, ...]
-    seed: int
-    data: Path | None
+    refits: tuple[jahs.Benchmark, ...]  # the refits of the release; empty if it has none
+    seed: int  # of all random draws
+    data: Path | None  # folder of recorded runs and packs of studies, such as data; None: none is read
 
     @property
     def title(self) -> str:
@@ -74,6 +68,6 @@ def open_subject(task: str, release: Path | None, *, seed: int = 0, data: Path |
     return Subject(bench=bench, refits=refits_of(bench, MAIN), seed=seed, data=data)
 
 
-def answers(bench: jahs.Benchmark, configs: Configs, metric: str = MAIN) -> Floats:
+def answers(bench: Queryable, configs: Configs, metric: str = MAIN) -> Floats:
     """Return a metric of every config at the last epoch."""
     return bench.query_many(configs, metrics=(metric,))[metric]

@@ -53,6 +53,15 @@ def recorded_table() -> RecordedTable:
     return RecordedTable(configs=measured.configs, runs=measured.runs, profile=measured.profile)
 
 
+def page_written_twice(main, arguments, folder):
+    """Write a page twice, require the same bytes, and return its files by name."""
+    for name in ("one", "two"):
+        assert main([*arguments, "--out", str(folder / name)]) == 0
+    one, two = ({path.name: path.read_bytes() for path in (folder / name).rglob("*.*")} for name in ("one", "two"))
+    assert one == two
+    return one
+
+
 def run_study(name, out, release, *more, arms, seeds):
     """Run some arms of a study in this process; return the exit status."""
     from experiments.run import main

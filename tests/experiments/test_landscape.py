@@ -14,7 +14,7 @@ from experiments.analysis.landscape_measures import measure_landscape, with_erro
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import METRICS
-from tests.experiments.conftest import TASK
+from tests.experiments.conftest import TASK, page_written_twice
 
 
 @pytest.fixture(autouse=True)
@@ -123,12 +123,8 @@ def test_the_page_of_a_release(release, tmp_path, capsys, metric):
 
 
 def test_the_same_release_gives_the_same_page(release, tmp_path):
-    for name in ("one", "two"):
-        arguments = ["--task", TASK, "--release", str(release), "--n", "64", "--docs", "--out", str(tmp_path / name)]
-        assert command.main(arguments) == 0
-    one, two = ({p.name: p.read_bytes() for p in (tmp_path / n).rglob("*.*")} for n in ("one", "two"))
-    assert one == two
-    assert "index.html" not in one
+    arguments = ["--task", TASK, "--release", str(release), "--n", "64", "--docs"]
+    assert "index.html" not in page_written_twice(command.main, arguments, tmp_path)
 
 
 def test_a_mistake_ends_with_a_message(release, tmp_path, caplog):

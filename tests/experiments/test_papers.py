@@ -9,6 +9,7 @@ import pytest
 from experiments.science.__main__ import main
 from experiments.science.papers import COLUMNS, PAGES, beside_paper, compared, same_sign
 from jahs.comparison.summaries import Interval
+from tests.experiments.conftest import page_written_twice
 from workshop.pages.document import Document, sections_of
 from workshop.pages.markdown import table_text, to_markdown
 
@@ -61,10 +62,8 @@ def pages(tmp_path):
 
 
 def test_all_rows_are_on_one_page_by_paper_with_links_and_counts(pages, tmp_path):
-    arguments = ["papers", "--pages", str(pages), "--docs", "--out"]
-    assert [main([*arguments, str(tmp_path / name)]) for name in "ab"] == [0, 0]
-    page, again = ((tmp_path / name / "report.md").read_text(encoding="utf-8") for name in "ab")
-    assert page == again
+    files = page_written_twice(main, ["papers", "--pages", str(pages), "--docs"], tmp_path)
+    page = files["report.md"].decode()
     n = len(PAGES)
     every = f"Of {2 * n} figures of papers, 2 have the same sign here, {n - 2} the other one, 0 are not shown, and {n}"
     assert f"{every} have no sign to compare. Of" in page

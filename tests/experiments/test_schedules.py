@@ -8,18 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.analysis.schedules import (
-    KINDS,
-    MEASURES,
-    SEARCHES,
-    Trainings,
-    correlations,
-    read_trainings,
-    search,
-)
-from experiments.schedules import main
+from experiments.schedules import KINDS, MEASURES, SEARCHES, Trainings, correlations, main, read_trainings, search
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.files.tables import take
+from tests.experiments.conftest import page_written_twice
 from tests.surrogate import landscape
 
 N_EPOCHS = landscape.TASK.max_epoch
@@ -64,7 +56,7 @@ def test_kinds_that_measure_the_same_have_no_gain():
     same = np.random.default_rng(1).normal(30, 5, (120, 3))
     _, of = made_up(continued=same, annealed=same)
     found = correlations(of, n_resamples=20)
-    assert all(each == replace(each, value=0, low=0, high=0) for n in (1, 3, 9) for each in found[n, "gain"].values())
+    assert all(each == replace(each, value=0, low=0, high=0) for (_, kind, _), each in found.items() if kind == "gain")
     searched = search(of, n_resamples=5)
     for name in SEARCHES:
         assert searched[name, "continued"].reached == searched[name, "annealed"].reached
@@ -74,7 +66,7 @@ def test_rungs_in_the_order_of_the_whole_training_find_the_best_config_that_was_
     end, _ = made_up()
     _, of = made_up(annealed=np.column_stack([end - 20, end - 10, end - 5]))
     measures = correlations(of, n_resamples=20)
-    assert all(measures[n, "annealed"][measure].value == pytest.approx(1) for n in (1, 3, 9) for measure in MEASURES)
+    assert all(measures[n, "annealed", measure].value == pytest.approx(1) for n in (1, 3, 9) for measure in MEASURES)
     searched = search(of, n_resamples=5)
     halving = searched["successive halving", "annealed"]
     assert halving.needed.value == pytest.approx(27, rel=0.15)
@@ -121,20 +113,15 @@ def test_trainings_that_do_not_belong_together_are_refused(folders, tmp_path, mo
         read_trainings(whole, [short[0], short[0]])
     with pytest.raises(ProtocolMismatch, match="must have different budgets below 12 epochs"):
         read_trainings(whole, [whole])
-    monkeypatch.setattr("experiments.analysis.schedules._FEWEST", 1000)
+    monkeypatch.setattr("experiments.schedules._FEWEST", 1000)
     with pytest.raises(InvalidArgument, match="81 configs finished with every budget; 1000 are needed"):
         read_trainings(whole, short)
 
 
 def test_the_page_shows_both_kinds_and_has_the_same_bytes(folders, tmp_path, caplog):
     whole, short = folders
-    pages = []
     arguments = ["--whole", str(whole), "--short", *map(str, short), "--docs"]
-    for name in ("one", "two"):
-        assert main([*arguments, "--resamples", "20", "--out", str(tmp_path / name)]) == 0
-        pages.append({path.name: path.read_bytes() for path in (tmp_path / name).rglob("*.*")})
-    assert pages[0] == pages[1]
-    text = pages[0]["report.md"].decode()
+    text = page_written_twice(main, [*arguments, "--resamples", "20"], tmp_path)["report.md"].decode()
     assert all(f"| {word} |" in text for word in (*MEASURES, *KINDS, *SEARCHES))
     assert " nan" not in text
     assert main([*arguments, "--resamples", "0", "--out", str(tmp_path / "none")]) == 2

@@ -1,16 +1,17 @@
 """The landscape of all cells: exact sums over functions whose landscape is known."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from experiments.science.cell_landscape import (
+from experiments.science.cells import (
     CUTS,
     GONE,
     MEASURES,
+    _beside,
     autocorrelation_of_cells,
+    cells_page,
     distance_to,
     live_shape,
     measure_cells,
@@ -18,7 +19,6 @@ from experiments.science.cell_landscape import (
     replacements,
     values_of_cells,
 )
-from experiments.science.cells import _beside, cells_page
 from experiments.science.subjects import MAIN, open_subject
 from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.cell import EDGES, PATHS, all_ops, canonical_keys
@@ -77,11 +77,11 @@ def test_both_halves_and_the_intervals_of_every_size_are_on_the_page(release_wit
     subject = open_subject(TASK, release_with_refits)
     sizes = [LARGEST, {"N": 1, "W": 4, "Resolution": 0.25}]
     landscape = measure_cells(subject, sizes=sizes)
-    values, errors = landscape.by_size
+    values, errors = landscape["by size"]
     assert values.shape == errors.shape == (2, len(MEASURES) + 1)
-    assert values[0, :-1] == pytest.approx(landscape.measures.values)
+    assert values[0, :-1] == pytest.approx(landscape["measures"].values)
     assert values[0, -1] == pytest.approx(1)
-    assert errors[0, :-1] == pytest.approx(landscape.measures.errors)
+    assert errors[0, :-1] == pytest.approx(landscape["measures"].errors)
     page = to_markdown(cells_page([subject]), has_png=False)
     for cut in CUTS[:2]:
         assert f"| replacing a 3x3 by a 1x1 convolution, in {cut} | Fashion-MNIST" in page
@@ -103,9 +103,13 @@ def test_gains_are_differences_of_mean_accuracy_and_the_walk_has_a_reach(release
     subject = open_subject(TASK, release_with_refits)
     landscape = measure_cells(subject, sizes=[LARGEST])
     values, (depth, width) = values_of_cells(subject.bench, MAIN, LARGEST).ravel(), live_shape()
-    assert landscape.gains.at(1).value == pytest.approx(values[depth == 3].mean() - values[depth == 2].mean(), abs=1e-4)
-    assert landscape.gains.at(4).value == pytest.approx(values[width == 4].mean() - values[width == 3].mean(), abs=1e-4)
-    walk, reach = landscape.walk.values, landscape.reach.values
+    assert landscape["gains"].at(1).value == pytest.approx(
+        values[depth == 3].mean() - values[depth == 2].mean(), abs=1e-4
+    )
+    assert landscape["gains"].at(4).value == pytest.approx(
+        values[width == 4].mean() - values[width == 3].mean(), abs=1e-4
+    )
+    walk, reach = landscape["walk"].values, landscape["reach"].values
     assert (
         np.isnan(reach)
         if (walk >= GONE).all()
@@ -114,7 +118,8 @@ def test_gains_are_differences_of_mean_accuracy_and_the_walk_has_a_reach(release
 
 
 def test_a_release_without_runtimes_has_no_row_of_training_time(release_with_refits):
-    landscape = replace(measure_cells(open_subject(TASK, release_with_refits), sizes=[LARGEST]), time=None)
+    landscape = {**measure_cells(open_subject(TASK, release_with_refits), sizes=[LARGEST])}
+    del landscape["time"]
     rows = list(_beside("title", landscape))
     assert not any("training time" in what for what, *_ in rows)
     assert all(reason for *_, reason in rows)

@@ -9,7 +9,7 @@ pytest.importorskip("pyarrow")
 
 import jahs
 from experiments.science.__main__ import main
-from experiments.science.costs import PAPER, costs_agreement, recorded_flops
+from experiments.science.repeats import PAPER_FLOPS, flops_agreement, recorded_flops
 from jahs.errors import InvalidArgument, MissingData
 from jahs.models.cost import n_macs
 from jahs.published.table import import_table
@@ -44,18 +44,18 @@ def published(tmp_path_factory):
 def test_exact_flops_agree_in_every_group_and_reversed_ones_disagree():
     columns = jahs.space().sample_columns(400, seed=0)
     exact = n_macs(encode(columns, 1), TASKS["cifar10"])
-    taus = costs_agreement(columns, exact / 1e6, TASKS["cifar10"])
-    assert list(taus) == [None, *PAPER]
+    taus = flops_agreement(columns, exact / 1e6, TASKS["cifar10"])
+    assert list(taus) == [None, *PAPER_FLOPS]
     assert list(taus.values()) == pytest.approx([1.0] * 28)
-    assert costs_agreement(columns, -exact, TASKS["cifar10"])[5, 16, 1.0] == pytest.approx(-1)
+    assert flops_agreement(columns, -exact, TASKS["cifar10"])[5, 16, 1.0] == pytest.approx(-1)
 
 
 def test_labels_of_an_imported_table_are_those_that_were_recorded(published):
     folder, configs, flops = published
     columns, found = recorded_flops(folder)
     assert np.sort(found) == pytest.approx(np.sort(flops))
-    expected = costs_agreement(configs, flops, PUBLISHED)
-    assert costs_agreement(columns, found, PUBLISHED) == pytest.approx(expected, nan_ok=True)
+    expected = flops_agreement(configs, flops, PUBLISHED)
+    assert flops_agreement(columns, found, PUBLISHED) == pytest.approx(expected, nan_ok=True)
     assert expected[SIZE] == pytest.approx(-1)
     assert expected[1, 4, 1.0] == pytest.approx(1)
 
@@ -64,7 +64,7 @@ def test_the_page_of_repeats_has_the_table_if_one_is_given(published, release, t
     arguments = ["repeats", "--task", TASK, "--release", str(release), "--docs", "--out"]
     assert main([*arguments, str(tmp_path / "with"), "--table", str(published[0])]) == 0
     page = (tmp_path / "with" / "report.md").read_text(encoding="utf-8")
-    assert f"| 3 | 8 | 0.5 | {N_MODELS // 2} | {PAPER[SIZE]:.3f} | -1.000 |" in page
+    assert f"| 3 | 8 | 0.5 | {N_MODELS // 2} | {PAPER_FLOPS[SIZE]:.3f} | -1.000 |" in page
     assert "by construction" in page
     assert main(["cells", *arguments[1:], str(tmp_path / "cells"), "--table", str(published[0])]) == 2
 
