@@ -76,5 +76,5 @@ def _by_rank(
     position = np.empty(len(rows), dtype=np.intp)
     position[by_rank] = np.arange(len(rows))
     row_position = np.empty(len(order), dtype=np.intp)
-    row_position[order] = position[label.reshape(-1)]
+    row_position[order] = position[label]
     return rows[by_rank], row_position

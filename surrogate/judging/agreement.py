@@ -161,7 +161,7 @@ def calibration(rows: Rows, predicted: _Floats) -> list[Scores]:
     for at in np.array_split(order, max(1, min(_N_BINS, len(order) // _FEWEST))):
         if len(at):
             error = predicted[at] - y[at]
-            config = np.unique(ids[at], return_inverse=True)[1].reshape(-1)
+            config = np.unique(ids[at], return_inverse=True)[1]
             sums = np.bincount(config, error - error.mean())
             n = len(sums)
             spread = math.sqrt(float((sums**2).sum()) * n / (n - 1)) / len(at) if n > 1 else None

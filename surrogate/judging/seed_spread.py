@@ -43,7 +43,6 @@ class Apart(NamedTuple):
 def apart_by_config(config_id: NDArray[np.uint64], y: _Floats) -> Apart:
     """Return how far values of the same config are apart."""
     _, first, place, counts = np.unique(config_id, return_index=True, return_inverse=True, return_counts=True)
-    place = place.reshape(-1)
     means = np.bincount(place, weights=y) / np.maximum(counts, 1)
     squares = np.bincount(place, weights=(y - means[place]) ** 2).astype(np.float64)  # integers of no rows
     return Apart(first, counts - 1, squares)
