@@ -154,11 +154,8 @@ def reference_config(measured: Measurements, split: Split) -> Config | None:
     that epoch, ties by config id. The one at the quantile (nearest rank) is taken, so it is good but not the best.
     """
     recorded = by_part(assemble("valid_acc", measured), split)["valid"]
-    last = recorded.take(recorded.epoch == measured.task.max_epoch)
-    if not len(last):
-        return None
-    ids, place, counts = np.unique(last.config_id, return_inverse=True, return_counts=True)
-    return good_config(rows_of(measured.configs, ids), np.bincount(place, weights=last.y) / counts)
+    ids, means = recorded.take(recorded.epoch == measured.task.max_epoch).config_means
+    return good_config(rows_of(measured.configs, ids), means) if len(ids) else None
 
 
 def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> NDArray[np.float64]:

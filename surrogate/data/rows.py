@@ -74,6 +74,12 @@ class Rows:
         """The number of configs."""
         return len(np.unique(self.config_id))
 
+    @property
+    def config_means(self) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+        """The ids of the configs, in order, and the mean measurement of each."""
+        ids, place, counts = np.unique(self.config_id, return_inverse=True, return_counts=True)
+        return ids, np.bincount(place, weights=self.y) / counts
+
     def take(self, rows: NDArray[np.bool_ | np.integer]) -> Rows:
         """Return some rows: positions or a mask."""
         return Rows(X=self.X[rows], y=self.y[rows], config_id=self.config_id[rows], seed=self.seed[rows])
