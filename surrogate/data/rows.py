@@ -197,6 +197,11 @@ def group_numbers(X: NDArray[np.float32]) -> NDArray[np.int64]:
     return (places[0] * 9 + places[1] * 3 + places[2]).astype(np.int64)
 
 
+def is_full_size(X: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return which encoded rows are of the largest networks, which are the last fidelity group."""
+    return group_numbers(X) == len(GROUP_VALUES) - 1
+
+
 def configs_by_group(rows: Rows) -> NDArray[np.int64]:
     """Return the number of configs in each fidelity group, (27,)."""
     _, first = np.unique(rows.config_id, return_index=True)

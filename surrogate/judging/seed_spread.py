@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jahs.models.noise import NoiseModel
 from jahs.tasks.metrics import ACCURACIES
-from surrogate.data.rows import GROUP_VALUES, Facts, group_numbers
+from surrogate.data.rows import Facts, is_full_size
 from surrogate.judging.predicted import PredictedRows
 from workshop.resampling import bootstrap_interval
 
@@ -73,9 +73,8 @@ def seed_spreads(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> l
 def _regions(predicted: _Floats, X: NDArray[np.float32]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     if not len(predicted):
         return
-    is_full = group_numbers(X) == len(GROUP_VALUES) - 1
     is_best, is_worst = predicted >= np.quantile(predicted, 0.9), predicted <= np.quantile(predicted, 1 / 3)
-    yield from zip(REGIONS, (np.ones(len(predicted), np.bool_), is_full, is_best, is_worst), strict=True)
+    yield from zip(REGIONS, (np.ones(len(predicted), np.bool_), is_full_size(X), is_best, is_worst), strict=True)
 
 
 def _compared(table: _Floats) -> Facts:
