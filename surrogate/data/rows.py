@@ -199,7 +199,7 @@ def group_numbers(X: NDArray[np.float32]) -> NDArray[np.int64]:
 
 def is_full_size(X: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Return which encoded rows are of the largest networks, which are the last fidelity group."""
-    return group_numbers(X) == len(GROUP_VALUES) - 1
+    return np.asarray(group_numbers(X) == len(GROUP_VALUES) - 1, dtype=np.bool_)
 
 
 def configs_by_group(rows: Rows) -> NDArray[np.int64]:
