@@ -129,11 +129,9 @@ def lightgbm_of(
 ) -> tuple[Models, list[Forest], Facts]:
     """Return LightGBM's models of the accuracies as a release has them, their forests, and their test scores.
 
-    The scored models are fitted to the training part; the ones that ship, to training and validation part.
-
     Args:
         parts: the rows of each metric by part of the split; only accuracies are used.
-        fitted, refitted: the release's own models of the same rows, for their features and transforms.
+        fitted, refitted: the release's own models that are scored and that ship, for their features and transforms.
     """
     boosters, quality = {}, {}
     for metric, rows in ((m, parts[m]) for m in parts if m in ACCURACIES):
