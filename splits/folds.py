@@ -36,8 +36,7 @@ def k_folds(table: ConfigColumns, n_folds: int, *, seed: int) -> Iterator[tuple[
             f"n_folds={n_folds!r} must be an integer in 2..{n_families}, the number of configs that are not kin"
         )
     first, label = _by_rank(table, family, seed=seed, purpose="folds")
-    place = np.empty(len(first), dtype=np.int64)
-    place[np.argsort(group[first], kind="stable")] = np.arange(len(first))  # group after group, by rank within each
+    place = _positions(group[first])  # group after group, by rank within each
     fold = (place % n_folds)[label]
     return ((np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(n_folds))
 
@@ -55,9 +54,13 @@ def learning_curve_subsets(table: ConfigColumns, sizes: Sequence[int], *, seed: 
         members = np.flatnonzero(group[first] == number)
         turn[members] = np.arange(len(members))
     # Within a turn, too, the order is by rank: by group, the first groups would be the larger ones in every subset.
-    place = np.empty(len(first), dtype=np.int64)
-    place[np.lexsort((np.arange(len(first)), turn))] = np.arange(len(first))
+    place = _positions(turn)
     return (np.flatnonzero(place[label] < size) for size in sizes)
+
+
+def _positions(values: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return the position of each value in a stable sort."""
+    return np.argsort(np.argsort(values, kind="stable"))
 
 
 def _by_rank(
@@ -73,8 +76,5 @@ def _by_rank(
     rows = order[first]
     ids = table["config_id"][rows].astype(np.uint64)
     by_rank = np.lexsort((ids, seeded_ranks(ids, seed=seed, purpose=purpose)))
-    position = np.empty(len(rows), dtype=np.intp)
-    position[by_rank] = np.arange(len(rows))
-    row_position = np.empty(len(order), dtype=np.intp)
-    row_position[order] = position[label.reshape(-1)]
-    return rows[by_rank], row_position
+    # The argsort of a permutation is its inverse.
+    return rows[by_rank], np.argsort(by_rank)[label][np.argsort(order)]

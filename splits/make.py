@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jahs.errors import InvalidArgument, JahsError
-from jahs.spaces.seeds import read_seed
 from splits.check import balance, broken_promises
 from splits.final import final_beside
 from splits.partition import LEAST_PER_GROUP, partition
 from splits.recorded import read_recorded
-from splits.split import SEED_BITS, Split, read_split, split_text, write_split
+from splits.split import Split, read_split, split_text, write_split
 from workshop.command import new_parser, run_command
 
 _log = logging.getLogger(__name__)
@@ -39,7 +38,6 @@ def make_split(
     """
     old = None if extend is None else read_split(extend)
     seed = seed if seed is not None else 0 if old is None else old.seed
-    seed = read_seed(seed, bits=SEED_BITS)
     final = final_beside(out) or (None if extend is None else final_beside(extend))
     recorded = read_recorded(runs, final=final)
     split = partition(recorded, seed=seed, old=old, fewest=fewest)

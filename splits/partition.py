@@ -110,7 +110,7 @@ def _place_kin(
     rank = ranks[first]  # rows are in order of config_id
     is_waiting = (size > 1) & (parts[first] < 0)
     for unit in sorted(np.flatnonzero(is_waiting).tolist(), key=lambda u: (-int(size[u]), int(rank[u]))):
-        members = np.flatnonzero(label.reshape(-1) == unit)
+        members = np.flatnonzero(label == unit)
         in_group = group == group[members[0]]
         placed = np.bincount(parts[in_group & (parts >= 0)], minlength=len(SHARES)).tolist()
         n_group = int(in_group.sum())

@@ -69,10 +69,10 @@ class Split:
 
     def parts_of(self, config_ids: NDArray[np.generic]) -> NDArray[np.int8]:
         """Return the part of each id as a position in `SPLIT_PARTS`; -1 for a config that is not in the split."""
-        at = np.searchsorted(self.config_ids, config_ids.astype(np.uint64))
-        at = np.minimum(at, max(len(self.config_ids) - 1, 0))
         if not len(self.config_ids):
             return np.full(len(config_ids), -1, dtype=np.int8)
+        at = np.searchsorted(self.config_ids, config_ids.astype(np.uint64))
+        at = np.minimum(at, len(self.config_ids) - 1)
         return np.where(self.config_ids[at] == config_ids, self.parts[at], np.int8(-1)).astype(np.int8)
 
 

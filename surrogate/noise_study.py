@@ -78,8 +78,6 @@ class RotationErrors:
 def repeated(rows: Rows) -> tuple[NDArray[np.uint64], _Floats, Rows]:
     """Return the configs with three trainings at the last epoch, their values, (n, 3), and a row of each config."""
     last = rows.take(rows.epoch == rows.epoch.max())
-    order = np.lexsort((last.seed, last.config_id))
-    last = last.take(order)
     ids, first, counts = np.unique(last.config_id, return_index=True, return_counts=True)
     chosen = first[counts >= _N_SEEDS]
     if len(chosen) < 2:

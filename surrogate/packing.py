@@ -129,11 +129,9 @@ def lightgbm_of(
 ) -> tuple[Models, list[Forest], Facts]:
     """Return LightGBM's models of the accuracies as a release has them, their forests, and their test scores.
 
-    The scored models are fitted to the training part; the ones that ship, to training and validation part.
-
     Args:
         parts: the rows of each metric by part of the split; only accuracies are used.
-        fitted, refitted: the release's own models of the same rows, for their features and transforms.
+        fitted, refitted: the release's own models that are scored and that ship, for their features and transforms.
     """
     boosters, quality = {}, {}
     for metric, rows in ((m, parts[m]) for m in parts if m in ACCURACIES):
@@ -154,11 +152,8 @@ def reference_config(measured: Measurements, split: Split) -> Config | None:
     that epoch, ties by config id. The one at the quantile (nearest rank) is taken, so it is good but not the best.
     """
     recorded = by_part(assemble("valid_acc", measured), split)["valid"]
-    last = recorded.take(recorded.epoch == measured.task.max_epoch)
-    if not len(last):
-        return None
-    ids, place, counts = np.unique(last.config_id, return_inverse=True, return_counts=True)
-    return good_config(rows_of(measured.configs, ids), np.bincount(place, weights=last.y) / counts)
+    ids, means = recorded.take(recorded.epoch == measured.task.max_epoch).config_means
+    return good_config(rows_of(measured.configs, ids), means) if len(ids) else None
 
 
 def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> NDArray[np.float64]:

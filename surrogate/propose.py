@@ -162,11 +162,9 @@ def settings_of(release: Release) -> ForestSettings:
 def _measured_best(measured: Measurements, split: Split, n: int) -> Columns:
     """Return the configs of train and valid with the highest mean accuracies at the last epoch."""
     last = development_rows(MAIN, measured, split)
-    last = last.take(last.epoch == measured.task.max_epoch)
-    ids, place, counts = np.unique(last.config_id, return_inverse=True, return_counts=True)
+    ids, means = last.take(last.epoch == measured.task.max_epoch).config_means
     if not len(ids):
         raise MissingData(f"no config of train and valid is trained to epoch {measured.task.max_epoch}; collect more")
-    means = np.bincount(place.reshape(-1), weights=last.y) / counts
     configs = rows_of(measured.configs, ids[np.lexsort((ids, -means))[:n]])
     return {key: configs[key] for key in CONFIG_KEYS}
 

@@ -18,8 +18,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from jahs.comparison.summaries import number_text
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.sealed_json import read_sealed, sealed_text
@@ -88,8 +86,7 @@ def tune_all(
         distilled: drawn configs that models of accuracies learn from a teacher (`surrogate.models.teacher`).
 
     Returns:
-        The history: for each metric its evaluations, the default's tau, the sizes measured and the one chosen. It
-        includes metrics that were searched in `out` before, on the same data.
+        The history by metric, as `search_metric` returns it, with metrics that were searched in `out` before.
 
     Raises:
         InvalidArgument: a number is out of range, or a search is running in `out`.
@@ -143,7 +140,7 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
         "evaluations": history,
         "default_tau": None if math.isnan(default_tau) else default_tau,
         "beats_default": is_better,
-        "n_valid_configs": len(np.unique(parts["valid"].config_id)),
+        "n_valid_configs": parts["valid"].n_configs,
         "sizes": [asdict(size) for size in measured_sizes],
         "chosen": asdict(smallest(measured_sizes)),
         "optimizer": _OPTIMIZER,

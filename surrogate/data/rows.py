@@ -74,6 +74,12 @@ class Rows:
         """The number of configs."""
         return len(np.unique(self.config_id))
 
+    @property
+    def config_means(self) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+        """The ids of the configs, in order, and the mean measurement of each."""
+        ids, place, counts = np.unique(self.config_id, return_inverse=True, return_counts=True)
+        return ids, np.bincount(place, weights=self.y) / counts
+
     def take(self, rows: NDArray[np.bool_ | np.integer]) -> Rows:
         """Return some rows: positions or a mask."""
         return Rows(X=self.X[rows], y=self.y[rows], config_id=self.config_id[rows], seed=self.seed[rows])
@@ -189,6 +195,11 @@ def group_numbers(X: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return the fidelity group of each encoded row: the position of its (N, W, Resolution) in `GROUP_VALUES`."""
     places = [np.searchsorted(PARAMETERS[key].codes, X[:, COLUMNS.index(key)]) for key in SIZE_KEYS]
     return (places[0] * 9 + places[1] * 3 + places[2]).astype(np.int64)
+
+
+def is_full_size(X: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return which encoded rows are of the largest networks, which are the last fidelity group."""
+    return np.asarray(group_numbers(X) == len(GROUP_VALUES) - 1, dtype=np.bool_)
 
 
 def configs_by_group(rows: Rows) -> NDArray[np.int64]:

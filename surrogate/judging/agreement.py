@@ -55,7 +55,7 @@ def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int =
         "calibration": calibration(rows, predicted),
         "tau_within_groups": within_groups(last, predicted[is_last]),
         "tau_interval": tau_interval(last, predicted[is_last], seed=seed),
-        "n_configs": len(np.unique(rows.config_id)),
+        "n_configs": rows.n_configs,
     }
 
 
@@ -161,7 +161,7 @@ def calibration(rows: Rows, predicted: _Floats) -> list[Scores]:
     for at in np.array_split(order, max(1, min(_N_BINS, len(order) // _FEWEST))):
         if len(at):
             error = predicted[at] - y[at]
-            config = np.unique(ids[at], return_inverse=True)[1].reshape(-1)
+            config = np.unique(ids[at], return_inverse=True)[1]
             sums = np.bincount(config, error - error.mean())
             n = len(sums)
             spread = math.sqrt(float((sums**2).sum()) * n / (n - 1)) / len(at) if n > 1 else None

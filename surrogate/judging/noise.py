@@ -232,7 +232,7 @@ def summary(parts: Sequence[Held]) -> list[Facts]:
 def share_inside(config_id: NDArray[np.uint64], is_inside: NDArray[np.bool_], width: _Floats) -> Facts:
     """Return the share of rows inside their interval, each config with equal weight, and the median width."""
     _, place, counts = np.unique(config_id, return_inverse=True, return_counts=True)
-    share = float(np.mean(np.bincount(place.reshape(-1), weights=is_inside) / counts))
+    share = float(np.mean(np.bincount(place, weights=is_inside) / counts))
     low, high = share_interval(share, len(counts))
     return {"n_configs": len(counts), "share": share, "low": low, "high": high, "width": float(np.median(width))}
 

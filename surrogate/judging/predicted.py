@@ -144,4 +144,4 @@ def _per_epoch(metric: str, rows: Rows, mean: _Floats) -> _Floats:
 
 def _numbers(config_id: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return the number of the config of each row."""
-    return np.unique(config_id, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return np.unique(config_id, return_inverse=True)[1].astype(np.int64)

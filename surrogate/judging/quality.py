@@ -132,10 +132,8 @@ def search_facts(
     Raises:
         CorruptFile: the history is damaged, or chose other settings.
     """
-    if not history:
-        return None
     try:
-        summary = history["metrics"].get(metric)
+        summary = history["metrics"].get(metric) if history else None
         if summary is None:
             return None
         chosen = ForestSettings.from_dict(summary["chosen"]["settings"])

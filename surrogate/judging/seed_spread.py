@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jahs.models.noise import NoiseModel
 from jahs.tasks.metrics import ACCURACIES
-from surrogate.data.rows import GROUP_VALUES, Facts, group_numbers
+from surrogate.data.rows import Facts, is_full_size
 from surrogate.judging.predicted import PredictedRows
 from workshop.resampling import bootstrap_interval
 
@@ -43,7 +43,6 @@ class Apart(NamedTuple):
 def apart_by_config(config_id: NDArray[np.uint64], y: _Floats) -> Apart:
     """Return how far values of the same config are apart."""
     _, first, place, counts = np.unique(config_id, return_index=True, return_inverse=True, return_counts=True)
-    place = place.reshape(-1)
     means = np.bincount(place, weights=y) / np.maximum(counts, 1)
     squares = np.bincount(place, weights=(y - means[place]) ** 2).astype(np.float64)  # integers of no rows
     return Apart(first, counts - 1, squares)
@@ -74,9 +73,8 @@ def seed_spreads(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> l
 def _regions(predicted: _Floats, X: NDArray[np.float32]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     if not len(predicted):
         return
-    is_full = group_numbers(X) == len(GROUP_VALUES) - 1
     is_best, is_worst = predicted >= np.quantile(predicted, 0.9), predicted <= np.quantile(predicted, 1 / 3)
-    yield from zip(REGIONS, (np.ones(len(predicted), np.bool_), is_full, is_best, is_worst), strict=True)
+    yield from zip(REGIONS, (np.ones(len(predicted), np.bool_), is_full_size(X), is_best, is_worst), strict=True)
 
 
 def _compared(table: _Floats) -> Facts:

@@ -257,7 +257,7 @@ def _tents(knots: _Floats, x: NDArray[np.floating]) -> _Floats:
 def _weights(deviations: Deviations, max_epoch: int = 0) -> _Floats:
     """Return weights with which every unit counts as one; its row at `max_epoch` has as much as all its others."""
     own = np.where(deviations.X[:, -1] == max_epoch, 1.0 + max_epoch, 1.0)
-    place = np.unique(deviations.unit, return_inverse=True)[1].reshape(-1)
+    place = np.unique(deviations.unit, return_inverse=True)[1]
     return np.asarray(own / np.bincount(place, weights=own)[place], dtype=np.float64)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from jahs.files.tables import rows_of
 from jahs.schema import SOURCES
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import FEWEST_TO_FIT, GROUP_VALUES, Facts, Rows, group_numbers
+from surrogate.data.rows import FEWEST_TO_FIT, Facts, Rows, group_numbers, is_full_size
 from surrogate.judging.agreement import agreement, ceiling, first_seed
 from surrogate.judging.seed_spread import apart_by_config
 from surrogate.models.boosting import ForestSettings
@@ -34,7 +34,6 @@ _Z: Final = 1.645
 _SURE: Final = 0.95
 _N_PAIRS: Final = 2000
 _BEST: Final = 0.01  # share of a sample
-_FULL: Final = len(GROUP_VALUES) - 1
 _METRIC: Final = "valid_acc"
 _FEWEST_OF_SOURCE: Final = 8  # test configs
 _SCORES: Final = ("r2", "tau")
@@ -52,7 +51,7 @@ def not_measured(missing: str) -> Facts:
 
 def full_rows(rows: Rows, *, epoch: int) -> Rows:
     """Return the rows at full size and at one epoch."""
-    return rows.take((group_numbers(rows.X) == _FULL) & (rows.epoch == epoch)) if len(rows) else rows
+    return rows.take(is_full_size(rows.X) & (rows.epoch == epoch))
 
 
 def seed_sd(rows: Rows) -> tuple[float | None, int]:

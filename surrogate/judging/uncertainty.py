@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from jahs.models.features import FeatureBuilder
 from jahs.models.noise import NoiseModel
 from jahs.queries.prediction import Uncertain
-from surrogate.data.rows import GROUP_VALUES, Facts, Rows, group_numbers
+from surrogate.data.rows import Facts, Rows, is_full_size
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.noise import share_inside
 from surrogate.models.model import Surrogate
@@ -105,7 +105,7 @@ def distance_to_data(fitted: Surrogate, rows: Rows, training: Rows) -> NDArray[n
 def _cuts(rows: Rows, answer: Uncertain) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Yield the rows that coverage is reported for; predictions choose the best tenth, since measurements regress."""
     is_last = rows.epoch == rows.epoch.max()
-    is_full = is_last & (group_numbers(rows.X) == len(GROUP_VALUES) - 1)
+    is_full = is_last & is_full_size(rows.X)
     is_best = is_last & (answer.mean[0] >= np.quantile(answer.mean[0, is_last], 0.9))
     yield "all epochs", np.ones(len(rows), np.bool_)
     yield "last epoch", is_last

@@ -127,8 +127,7 @@ def fit_surrogate(
         metric: a learned or exact metric; the rows of `runtime` are seconds per epoch.
         rows: see `surrogate.data.rows.assemble`.
         times: coefficients of the features of a model of time.
-        weights: weights of the rows, (n_rows,); None: 1. The candidate thresholds do not depend on them.
-        n_bins: approximate number of candidate thresholds per column.
+        weights, n_bins: see `surrogate.models.boosting.train_forest`.
     """
     features = default_features(metric, times)
     transform = fit_transform(metric, rows.y, slope=settings.slope)

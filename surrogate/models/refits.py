@@ -41,7 +41,7 @@ def weights_of(config_id: NDArray[np.uint64], *, refit: int, seed: int) -> NDArr
     """Return the weight of each row in a refit: the number of times that its config was drawn with replacement."""
     ids, place = np.unique(config_id, return_inverse=True)
     drawn = np.random.default_rng([seed, refit]).integers(len(ids), size=len(ids))
-    return np.bincount(drawn, minlength=len(ids)).astype(np.float64)[place.reshape(-1)]
+    return np.bincount(drawn, minlength=len(ids)).astype(np.float64)[place]
 
 
 def refit_settings(settings: ForestSettings, *, refit: int, share: float) -> ForestSettings:

@@ -121,10 +121,9 @@ def teach(
     weights = np.ones(len(rows)) if weights is None else weights
     epochs, column = np.unique(rows.epoch, return_inverse=True)
     _, first, place = np.unique(rows.config_id, return_index=True, return_inverse=True)
-    cells = (place.reshape(-1), column.reshape(-1))
     total, count = np.zeros((2, len(first), len(epochs)))
-    np.add.at(total, cells, weights * y)
-    np.add.at(count, cells, weights)
+    np.add.at(total, (place, column), weights * y)
+    np.add.at(count, (place, column), weights)
     is_whole = (count > 0).all(axis=1)
     if (n := int(is_whole.sum())) < FEWEST_CURVES:
         raise InvalidArgument(
