@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from experiments.packs import (
     MANIFEST,
     RATES,
     check_season,
+    first_trials,
     full_log,
     read_manifest,
     read_packed_tables,
@@ -81,19 +82,17 @@ class _Tables:
         logs, configs, trials, ends = read_packed_tables(path)
         own_logs: dict[int, int] = {}  # number of each log, there and here
         settings = [tuple(config.values()) for config in rows(configs)]
-        first = np.concatenate([[0], np.cumsum(logs["n_trials"], dtype=np.int64)]).tolist()
+        first = first_trials(logs).tolist()
         row_of_trial = np.cumsum(trials["config_step"], dtype=np.int64).tolist()
-        asked = list(
-            zip(*(trials[name].tolist() for name in COLUMNS["trials.parquet"] if name != "config_step"), strict=True)
-        )
-        for number, facts in enumerate(zip(*(logs[name].tolist() for name in COLUMNS["logs.parquet"]), strict=True)):
+        asked = [row[1:] for row in _rows(trials, "trials.parquet")]
+        for number, facts in enumerate(_rows(logs, "logs.parquet")):
             if facts[0] != task:
                 continue
             own_logs[number] = len(self._logs)
             self._logs.append(facts)
             for trial in range(first[number], first[number + 1]):
                 self._add_trial(settings[row_of_trial[trial]], asked[trial])
-        found = zip(*(ends[name].tolist() for name in COLUMNS["ends.parquet"]), strict=True)
+        found = _rows(ends, "ends.parquet")
         self._ends += [(own_logs[number], *end) for number, *end in found if number in own_logs]
 
     def _add_trial(self, config: tuple[object, ...], asked: tuple[object, ...]) -> None:
@@ -104,11 +103,7 @@ class _Tables:
         self._asked.append(self._fidelities.setdefault(asked, len(self._fidelities)))
 
     def tables(self) -> dict[str, Table]:
-        """Return the tables.
-
-        Raises:
-            InvalidConfig: a config is invalid.
-        """
+        """Return the tables; refuse an invalid config."""
         configs = validate_columns(
             {key: np.array(values) for key, values in zip(CONFIG_KEYS, zip(*self._rows, strict=True), strict=True)}
         )
@@ -133,6 +128,10 @@ class _Tables:
             }
             for name in COLUMNS
         }
+
+
+def _rows(table: Table, name: str) -> Iterator[tuple[Any, ...]]:  # Any: each column has a type of its own
+    return zip(*(table[column].tolist() for column in COLUMNS[name]), strict=True)
 
 
 def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
@@ -164,13 +163,13 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
         if other and task in taken:
             tables.add_packed(other, task)
         # Repetitions that share configs lie side by side, which packs well; the release comes before its refits.
-        own_ones = [own for own in finished if own.task == task]
-        for own in sorted(own_ones, key=lambda own: (own.seed, folder.arms.index(own.arm))):
-            header, trials, ending, digest = _read(path / own.path)
-            check_owner(header, folder, own)
-            tables.add(own, header, trials, ending, digest)
-            n_read += 1
-            progress.update(n_read, own.path)
+        for own in sorted(finished, key=lambda own: (own.seed, folder.arms.index(own.arm))):
+            if own.task == task:
+                header, trials, ending, digest = _read(path / own.path)
+                check_owner(header, folder, own)
+                tables.add(own, header, trials, ending, digest)
+                n_read += 1
+                progress.update(n_read, own.path)
     progress.close()
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -186,11 +185,8 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
                 said = read_manifest(other / MANIFEST)
                 worlds |= {task: quality for task, quality in said["worlds"].items() if task in taken}
                 recorded["tasks"] |= {task: said["study.json"]["tasks"][task] for task in taken}
-                own_commands = recorded["made_with"]
-                recorded["made_with"] = [
-                    *(each for each in said["study.json"]["made_with"] if each not in own_commands),
-                    *own_commands,
-                ]
+                before = [entry for entry in said["study.json"]["made_with"] if entry not in recorded["made_with"]]
+                recorded["made_with"] = before + recorded["made_with"]
             facts = {"files": files, "season": season, "worlds": worlds}
             (beside / MANIFEST).write_text(sealed_text({**facts, "study.json": recorded}), encoding="utf-8")
     return target
