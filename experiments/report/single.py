@@ -14,14 +14,7 @@ from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import mean_ranks, mean_with_refits
 from jahs.comparison.steps import regret_area
-from jahs.comparison.summaries import (
-    Summary,
-    digits_for,
-    estimate_text,
-    mean_interval,
-    number_text,
-    summarize,
-)
+from jahs.comparison.summaries import Summary, digits_for, estimate_text, mean_interval, number_text, summarize
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
@@ -97,6 +90,11 @@ def summary_text(found: Summary) -> str:
     return estimate_text(float(found.mean), float(found.se))
 
 
+def median_text(found: Summary, *, usual: int = 2) -> str:
+    """Return the median with the decimals of the mean for a table, `usual` ones without a standard error."""
+    return number_text(float(found.median), digits_for(float(found.se), usual=usual))
+
+
 def error_limits(values: Floats) -> tuple[float, float] | None:
     """Return limits of an error axis that show the range after the first evaluations; None without any value."""
     finite = values[np.isfinite(values)]
@@ -134,11 +132,8 @@ def _error_figures(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: st
 
 
 def _rank_figure(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str) -> Figure:
-    curves = [
-        Curve(title=arm.title, x=grid, y=row, number=number)
-        for number, (arm, row) in enumerate(zip(arms, mean_ranks(values), strict=True))
-    ]
-    limits = (len(arms) + 0.2, 0.8)
+    ranks, limits = zip(arms, mean_ranks(values), strict=True), (len(arms) + 0.2, 0.8)
+    curves = [Curve(title=arm.title, x=grid, y=y, number=number) for number, (arm, y) in enumerate(ranks)]
     return Figure(
         name=f"{key}-ranks",
         caption="Mean rank over seeds (1 is best). Ties share their mean rank; an arm without a result ranks last.",
@@ -148,11 +143,8 @@ def _rank_figure(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str)
 
 
 def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequence[int], final: Floats) -> Table:
-    scale = {
-        "best": _best_error(results, task),
-        "guess": TASKS[task].chance_error,
-        "budget": float(results.study.n_evaluations),
-    }
+    guess, budget = TASKS[task].chance_error, float(results.study.n_evaluations)
+    scale = {"best": _best_error(results, task), "guess": guess, "budget": budget}
     on_refits = finals(results, task, arms)[1]
     over = "seeds and refits" if on_refits.size else "seeds"
     rows = []
@@ -164,16 +156,14 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
             summary, digits = summarize(finite), digits_for(float(summarize(finite).se))
             has_refits = on_refits.size and finite.size == len(values)
             mean = mean_with_refits(finite, on_refits[number]) if has_refits else mean_interval(finite)
-            area = summarize(np.array([100 * regret_area(steps, **scale) for steps in results.steps(task, arm, seeds)]))
+            areas = np.array([100 * regret_area(steps, **scale) for steps in results.steps(task, arm, seeds)])
+            interval = "–" if math.isnan(mean.low) else f"{mean.low:.{digits}f} to {mean.high:.{digits}f}"
+            quartiles = f"{summary.q25:.{digits}f} to {summary.q75:.{digits}f}"
             test = test_errors(results, task, arm, seeds)
-            test = test[np.isfinite(test)]
+            test_text = summary_text(summarize(test[np.isfinite(test)])) if np.isfinite(test).any() else "–"
             numbers = (
-                summary_text(summary),
-                "–" if math.isnan(mean.low) else f"{mean.low:.{digits}f} to {mean.high:.{digits}f}",
-                number_text(float(summary.median), digits),
-                f"{summary.q25:.{digits}f} to {summary.q75:.{digits}f}",
-                summary_text(area),
-                summary_text(summarize(test)) if test.size else "–",
+                *(summary_text(summary), interval, median_text(summary), quartiles),
+                *(summary_text(summarize(areas)), test_text),
             )
         n_trials = f"{np.mean(counts):.0f}" if counts else "–"
         rows.append((arm.title, *numbers, f"{finite.size}/{len(values)}", n_trials))
