@@ -105,19 +105,18 @@ def top_correlations(bench: Benchmark) -> list[tuple[str, str, int, Floats]]:
     worlds: dict[str, int | None] = {"predicted means": None, "predicted, with training noise": 0}
     top = {world: _ask(bench, columns, {}, last, seed=seed)[0] for world, seed in worlds.items()}
     drawn = _ask(bench, recorded, {}, last, seed=0)[0] if len(trained) else trained
-    for epoch in epochs:
+    lower = [
+        *((f"epoch {epoch}", {}, epoch) for epoch in epochs),
+        *((name, size, last) for name, size in sizes.items()),
+    ]
+    for title, size, epoch in lower:
         for world, seed in worlds.items():
-            low = _ask(bench, columns, {}, epoch, seed=seed)[0]
-            rows.append((f"epoch {epoch}", world, N_RANKED, rho_at_top(low, top[world])))
-        if len(trained):
-            rho = rho_at_top(_ask(bench, recorded, {}, epoch, seed=0)[0], drawn)
-            rows.append((f"epoch {epoch}", "predicted, with training noise, trained configs", len(trained), rho))
-            rho = rho_at_top(trained[:, epoch - 1], trained[:, -1])
-            rows.append((f"epoch {epoch}", "trained", len(trained), rho))
-    for title, size in sizes.items():
-        for world, seed in worlds.items():
-            low = _ask(bench, columns, size, last, seed=seed)[0]
+            low = _ask(bench, columns, size, epoch, seed=seed)[0]
             rows.append((title, world, N_RANKED, rho_at_top(low, top[world])))
+        if len(trained) and epoch < last:
+            rho = rho_at_top(_ask(bench, recorded, {}, epoch, seed=0)[0], drawn)
+            rows.append((title, "predicted, with training noise, trained configs", len(trained), rho))
+            rows.append((title, "trained", len(trained), rho_at_top(trained[:, epoch - 1], trained[:, -1])))
     return rows
 
 
@@ -134,7 +133,7 @@ def trained_at_full_size(bench: Benchmark) -> tuple[Columns, Floats]:
         if len(first) == bench.max_epoch:  # it did not diverge
             curves[row] = runs["valid_acc"][first[np.argsort(runs["epoch"][first])]].astype(np.float64)
     columns = {name: configs[name][[*curves]] for name in CONFIG_KEYS}
-    return columns, np.array([*curves.values()]).reshape(len(curves), bench.max_epoch)
+    return columns, np.reshape([*curves.values()], (len(curves), bench.max_epoch))
 
 
 def rho_at_top(low: Floats, high: Floats) -> Floats:
@@ -203,7 +202,5 @@ def _speedup_answer(results: Results, task: str, slow: Arm, arms: Sequence[Arm])
         bounds = (
             " (≤ marks an upper bound: the arm, or more than 2.5 % of its resamples, does not reach it within the "
             "budget)"
-            if "≤" in "".join(parts)
-            else ""
         )
-        yield answer(f"{intro}{'; '.join(parts)}{bounds}.")
+        yield answer(f"{intro}{'; '.join(parts)}{bounds * any('≤' in part for part in parts)}.")
