@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from scipy import stats
@@ -57,35 +57,31 @@ def rank_correlations(bench: Benchmark) -> dict[str, tuple[Floats, Floats, Float
     """
     columns = space(fixed=LARGEST).sample_columns(N_CONFIGS, seed=0)
     last = bench.max_epoch
-    top = _ask(bench, columns, {}, last)
     epochs = np.arange(1, last + 1) if last <= 20 else np.unique(np.geomspace(1, last, 20).round().astype(int))
-    curves = {"epoch": _against(top, epochs, [_ask(bench, columns, {}, int(epoch)) for epoch in epochs])}
-    for name, values in _ALONE.items():
-        curves[name] = _against(top, np.array(values), [_ask(bench, columns, {name: value}, last) for value in values])
     path = View(bench, fidelities=("epoch", *_ALONE))
-    shares = np.array([1 / 9, 1 / 3, 2 / 3, 1.0])
-    steps = [path.path(share) for share in shares.tolist()]
-    answers = [_ask(bench, columns, {name: step[name] for name in _ALONE}, int(step["epoch"])) for step in steps]
-    curves["diagonal"] = _against(top, shares, answers)
+    steps = {share: path.path(share) for share in (1 / 9, 1 / 3, 2 / 3, 1.0)}
+    asked: dict[str, dict[float, tuple[dict[str, float], int]]] = {  # sizes and epoch of each value
+        "epoch": {epoch: ({}, epoch) for epoch in epochs.tolist()},
+        **{name: {value: ({name: value}, last) for value in values} for name, values in _ALONE.items()},
+        "diagonal": {s: ({name: step[name] for name in _ALONE}, int(step["epoch"])) for s, step in steps.items()},
+    }
+    accuracy, runtime = _ask(bench, columns, {}, last)
+    curves = {}
+    for name, by_value in asked.items():
+        answers = [_ask(bench, columns, sizes, epoch) for sizes, epoch in by_value.values()]
+        tau = np.array([stats.kendalltau(low, accuracy).statistic for low, _ in answers])
+        cost = np.array([low.mean() / runtime.mean() for _, low in answers])
+        curves[name] = np.array([*by_value], dtype=np.float64), tau, cost
     return curves
-
-
-_Answer = tuple[Floats, Floats]
 
 
 def _ask(
     bench: Benchmark, columns: Columns, sizes: Mapping[str, float], epoch: int, *, seed: int | None = None
-) -> _Answer:
+) -> tuple[Floats, Floats]:
     n = len(columns["N"])
     changed = {name: np.full(n, value, dtype=columns[name].dtype) for name, value in sizes.items()}
     answers = bench.query_many({**columns, **changed}, at=epoch, seed=seed, metrics=("valid_acc", "runtime"))
     return answers["valid_acc"], answers["runtime"]
-
-
-def _against(top: _Answer, values: Any, answers: Sequence[_Answer]) -> tuple[Floats, Floats, Floats]:
-    tau = np.array([stats.kendalltau(accuracy, top[0]).statistic for accuracy, _ in answers])
-    cost = np.array([runtime.mean() / top[1].mean() for _, runtime in answers])
-    return np.asarray(values, dtype=np.float64), tau, cost
 
 
 def top_correlations(bench: Benchmark) -> list[tuple[str, str, int, Floats]]:
