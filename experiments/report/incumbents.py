@@ -45,7 +45,7 @@ def _row(results: Results, task: str, arm: Arm, finished: Sequence[RepetitionRes
     """Return the mean validation error of the incumbents of an arm, and its row."""
     _check(results, task, arm, finished)
     valid = summarize(np.array([result.incumbents.values[-1] for result in finished]))
-    test = summarize(test_errors(results, task, arm, [result.repetition.seed for result in finished]))
+    test = summarize(test_errors(results, task, arm, finished))
     errors = summary_text(valid), median_text(valid), summary_text(test)
     return float(valid.mean), (_title(arm), arm.optimizer, *errors, f"{len(finished)}/{len(results.of(task, arm))}")
 
