@@ -1,12 +1,4 @@
-"""The pack of a study: all trials of all its logs as Parquet, small enough to ship.
-
-    DIR/manifest.json      declaration, releases and season of the study, sha256 of the tables; sealed by a checksum
-    DIR/logs.parquet       one row for each log: repetition, counts, ending, settings, and a digest of the log itself
-    DIR/rates.parquet      every learning rate and weight decay of the configs, once
-    DIR/configs.parquet    every config that was queried, with the places of its rates
-    DIR/trials.parquet     every trial, log by log, in the order in which they ended: its config and fidelity
-    DIR/ends.parquet       when the incumbents' trials ended (with several objectives: all trials at the highest
-                           fidelity), and the validation accuracy that their optimiser saw
+"""The pack of a study: all trials of all its logs as Parquet, small enough to ship (docs/formats.md).
 
 The rest can be computed again: the release answers every trial's metrics from its config, fidelity and seed, and a run
 of the repetition makes the log whose digest is recorded. `python -m experiments.report DIR` makes the page of the study

@@ -20,7 +20,7 @@ from jahs.comparison.steps import Steps, incumbents, on_grid
 from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
-from jahs.simulate import read_log
+from jahs.simulate import Log, read_log
 from jahs.spaces.configs import Config
 from workshop.jobs import in_processes
 
@@ -192,11 +192,7 @@ def _means(bench: Benchmark, configs: Sequence[Sequence[Config]], names: Sequenc
 
 def read_repetition(folder: StudyFolder, repetition: Repetition, *, metrics: Sequence[str]) -> RepetitionResult:
     """Read and reduce one log."""
-    source = folder.path / repetition.path
-    log = read_log(source)
-    check_owner(log.header, folder, repetition)
-    if log.ending is None:
-        raise CorruptFile(f"{source} was cut short; remove it and run again")
+    log = read_own_log(folder, repetition)
     trials = trial_log(log.header, log.trials)
     full = trials.full()
     content = LogContent(
@@ -210,14 +206,18 @@ def read_repetition(folder: StudyFolder, repetition: Repetition, *, metrics: Seq
     return _reduced(content, folder, {name: full.minimised(name) for name in metrics if name in full.metrics})
 
 
-def check_owner(header: Mapping[str, object], folder: StudyFolder, repetition: Repetition) -> None:
-    """Refuse the log of another repetition."""
+def read_own_log(folder: StudyFolder, repetition: Repetition) -> Log:
+    """Read the log of a repetition; refuse one of another repetition, and one that was cut short."""
+    source = folder.path / repetition.path
+    log = read_log(source)
     release, digest = folder.tasks[repetition.task].release, folder.study.digest_of(repetition.arm)
     expected = {**asdict(repetition), "release": release, "arm_digest": digest}
-    fields = [(key, header.get(key), value) for key, value in expected.items()]
+    fields = [(key, log.header.get(key), value) for key, value in expected.items()]
     if wrong := [f"{key}={actual!r} instead of {value!r}" for key, actual, value in fields if actual != value]:
-        source = folder.path / repetition.path
         raise CorruptFile(f"{source} belongs to another repetition: {', '.join(wrong)}; remove it and run again")
+    if log.ending is None:
+        raise CorruptFile(f"{source} was cut short; remove it and run again")
+    return log
 
 
 def _reduced(log: LogContent, folder: StudyFolder, metrics: Mapping[str, Floats]) -> RepetitionResult:
