@@ -27,7 +27,7 @@ from jahs.queries.benchmark import Benchmark
 from jahs.schema import RUN_COLUMNS
 from jahs.spaces.configs import Config, config_id
 from pipeline.proposals import table_of
-from pipeline.runs import Named, RunsFolder
+from pipeline.runs import RunsFolder
 from pipeline.train import EPOCH_FIELDS, place_of, train
 from pipeline.worker import collect_run, images_of
 
@@ -71,50 +71,42 @@ class TrainedWorld(SurrogateWorld):
         key = config_id(config), epoch
         if key not in self._known:
             named = f"{key[0]:016x}"  # no config of this folder has a number
-            run = self._recorded(named, key[0], seed)
+            run = self._recorded(named, seed)
             if run is None and epoch < self.max_epoch:
-                self._known[key] = self._train_partly(config, named, epoch, seed)
-                return self._known[key]
+                return self._known.setdefault(key, self._train_partly(config, named, epoch, seed))
             if run is None:
                 self._runs.add_configs(table_of([config], source="live", release=self._proposer))
             while run is None:
-                run = self._train(named, key[0], seed)
+                run = self._train(named, seed)
             n_valid = len(run["epoch"]) - int(run["status"][0] == "diverged")
             self._known[key] = {name: float(run[name][epoch - 1]) for name in MEASURED} if epoch <= n_valid else {}
         return self._known[key]
 
-    def _recorded(self, named: Named, identity: int, seed: int) -> Table | None:
+    def _recorded(self, named: str, seed: int) -> Table | None:
         shard = self._runs.shard(named, seed)
         if shard.exists():
             return read_table(shard, RUN_COLUMNS)
         if not any(self._runs.path.glob("runs-*.parquet")):
             return None
         runs = read_runs(self._runs.path)  # another process has compacted the folder
-        is_it = (runs["config_id"] == np.uint64(identity)) & (runs["seed"] == seed)
+        is_it = (runs["config_id"] == np.uint64(int(named, 16))) & (runs["seed"] == seed)
         return take(runs, is_it) if is_it.any() else None
 
-    def _train(self, named: Named, identity: int, seed: int) -> Table | None:
+    def _train(self, named: str, seed: int) -> Table | None:
         """Train to the last epoch, or wait a moment for the process that is training."""
-        checkpoint = self._checkpoint(identity, seed)
-        line = collect_run(
-            self._runs.path,
-            self.task,
-            (named, seed),
-            by=self._by,
-            device=self._job.device,
-            data_dir=self._job.data_dir,
-            checkpoint=checkpoint,
-        )
+        path, checkpoint, own = self._runs.path, self._checkpoint(named, seed), (named, seed)
+        device, data_dir = self._job.device, self._job.data_dir
+        line = collect_run(path, self.task, own, by=self._by, device=device, data_dir=data_dir, checkpoint=checkpoint)
         if line is None:
             time.sleep(_POLL_S)
         else:
             self.n_trained += 1
             checkpoint.unlink(missing_ok=True)
-        return self._recorded(named, identity, seed)
+        return self._recorded(named, seed)
 
-    def _train_partly(self, config: Config, named: Named, epoch: int, seed: int) -> _Answer:
+    def _train_partly(self, config: Config, named: str, epoch: int, seed: int) -> _Answer:
         images = images_of(self.task, self._job.data_dir)[config["Resolution"]]
-        device, checkpoint = self._job.device, self._checkpoint(config_id(config), seed)
+        device, checkpoint = self._job.device, self._checkpoint(named, seed)
         while True:
             with self._runs.claim(named, seed) as is_ours:
                 if is_ours:
@@ -129,8 +121,8 @@ class TrainedWorld(SurrogateWorld):
             return {}
         return {name: float(np.float32(run.epochs[epoch - 1, EPOCH_FIELDS.index(name)])) for name in MEASURED}
 
-    def _checkpoint(self, identity: int, seed: int) -> Path:
-        return self._checkpoints / f"{identity:016x}-{seed}-{self._place}.pt"  # others cannot be continued here
+    def _checkpoint(self, named: str, seed: int) -> Path:
+        return self._checkpoints / f"{named}-{seed}-{self._place}.pt"  # others cannot be continued here
 
     def _forget_old_checkpoints(self) -> None:
         """Keep the newest checkpoints. A training whose checkpoint is gone starts again, and gives the same bits."""
