@@ -51,7 +51,7 @@ def build_document(
     words, tasks = _words(results), [TASKS[task] for task in results.tasks]
     sections = drawn_sections(_blocks(results, retrained, real, control))
     counts = sorted({len(repetitions) for repetitions in results.by_arm.values()})
-    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     return Document(
         title=words.title,
         caveats=caveats_of(tasks),

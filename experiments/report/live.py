@@ -144,7 +144,8 @@ def _final_blocks(results: LiveResults, numbers: NDArray[np.intp]) -> Iterator[B
     if noise.n_configs and differences:
         yield answer(
             f"The final incumbents' mean errors on trainings and on the surrogate are {mean_sds:.2f} standard "
-            f"deviations apart on average. At most {_MOST_SD:g} is required: {'not ' * (mean_sds > _MOST_SD)}met. The "
+            f"deviations apart on average. At most {_MOST_SD:g} is required: "
+            f"{'met' if mean_sds <= _MOST_SD else 'not met'}. The "
             f"standard deviation between trainings of one config, {noise.sd:.2f} points, was measured on "
             f"{noise.n_configs} configs of this corner that were trained {noise.n_trainings} times; the noise model "
             f"predicts {_predicted_sd(results):.2f}."
