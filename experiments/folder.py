@@ -18,14 +18,12 @@ from operator import index
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
-
 from experiments.imported import source_of
 from experiments.packs import MANIFEST, is_pack, read_manifest
 from experiments.study import Repetition, Study, TaskFacts
 from jahs.comparison.benches import release_of
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat
-from jahs.files.atomic import write_beside
+from jahs.files.atomic import is_running, write_beside
 from jahs.files.strict_json import parse_json
 from jahs.queries.benchmark import Benchmark
 from jahs.release.models import REFITS
@@ -53,11 +51,7 @@ class StudyFolder:
     made_with: tuple[Mapping[str, Any], ...]  # Any: JSON
 
     def finished(self) -> list[Repetition]:
-        """Return every repetition that has a log.
-
-        Raises:
-            MissingData: no repetition is finished.
-        """
+        """Return every repetition that has a log; refuse a folder without any."""
         repetitions = self.study.repetitions(tasks=self.tasks, arms=self.arms, n_seeds=self.n_seeds)
         finished = [repetition for repetition in repetitions if is_finished(self.path, repetition)]
         if not finished:
@@ -134,9 +128,9 @@ def read_folder(path: Path) -> StudyFolder:
         CorruptFile, UnknownFormat: study.json is invalid, or has another format.
     """
     recorded = path / _FILE
-    if not recorded.is_file() and not is_pack(path):
-        raise MissingData(f"{path} is not a study: it has no {_FILE}; python -m experiments.run makes one")
     packed = read_manifest(path / MANIFEST)[_FILE] if is_pack(path) else None
+    if packed is None and not recorded.is_file():
+        raise MissingData(f"{path} is not a study: it has no {_FILE}; python -m experiments.run makes one")
     try:
         content = packed or parse_json(recorded.read_bytes())
         if content["format"] != STUDY_FORMAT:
@@ -152,9 +146,9 @@ def read_folder(path: Path) -> StudyFolder:
             n_seeds=index(content["n_seeds"]),
             made_with=tuple(dict(entry) for entry in content["made_with"]),
         )
+    except UnknownFormat:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
-        if isinstance(err, UnknownFormat):
-            raise
         raise CorruptFile(f"{recorded} cannot be read: {err!r}") from err
 
 
@@ -165,37 +159,20 @@ def is_finished(path: Path, repetition: Repetition) -> bool:
 
 def remove_parts(path: Path) -> int:
     """Remove unfinished files of killed processes; return their number."""
-    n_removed = 0
-    for part in path.rglob(".*.part"):
-        pid = part.name.rsplit(".", 2)[-2]
-        if part.is_file() and pid.isdigit() and not is_running(int(pid)):
-            part.unlink(missing_ok=True)
-            n_removed += 1
-    return n_removed
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process of this machine is alive; a zombie is not."""
-    try:
-        return psutil.Process(pid).status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
-    except psutil.NoSuchProcess:
-        return False
-    except psutil.AccessDenied:
-        return True
+    parts = [(part, part.name.split(".")[-2]) for part in path.rglob(".*.part") if part.is_file()]
+    left = [part for part, pid in parts if pid.isdigit() and not is_running(int(pid))]
+    for part in left:
+        part.unlink(missing_ok=True)
+    return len(left)
 
 
 def check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts], *, otherwise: str) -> None:
-    """Refuse a folder or pack of another study, or in which these tasks have other releases or budgets.
-
-    Raises:
-        ProtocolMismatch: every fault, and what follows from them.
-    """
+    """Refuse a folder or pack of another study, or in which these tasks have other releases or budgets."""
     faults = []
     if old.study.name != study.name:
         faults.append(f"it has the study {old.study.name!r}, not {study.name!r}")
     else:
-        names = [arm.name for arm in study.arms]
-        differing = (n for n in old.arms if n not in names or study.digest_of(n) != old.study.digest_of(n))
+        differing = study.differing(old.study, old.arms)
         faults += [f"the declaration of the arm {name} differs" for name in differing]
     for name, facts in tasks.items():
         recorded = old.tasks.get(name)

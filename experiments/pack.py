@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,29 +18,29 @@ from experiments.packs import (
     MANIFEST,
     RATES,
     check_season,
+    first_trials,
     full_log,
     read_manifest,
     read_packed_tables,
     season_of,
 )
-from experiments.report.results import check_owner
+from experiments.report.results import read_own_log
 from experiments.study import Repetition, TaskFacts
 from experiments.worlds import WORLD_NAMES, quality_of_worlds
+from jahs.comparison.logs import FINISHED
 from jahs.comparison.steps import incumbents
-from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
+from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.files.atomic import change_folder
 from jahs.files.sealed_json import sealed_text
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import Table, require_pyarrow, write_table
 from jahs.queries.exhaustive import LARGEST
-from jahs.schema import CONFIG_KEYS, TRIAL_KEYS
-from jahs.simulate import read_log
+from jahs.schema import CONFIG_KEYS
+from jahs.simulate import Log
 from jahs.spaces.columns import rows, validate_columns
 from workshop.command import new_parser, run_command
 from workshop.folders import writing
 from workshop.progress import Progress
-
-_STATUSES: Final = {"finished", "unfinished", "failed", "stopped"}
 
 
 class _Tables:
@@ -49,66 +49,57 @@ class _Tables:
     def __init__(self, *, has_several: bool) -> None:
         self._has_several = has_several
         self._rows: dict[tuple[object, ...], int] = {}  # row of each config
-        self._before = 0
         self._logs: list[tuple[object, ...]] = []
-        self._steps = array("i")
+        self._row_of_trial = array("i")
         self._fidelities: dict[tuple[object, ...], int] = {}
         self._asked = array("H")
         self._ends: list[tuple[float, ...]] = []
 
-    def add(self, own: Repetition, header: Mapping[str, Any], trials: Sequence[Any], ending: Any, digest: str) -> None:
-        """Append a log. Any: JSON."""
+    def add(self, own: Repetition, log: Log, digest: str) -> None:
+        """Append a log."""
+        header, ending = cast("dict[str, Any]", log.header), cast("dict[str, Any]", log.ending)  # Any: JSON
         full = header["view"]["fidelities"]
-        end, accuracy, places = [], [], []
-        for place, trial in enumerate(trials):
-            config, fidelity, status = trial["config"], trial["fidelity"], trial["status"]
-            asked = (fidelity["epoch"], *(fidelity.get(name, config[name]) for name in LARGEST), status)
+        ends = []  # place, end and validation accuracy of trials at the highest fidelity
+        for place, trial in enumerate(log.trials):
+            config, fidelity = cast("dict[str, Any]", trial.config), trial.fidelity  # Any: values of keys
+            asked = (fidelity["epoch"], *(fidelity.get(name, config[name]) for name in LARGEST), trial.status)
             self._add_trial(tuple(config.values()), asked)
-            if status == "finished" and all(fidelity[name] == highest for name, highest in full.items()):
-                end.append(trial["end"])
-                accuracy.append(trial["metrics"].get("valid_acc", np.nan))
-                places.append(place)
-        found = full_log(np.array(end), np.array(accuracy))
-        kept = range(len(end)) if self._has_several else incumbents(found).rows.tolist()
-        self._ends += [(len(self._logs), places[i], end[i], accuracy[i]) for i in kept]
+            if trial.status == FINISHED and all(fidelity[name] == highest for name, highest in full.items()):
+                ends.append((place, trial.end, trial.metrics.get("valid_acc", np.nan)))
+        if not self._has_several:
+            _, times, accuracy = np.reshape(ends, (-1, 3)).T
+            ends = [ends[i] for i in incumbents(full_log(times, accuracy)).rows.tolist()]
+        self._ends += [(len(self._logs), *found) for found in ends]
         settings = json.dumps(header.get("optimizer_settings"), sort_keys=True)
         refit = -1 if own.refit is None else own.refit
-        facts = (own.task, own.arm, refit, own.seed, len(trials), ending["ended"], ending["clock"], settings, digest)
-        self._logs.append(facts)
+        end = ending["ended"], ending["clock"]
+        self._logs.append((own.task, own.arm, refit, own.seed, len(log.trials), *end, settings, digest))
 
     def add_packed(self, path: Path, task: str) -> None:
         """Append the logs of a pack that are of this task."""
         logs, configs, trials, ends = read_packed_tables(path)
         own_logs: dict[int, int] = {}  # number of each log, there and here
         settings = [tuple(config.values()) for config in rows(configs)]
-        first = np.concatenate([[0], np.cumsum(logs["n_trials"], dtype=np.int64)]).tolist()
+        first = first_trials(logs).tolist()
         row_of_trial = np.cumsum(trials["config_step"], dtype=np.int64).tolist()
-        asked = list(
-            zip(*(trials[name].tolist() for name in COLUMNS["trials.parquet"] if name != "config_step"), strict=True)
-        )
-        for number, facts in enumerate(zip(*(logs[name].tolist() for name in COLUMNS["logs.parquet"]), strict=True)):
+        asked = [trial[1:] for trial in _records(trials, "trials.parquet")]
+        for number, facts in enumerate(_records(logs, "logs.parquet")):
             if facts[0] != task:
                 continue
             own_logs[number] = len(self._logs)
             self._logs.append(facts)
             for trial in range(first[number], first[number + 1]):
                 self._add_trial(settings[row_of_trial[trial]], asked[trial])
-        found = zip(*(ends[name].tolist() for name in COLUMNS["ends.parquet"]), strict=True)
+        found = _records(ends, "ends.parquet")
         self._ends += [(own_logs[number], *end) for number, *end in found if number in own_logs]
 
     def _add_trial(self, config: tuple[object, ...], asked: tuple[object, ...]) -> None:
         """Append a trial: its config, and the epoch, sizes and status."""
-        row = self._rows.setdefault(config, len(self._rows))
-        self._steps.append(row - self._before)
-        self._before = row
+        self._row_of_trial.append(self._rows.setdefault(config, len(self._rows)))
         self._asked.append(self._fidelities.setdefault(asked, len(self._fidelities)))
 
     def tables(self) -> dict[str, Table]:
-        """Return the tables.
-
-        Raises:
-            InvalidConfig: a config is invalid.
-        """
+        """Return the tables; refuse an invalid config."""
         configs = validate_columns(
             {key: np.array(values) for key, values in zip(CONFIG_KEYS, zip(*self._rows, strict=True), strict=True)}
         )
@@ -123,7 +114,7 @@ class _Tables:
                 *(np.diff(row, prepend=0) for row in rate_of),
                 *(values for key, values in configs.items() if key not in RATES),
             ],
-            "trials.parquet": [self._steps, *fidelities],
+            "trials.parquet": [np.diff(self._row_of_trial, prepend=0), *fidelities],
             "ends.parquet": list(zip(*self._ends, strict=True)) or [[]] * 4,
         }
         return {
@@ -133,6 +124,10 @@ class _Tables:
             }
             for name in COLUMNS
         }
+
+
+def _records(table: Table, name: str) -> Iterator[tuple[Any, ...]]:  # Any: each column has a type of its own
+    return zip(*(table[column].tolist() for column in COLUMNS[name]), strict=True)
 
 
 def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
@@ -164,13 +159,12 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
         if other and task in taken:
             tables.add_packed(other, task)
         # Repetitions that share configs lie side by side, which packs well; the release comes before its refits.
-        own_ones = [own for own in finished if own.task == task]
-        for own in sorted(own_ones, key=lambda own: (own.seed, folder.arms.index(own.arm))):
-            header, trials, ending, digest = _read(path / own.path)
-            check_owner(header, folder, own)
-            tables.add(own, header, trials, ending, digest)
-            n_read += 1
-            progress.update(n_read, own.path)
+        for own in sorted(finished, key=lambda own: (own.seed, folder.arms.index(own.arm))):
+            if own.task == task:
+                log, digest = read_own_log(folder, own), sha256((path / own.path).read_bytes()).hexdigest()[:16]
+                tables.add(own, log, digest)
+                n_read += 1
+                progress.update(n_read, own.path)
     progress.close()
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -186,11 +180,8 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
                 said = read_manifest(other / MANIFEST)
                 worlds |= {task: quality for task, quality in said["worlds"].items() if task in taken}
                 recorded["tasks"] |= {task: said["study.json"]["tasks"][task] for task in taken}
-                own_commands = recorded["made_with"]
-                recorded["made_with"] = [
-                    *(each for each in said["study.json"]["made_with"] if each not in own_commands),
-                    *own_commands,
-                ]
+                before = [entry for entry in said["study.json"]["made_with"] if entry not in recorded["made_with"]]
+                recorded["made_with"] = before + recorded["made_with"]
             facts = {"files": files, "season": season, "worlds": worlds}
             (beside / MANIFEST).write_text(sealed_text({**facts, "study.json": recorded}), encoding="utf-8")
     return target
@@ -206,27 +197,6 @@ def _tasks_to_take(folder: StudyFolder, other: Path) -> dict[str, TaskFacts]:
             f"{', '.join(folder.arms)}; run the study again on all tasks"
         )
     return {task: facts for task, facts in packed.tasks.items() if task not in folder.tasks}
-
-
-def _read(path: Path) -> tuple[dict[str, Any], list[Any], dict[str, Any], str]:  # Any: JSON
-    """Return header, trials and ending of a log, and 16 digits of its sha256.
-
-    Configs are checked later, all at once: `read_log` takes ten times as long, and only says what is wrong here.
-    """
-    data = path.read_bytes()
-    try:
-        header, *trials, ending = map(json.loads, data.splitlines())
-        is_whole = data.endswith(b"\n") and "ended" in ending and "view" in header
-        if is_whole and all(
-            tuple(line) == TRIAL_KEYS and tuple(line["config"]) == CONFIG_KEYS and line["status"] in _STATUSES
-            for line in trials
-        ):
-            return header, trials, ending, sha256(data).hexdigest()[:16]
-    except (ValueError, TypeError, KeyError):
-        pass
-    if read_log(path).ending is None:
-        raise CorruptFile(f"{path} was cut short; remove it and run again")
-    raise CorruptFile(f"{path} is not a log that a simulation writes; remove it and run again")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,12 +1,4 @@
-"""The pack of a study: all trials of all its logs as Parquet, small enough to ship.
-
-    DIR/manifest.json      declaration, releases and season of the study, sha256 of the tables; sealed by a checksum
-    DIR/logs.parquet       one row for each log: repetition, counts, ending, settings, and a digest of the log itself
-    DIR/rates.parquet      every learning rate and weight decay of the configs, once
-    DIR/configs.parquet    every config that was queried, with the places of its rates
-    DIR/trials.parquet     every trial, log by log, in the order in which they ended: its config and fidelity
-    DIR/ends.parquet       when the incumbents' trials ended (with several objectives: all trials at the highest
-                           fidelity), and the validation accuracy that their optimiser saw
+"""The pack of a study: all trials of all its logs as Parquet, small enough to ship (docs/formats.md).
 
 The rest can be computed again: the release answers every trial's metrics from its config, fidelity and seed, and a run
 of the repetition makes the log whose digest is recorded. `python -m experiments.report DIR` makes the page of the study
@@ -22,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from experiments.study import Repetition, TaskFacts
 from jahs.comparison.logs import FINISHED, Floats, TrialLog
@@ -101,11 +94,7 @@ def is_pack(path: Path) -> bool:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Return the manifest of a pack.
-
-    Raises:
-        MissingData, UnknownFormat, CorruptFile: it does not exist, has another format, or is damaged.
-    """
+    """Return the manifest of a pack."""
     content = read_sealed(path)
     if missing := sorted({"files", "season", "study.json", "worlds"} - set(content)):
         raise CorruptFile(f"{path} lacks {', '.join(missing)}; restore it from a copy")
@@ -113,11 +102,7 @@ def read_manifest(path: Path) -> dict[str, Any]:  # Any: JSON
 
 
 def check_season(path: Path, season: str, releases: Mapping[str, str]) -> None:
-    """Refuse a folder of packs in which another study used other releases, whatever their numbers.
-
-    Raises:
-        ProtocolMismatch: names the studies and releases.
-    """
+    """Refuse a folder of packs in which another study used other releases, whatever their numbers."""
     faults = []
     for other in sorted(path.glob(f"*/{MANIFEST}")):
         said = read_manifest(other)
@@ -134,23 +119,15 @@ def check_season(path: Path, season: str, releases: Mapping[str, str]) -> None:
 
 
 def read_packed_table(path: Path) -> Table:
-    """Return a table of a pack; its sha256 must be the manifest's.
-
-    Raises:
-        MissingData, CorruptFile, InvalidTable: it does not exist, is damaged, or lacks columns.
-    """
+    """Return a table of a pack; its sha256 must be the manifest's."""
     listed = read_manifest(path.parent / MANIFEST)["files"]
     return read_table(path, COLUMNS[path.name], sha256=[listed.get(path.name)])
 
 
 def read_packed_tables(path: Path) -> tuple[Table, Table, Table, Table]:
-    """Return the logs, configs, trials and ends of a pack.
-
-    Raises:
-        MissingData, CorruptFile, InvalidTable: as `read_packed_table`, or the tables do not belong together.
-    """
+    """Return the logs, configs, trials and ends of a pack; refuse tables that do not belong together."""
     logs, rates, packed, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
-    first = np.concatenate([[0], np.cumsum(logs["n_trials"], dtype=np.int64)])
+    first = first_trials(logs)
     at = first[ends["log"]] + ends["trial"]
     n_trials = len(trials["config_step"])
     rate_of = {key: np.cumsum(packed[f"{key}_step"], dtype=np.int64) for key in RATES}
@@ -165,6 +142,11 @@ def read_packed_tables(path: Path) -> tuple[Table, Table, Table, Table]:
     return logs, configs, trials, ends
 
 
+def first_trials(logs: Table) -> NDArray[np.int64]:
+    """Return the number of each log's first trial, and finally the number of all trials, (n_logs + 1,)."""
+    return np.concatenate([[0], np.cumsum(logs["n_trials"], dtype=np.int64)])
+
+
 def read_pack(path: Path) -> Iterator[LogContent]:
     """Yield every log of a pack.
 
@@ -172,7 +154,7 @@ def read_pack(path: Path) -> Iterator[LogContent]:
         MissingData, CorruptFile, UnknownFormat: the pack is incomplete, damaged, or has another format.
     """
     logs, configs, trials, ends = read_packed_tables(path)
-    first = np.concatenate([[0], np.cumsum(logs["n_trials"], dtype=np.int64)])
+    first = first_trials(logs)
     row_of_trial = np.cumsum(trials["config_step"], dtype=np.int64)
     own = np.searchsorted(ends["log"], np.arange(len(logs["seed"]) + 1))
     at = first[ends["log"]] + ends["trial"]

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
+from experiments.folder import StudyFolder
 from experiments.imported import open_for_study
 from experiments.optimizers import make
-from experiments.study import Repetition, Study, TaskFacts
+from experiments.study import Repetition
 from experiments.worlds import WORLD_NAMES, World, open_world, worlds_path
 from jahs.comparison.views import open_view
 from jahs.errors import JahsError
@@ -23,17 +24,10 @@ from jahs.spaces.configs import config_id, validate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepetitionJob:
-    """Everything a process needs to run one repetition.
+    """Everything a process needs to run one repetition; without `release`, `jahs` finds it."""
 
-    Attributes:
-        out: the study's folder.
-        release: folder of the release; None: found by `jahs`.
-    """
-
+    folder: StudyFolder
     repetition: Repetition
-    study: Study
-    facts: TaskFacts
-    out: Path
     release: Path | None
 
 
@@ -50,9 +44,9 @@ def run_repetition(job: RepetitionJob) -> tuple[str, str | None]:
 
 def _simulate(job: RepetitionJob) -> int:
     """Write a repetition's log; return its number of trials."""
-    study, repetition = job.study, job.repetition
+    folder, study, repetition = job.folder, job.folder.study, job.repetition
     arm, task, seed = study.arm(repetition.arm), repetition.task, repetition.seed
-    world = open_world(worlds_path(job.out, task), task, arm.world) if arm.world in WORLD_NAMES else None
+    world = open_world(worlds_path(folder.path, task), task, arm.world) if arm.world in WORLD_NAMES else None
     bench = open_for_study(task, job.release, refit=repetition.refit, model=arm.model) if world is None else world
     view = open_view(cast("Queryable", bench), arm.view, seed=seed)  # simulations use `query_many` alone
     settings = dict(arm.settings)
@@ -61,22 +55,18 @@ def _simulate(job: RepetitionJob) -> int:
         settings["prior"] = expert_prior(release_view, quality, objective=arm.objectives[0])
     made = make(arm.optimizer, view, seed=seed, objectives=arm.objectives, **settings)
     optimizer = made if world is None else FromPool(made, world)
-    target = job.out / repetition.path
+    target, facts = folder.path / repetition.path, folder.tasks[task]
     target.parent.mkdir(parents=True, exist_ok=True)
+    header = {"release": facts.release, "study": study.name, "arm_digest": study.digest_of(arm.name), "arm": arm.name}
     with write_beside(target) as beside:
         simulation = Simulation(
             view,
             workers=arm.workers or study.workers,
-            budget=job.facts.budget_s / (arm.workers or 1),
+            budget=facts.budget_s / (arm.workers or 1),
             seed=seed,
             evaluation_seed=seed if study.noise == "seeded" else None,
             log=beside,
-            facts={
-                "release": job.facts.release,
-                "study": study.name,
-                "arm_digest": study.digest_of(arm.name),
-                "arm": arm.name,
-            },
+            facts=header,
         )
         return sum(1 for _ in simulation.stream(optimizer))
 

@@ -56,33 +56,22 @@ class Incumbent:
     trained: Mapping[str, float]
 
 
-def best_incumbents(results: Results, task: str, *, top: int, arms: Sequence[str] = ()) -> list[Incumbent]:
+def best_incumbents(results: Results, task: str, *, top: int, arms: Sequence[str]) -> list[Incumbent]:
     """Return the best distinct final incumbents of a task by predicted mean error, none of them trained.
 
     Args:
-        arms: patterns of arm names; empty: all.
-
-    Raises:
-        InvalidArgument: no arm with a result matches.
+        arms: patterns of arm names.
     """
     incumbents: dict[int, Incumbent] = {}
-    for arm in results.arms:
-        if arms and not any(fnmatch.fnmatchcase(arm.name, pattern) for pattern in arms):
-            continue
-        for result in results.of(task, arm):
-            if result.configs:
-                incumbent = Incumbent(
-                    task=task,
-                    arm=arm.name,
-                    seed=result.repetition.seed,
-                    config=result.configs[-1],
-                    predicted=float(result.incumbents.values[-1]),
-                    trained={},
-                )
-                incumbents.setdefault(config_id(incumbent.config), incumbent)
+    chosen = [arm for arm in results.arms if any(fnmatch.fnmatchcase(arm.name, pattern) for pattern in arms)]
+    for result in (result for arm in chosen for result in results.of(task, arm) if result.configs):
+        config, own = result.configs[-1], result.repetition
+        predicted = float(result.incumbents.values[-1])
+        incumbent = Incumbent(task=task, arm=own.arm, seed=own.seed, config=config, predicted=predicted, trained={})
+        incumbents.setdefault(config_id(config), incumbent)
     if not incumbents:
         raise InvalidArgument(
-            f"no arm of {task} that matches {' or '.join(arms) or '*'} has an incumbent; the study has "
+            f"no arm of {task} that matches {' or '.join(arms)} has an incumbent; the study has "
             f"{', '.join(arm.name for arm in results.arms)}"
         )
     return sorted(incumbents.values(), key=lambda incumbent: (incumbent.predicted, config_id(incumbent.config)))[:top]
@@ -101,17 +90,13 @@ def retrain(
     workers: int,
     device: str = "cpu",
 ) -> dict[str, object]:
-    """Train the incumbents and record them; return the path of the record and how many trainings it has.
-
-    Raises:
-        InvalidArgument: `top` is not positive, the study lacks a task or an arm, or its optimisers trained themselves.
-    """
+    """Train the incumbents and record them; return the path of the record and how many trainings it has."""
     from pipeline.collect import CollectSettings, collect  # needs torch
 
     study = read_folder(folder)
-    unknown = [name for name in tasks if name not in study.tasks]
+    known = ", ".join(study.tasks)
     faults = [f"top={top} must be at least 1"] if top < 1 else []
-    faults += [f"task {name!r} is not in this study; it has {', '.join(study.tasks)}" for name in unknown]
+    faults += [f"task {name!r} is not in this study; it has {known}" for name in tasks if name not in study.tasks]
     if any(arm.world != "release" for arm in study.study.arms):
         faults.append(
             f"{study.study.name} does not query a release alone, so its incumbents have no prediction to compare"
@@ -122,9 +107,8 @@ def retrain(
     results = read_results(folder, bench=bench, workers=workers)
     incumbents: list[Incumbent] = []
     for task in tasks or results.tasks:
-        chosen = best_incumbents(results, task, top=top, arms=arms)
-        runs = folder / "retrained" / task
-        listed = folder / "retrained" / f"{task}.jsonl"
+        chosen = best_incumbents(results, task, top=top, arms=arms or ("*",))
+        runs, listed = folder / "retrained" / task, folder / "retrained" / f"{task}.jsonl"
         listed.parent.mkdir(exist_ok=True)
         digest = release_of(bench[task]).sha256
         lines = ({"config": incumbent.config, "seeds": list(SEEDS), "release": digest} for incumbent in chosen)
@@ -166,25 +150,14 @@ def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[
     Args:
         study: name of the study that it must belong to.
         releases: sha256 of the releases that this study used, by task.
-
-    Raises:
-        MissingData: there is no such file.
-        CorruptFile: it is damaged, or belongs to another study or other releases.
     """
-    content = read_sealed(path)
+    content, incumbents = read_sealed(path), []
     try:
         origin = content["study"], {task: content["releases"].get(task) for task in releases}
-        incumbents = [
-            Incumbent(
-                task=str(entry["task"]),
-                arm=str(entry["arm"]),
-                seed=int(entry["seed"]),
-                config=validate(entry["config"]),
-                predicted=float(entry["predicted"]),
-                trained={str(seed): float(error) for seed, error in entry["trained"].items()},
-            )
-            for entry in content["incumbents"]
-        ]
+        for entry in content["incumbents"]:
+            trained = {str(seed): float(error) for seed, error in entry["trained"].items()}
+            parsed = {"config": validate(entry["config"]), "predicted": float(entry["predicted"]), "trained": trained}
+            incumbents.append(Incumbent(**{**entry, **parsed}))
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise CorruptFile(f"{path} is not a record of retrained incumbents: {err!r}") from err
     if origin != (study, dict(releases)):

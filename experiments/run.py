@@ -68,28 +68,18 @@ class StudySettings:
             raise InvalidArgument("\n".join(faults))
         study = find_study(self.study)
         if self.noise == "mean" and _has_worlds(study.arms):
-            raise InvalidArgument(
-                f"{study.name} compares single trainings, and most configs have one; leave out --noise mean"
-            )
-        return study if self.noise is None else replace(study, noise=self.noise)
+            single = "compares single trainings, and most configs have one"
+            raise InvalidArgument(f"{study.name} {single}; leave out --noise mean")
+        return replace(study, noise=self.noise or study.noise)
 
     def choose(self, study: Study) -> tuple[Arm, ...]:
-        """Return the selected arms, in the order of the study.
-
-        Raises:
-            UnknownName: a pattern matches no arm.
-            MissingDependency: the packages of some arms are not installed.
-        """
-        names = [arm.name for arm in study.arms]
-        for pattern in self.arms:
-            if not fnmatch.filter(names, pattern):
+        """Return the selected arms, in the order of the study; refuse those whose packages are not installed."""
+        names, matching = [arm.name for arm in study.arms], set()
+        for pattern in self.arms or ("*",):
+            if not (found := fnmatch.filter(names, pattern)):
                 raise UnknownName.of("arms", pattern, names)
-        chosen = [
-            arm
-            for arm in study.arms
-            if (not self.arms or any(fnmatch.fnmatchcase(arm.name, pattern) for pattern in self.arms))
-            and self.family in (None, arm.family)
-        ]
+            matching |= {*found}
+        chosen = [arm for arm in study.arms if arm.name in matching and self.family in (None, arm.family)]
         if not chosen:
             among = f" and matches {' or '.join(self.arms)}" if self.arms else ""
             all_arms = ", ".join(f"{arm.name} ({arm.family})" for arm in study.arms)
@@ -99,12 +89,7 @@ class StudySettings:
 
 
 def run(settings: StudySettings) -> int:
-    """Run every unfinished repetition; return their number.
-
-    Raises:
-        JahsError: invalid settings, a missing release, or a folder of another study, before any repetition runs; or
-            some repetitions failed.
-    """
+    """Run every unfinished repetition; return their number. Invalid settings are refused before any of them runs."""
     study = settings.check()
     arms = settings.choose(study)
     tasks = {name: _task_facts(study, name, settings.release) for name in _tasks(settings, study)}
@@ -115,23 +100,16 @@ def run(settings: StudySettings) -> int:
         _log.info("removed %d unfinished logs of a killed run", n_removed)
     if _has_worlds(arms):
         _prepare_worlds(folder.path, tasks, settings.release)
+    there, release = replace(folder, path=folder.path.absolute()), settings.release and settings.release.absolute()
     jobs = [
-        RepetitionJob(
-            repetition=repetition,
-            study=study,
-            facts=folder.tasks[repetition.task],
-            out=folder.path.absolute(),
-            release=settings.release and settings.release.absolute(),
-        )
+        RepetitionJob(folder=there, repetition=repetition, release=release)
         for repetition in study.repetitions(tasks=tasks, arms=names, n_seeds=n_seeds)
         if not is_finished(folder.path, repetition)
     ]
-    failed = _run_all(settings, jobs)
-    if failed:
+    if failed := _run_all(settings, jobs):
         shown = "\n".join(failed[:_MOST_SHOWN])
-        raise JahsError(
-            f"{len(failed)} of {len(jobs)} repetitions failed; run the command again to retry them\n{shown}"
-        )
+        again = "run the command again to retry them"
+        raise JahsError(f"{len(failed)} of {len(jobs)} repetitions failed; {again}\n{shown}")
     return len(jobs)
 
 
@@ -162,11 +140,10 @@ def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
 def _prepare_worlds(path: Path, tasks: Iterable[str], release: Path | None) -> None:
     """Build the missing worlds of tasks; they depend on the release only."""
     for name in tasks:
-        if not worlds_path(path, name).exists():
-            bench = open_benchmark(name, release)
-            opened = release_of(bench)
+        if not (target := worlds_path(path, name)).exists():
+            opened = release_of(open_benchmark(name, release))
             _log.info("%s: fitting the surrogates of the cross-validation", name)
-            write_worlds(worlds_path(path, name), build_worlds(opened.table, bench.task, opened.noise))
+            write_worlds(target, build_worlds(opened.table, opened.task, opened.noise))
 
 
 def _run_all(settings: StudySettings, jobs: Sequence[RepetitionJob]) -> list[str]:
@@ -213,8 +190,8 @@ def _command(settings: StudySettings) -> list[str]:
     """Return the command line of these settings, without paths and processes, which do not change the results."""
     flags = ["python", "-m", "experiments.run", settings.study]
     flags += ["--seeds", str(settings.seeds)] if settings.seeds else []
-    for name, values in (("--task", settings.task), ("--arms", settings.arms)):
-        flags += [part for value in values for part in (name, value)]
+    flags += [word for name in settings.task for word in ("--task", name)]
+    flags += [word for pattern in settings.arms for word in ("--arms", pattern)]
     flags += ["--noise", settings.noise] if settings.noise else []
     return flags + (["--family", settings.family] if settings.family else [])
 

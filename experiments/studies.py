@@ -307,21 +307,13 @@ WORKERS: Final = Study(
     ),
 )
 
-STUDIES: Final[Mapping[str, Study]] = MappingProxyType(
-    {
-        study.name: study
-        for study in (JOINT, FIDELITY, MULTIOBJECTIVE, BASELINES, STRONG, TRUTH, FAMILIES, LONG, WORKERS)
-    }
-)
+_ALL: Final = (JOINT, FIDELITY, MULTIOBJECTIVE, BASELINES, STRONG, TRUTH, FAMILIES, LONG, WORKERS)
+STUDIES: Final[Mapping[str, Study]] = MappingProxyType({study.name: study for study in _ALL})
 """Every study by name."""
 
 
 def find_study(name: str) -> Study:
-    """Return the study of this name.
-
-    Raises:
-        UnknownName: there is no such study; lists the studies.
-    """
-    if name in STUDIES:
-        return STUDIES[name]
-    raise UnknownName.of("study", name, STUDIES)
+    """Return the study of this name; refuse an unknown one."""
+    if name not in STUDIES:
+        raise UnknownName.of("study", name, STUDIES)
+    return STUDIES[name]

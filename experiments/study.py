@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from typing import Any, Final, Literal
 
 from experiments.optimizers import OPTIMIZERS
@@ -52,7 +53,7 @@ class Arm:
         return "lightgbm" if self.world == "lightgbm" else None
 
     def declared(self) -> dict[str, Any]:  # Any: JSON
-        """Return the declaration, without fields that are not declared, as in folders of older versions."""
+        """Return the declaration; without `workers` unless declared, as in folders of older versions."""
         return {name: value for name, value in asdict(self).items() if name != "workers" or value is not None}
 
 
@@ -133,15 +134,11 @@ class Study:
         return tuple(dict.fromkeys(arm.chapter for arm in self.arms))
 
     def arm(self, name: str) -> Arm:
-        """Return the arm of this name.
-
-        Raises:
-            UnknownName: there is no such arm; lists the arms.
-        """
-        for arm in self.arms:
-            if arm.name == name:
-                return arm
-        raise UnknownName.of("arm", name, [arm.name for arm in self.arms])
+        """Return the arm of this name; refuse an unknown one."""
+        arms = {arm.name: arm for arm in self.arms}
+        if name not in arms:
+            raise UnknownName.of("arm", name, arms)
+        return arms[name]
 
     def repetitions(self, *, tasks: Mapping[str, TaskFacts], arms: Sequence[str], n_seeds: int) -> Iterator[Repetition]:
         """Yield every repetition of these tasks and arms, finished or not; those on refits last.
@@ -151,15 +148,11 @@ class Study:
         Args:
             n_seeds: seeds of each arm on the release itself.
         """
-        for seed in range(n_seeds):
-            for task in tasks:
-                for arm in arms:
-                    yield Repetition(task=task, arm=arm, seed=seed)
-        for seed in range(min(n_seeds, self.n_refit_seeds)):
-            for task, facts in tasks.items():
-                for refit in range(facts.n_refits):
-                    for arm in arms:
-                        yield Repetition(task=task, arm=arm, seed=seed, refit=refit)
+        for seed, task, arm in product(range(n_seeds), tasks, arms):
+            yield Repetition(task=task, arm=arm, seed=seed)
+        for seed, (task, facts) in product(range(min(n_seeds, self.n_refit_seeds)), tasks.items()):
+            for refit, arm in product(range(facts.n_refits), arms):
+                yield Repetition(task=task, arm=arm, seed=seed, refit=refit)
 
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
         """Return the declaration as JSON."""
@@ -167,11 +160,7 @@ class Study:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Study:  # Any: JSON
-        """Return the study of a declaration from `to_dict`.
-
-        Raises:
-            TypeError, KeyError, AttributeError, InvalidArgument: the declaration is invalid.
-        """
+        """Return the study of a declaration from `to_dict`; an invalid one raises various built-in errors."""
         tasks, arms = tuple(given["tasks"]), tuple(map(_read_arm, given["arms"]))
         combinations = tuple(tuple(metrics) for metrics in given["combinations"])
         return cls(**{**given, "tasks": tasks, "combinations": combinations, "arms": arms})
@@ -181,14 +170,16 @@ class Study:
 
         Tasks, seeds and other arms may be added to a folder, and titles reworded. Default settings of the optimiser are
         not part of the digest: each log names them, and a page refuses logs of one arm whose settings differ.
-
-        Raises:
-            UnknownName: there is no such arm.
         """
         arm = self.arm(name).declared()
         arm["settings"] = sorted(arm["settings"])  # JSON does not keep their order
         facts = {key: getattr(self, key) for key in _DECISIVE}
         return digest_facts({**facts, "arm": {key: arm[key] for key in arm if key not in _WORDS}})
+
+    def differing(self, other: Study, arms: Sequence[str]) -> list[str]:
+        """Return which arms of another study this one lacks or declares otherwise."""
+        known = {arm.name for arm in self.arms}
+        return [name for name in arms if name not in known or self.digest_of(name) != other.digest_of(name)]
 
 
 def arm_of(optimizer: str, *more: str, **declared: Any) -> Arm:  # Any: fields of an arm
@@ -203,10 +194,6 @@ _WORDS: Final = ("title", "chapter", "family")
 
 
 def _read_arm(given: Mapping[str, Any]) -> Arm:
-    view = {**given["view"], "fidelities": tuple(given["view"]["fidelities"])}
-    read = {
-        "view": ViewChoice(**view),
-        "settings": tuple(given["settings"].items()),
-        "objectives": tuple(given["objectives"]),
-    }
-    return Arm(**{**given, **read})
+    view = ViewChoice(**{**given["view"], "fidelities": tuple(given["view"]["fidelities"])})
+    settings, objectives = tuple(given["settings"].items()), tuple(given["objectives"])
+    return Arm(**{**given, "view": view, "settings": settings, "objectives": objectives})

@@ -101,20 +101,12 @@ def orders(every: Sequence[Candidate], *, n_seeds: int, workers: int) -> tuple[F
     They are mean errors or missing hypervolumes (%), a guess if there is no result.
     """
     largest = [candidate for candidate in every if candidate.rules.n_evaluations == max(BUDGETS)]
-    seeds = [range(_N_BASELINE if arm == "random_search" else n_seeds) for arm in ARMS]
-    calls = [
-        {"candidate": candidate, "arm": arm, "seed": seed}
-        for candidate in largest
-        for arm, arm_seeds in zip(ARMS, seeds, strict=True)
-        for seed in arm_seeds
-    ]
-    outcomes = iter(in_processes(_run, calls, workers=workers))
-    results = {candidate.id: [[next(outcomes) for _ in arm_seeds] for arm_seeds in seeds] for candidate in largest}
-    all_runs = [results[f"{candidate.id.rpartition('-')[0]}-{max(BUDGETS)}"] for candidate in every]
-    column = [BUDGETS.index(candidate.rules.n_evaluations) for candidate in every]
-    final = [[[run[i] for run in runs[:n_seeds]] for runs in arms] for arms, i in zip(all_runs, column, strict=True)]
-    baseline = [[run[i] for run in arms[0]] for arms, i in zip(all_runs, column, strict=True)]
-    return np.array(final), np.array(baseline)
+    runs = [(arm, seed) for arm in ARMS for seed in range(_N_BASELINE if arm == "random_search" else n_seeds)]
+    calls = [{"candidate": candidate, "arm": arm, "seed": seed} for candidate in largest for arm, seed in runs]
+    outcomes = np.reshape(in_processes(_run, calls, workers=workers), (len(largest), len(runs), len(BUDGETS)))
+    results = outcomes.transpose(0, 2, 1).reshape(len(every), len(runs))  # budgets of one problem are adjacent
+    final = [results[:, [runs.index((arm, seed)) for seed in range(n_seeds)]] for arm in ARMS]
+    return np.stack(final, axis=1), results[:, :_N_BASELINE]
 
 
 def _run(*, candidate: Candidate, arm: str, seed: int) -> tuple[float, ...]:
@@ -157,12 +149,7 @@ def choose(every: Sequence[Candidate], results: Floats, *, n: int) -> list[int]:
 
 
 def kept(path: Path, every: Sequence[Candidate]) -> list[int] | None:
-    """Return the numbers of the candidates that are the problems of a suite's file; None if there is no file.
-
-    Raises:
-        InvalidArgument: the file has problems that are not candidates; names them.
-        CorruptFile: the file is not a suite.
-    """
+    """Return the numbers of the candidates that are the problems of a suite's file; None if there is no file."""
     if not path.exists():
         return None
     number = {candidate.id: i for i, candidate in enumerate(every)}
@@ -170,10 +157,8 @@ def kept(path: Path, every: Sequence[Candidate]) -> list[int] | None:
         names = [str(problem["id"]) for problem in read_sealed(path)["problems"]]
     except (KeyError, TypeError) as err:
         raise CorruptFile(f"{path} is not a suite: {err!r}; remove it to choose problems anew") from err
-    if missing := [name for name in names if name not in number]:
-        raise InvalidArgument(
-            f"{path} has problems that are not candidates: {', '.join(missing)}; remove it to choose anew"
-        )
+    if missing := ", ".join(name for name in names if name not in number):
+        raise InvalidArgument(f"{path} has problems that are not candidates: {missing}; remove it to choose anew")
     return [number[name] for name in names]
 
 
@@ -273,19 +258,14 @@ def _drawing(values: Floats, names: Sequence[str]) -> Drawing:
     n = len(values)
     drawing = Drawing(figsize=(8.0, 5.6))
     axes = drawing.add_axes((0.34, 0.02, 0.64, 0.92))
-    for i in range(n):
-        for j in range(n):
-            value = float(values[i, j])
-            face = LIGHT["s0"] if value > 0 else "none"
-            area = 190 * abs(value)
-            axes.scatter([j], [i], s=[area], facecolors=face, edgecolors=LIGHT["s0"], linewidths=0.8)
-    axes.set_xlim(-0.6, n - 0.4)
-    axes.set_ylim(n - 0.4, -0.6)
+    for (i, j), value in np.ndenumerate(values):
+        face = LIGHT["s0"] if value > 0 else "none"
+        axes.scatter([j], [i], s=[190 * abs(value)], facecolors=face, edgecolors=LIGHT["s0"], linewidths=0.8)
+    axes.set(xlim=(-0.6, n - 0.4), ylim=(n - 0.4, -0.6))
     axes.set_yticks(range(n), [f"{name}  {i}" for i, name in enumerate(names, 1)], fontsize=7.5)
     axes.set_xticks(range(n), [str(i) for i in range(1, n + 1)], fontsize=7.5)
     axes.xaxis.tick_top()
-    for edge in axes.spines.values():
-        edge.set_visible(False)
+    axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     axes.grid(visible=False)
     return drawing

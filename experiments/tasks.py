@@ -70,41 +70,43 @@ class _Row(NamedTuple):
 
 
 def compare_tasks(runs: Sequence[Path], *, landscape: Path | None, release: Path | None, seeds: int, out: Path) -> Path:
-    """Write the page README.md, with its figures and paired.csv, and return its path.
-
-    Raises:
-        InvalidArgument: both have runs of the same task, or share too few configs; or the landscape has too few epochs.
-        ProtocolMismatch: a release was fitted to runs of another protocol.
-    """
+    """Write the page README.md, with its figures and paired.csv, and return its path."""
     if seeds < 1:
         raise InvalidArgument(f"seeds={seeds} must be at least 1")
     target = check_target(out)
     recorded = [read_recorded(path) for path in runs]
     paired = pair(*recorded)
-    real, sha256 = {}, None
+    real, origin = {}, []
     if landscape is not None:
         bench = Benchmark("cifar10", release=landscape)
-        real, sha256 = real_accuracies(paired.columns, bench), release_of(bench).sha256
+        real, origin = real_accuracies(paired.columns, bench), [("landscape", release_of(bench).sha256[:16])]
     benches = _open_releases(recorded, release)
-    on_both, on_real = list(agreements(paired)), list(_real_agreements(paired, real))
-    names = _titles(paired)
+    names = [task.title for task in paired.tasks]
+    on_both = list(agreements(paired))
+    on_real = [
+        agreement(f"{name}, real epoch {epoch}", values[None], accuracies)
+        for name, values in zip(names, paired.accuracies, strict=True)
+        for epoch, accuracies in real.items()
+    ]
     sections = chain(
         _ranks(paired, on_both, on_real),
         _real_blocks(on_real),
-        _effects(paired, real),
-        _warm(paired),
+        _effects(paired, real, names),
+        _warm(paired, names),
         _release_blocks(recorded, benches, release, n_seeds=seeds),
     )
+    folders = [path.name if path.is_absolute() else path.as_posix() for path in runs]
+    flags = ["--landscape", "CIFAR10"] if landscape else []
     document = Document(
         title=f"{names[0]} and {names[1]}: what carries over",
         caveats=caveats_of(paired.tasks),
         subtitle=_finding(names, on_both[0], on_real),
         sections=drawn_sections(sections),
         facts=(
-            ("command", shlex.join(_command(runs, seeds, has_landscape=landscape is not None))),
+            ("command", f"python -m experiments.tasks {shlex.join([*folders, *flags])} --seeds {seeds} --out DIR"),
             *((f"protocol of {record.task.title}", record.protocol) for record in recorded),
             *((f"release of {b.task.title}", release_of(b).sha256[:16]) for b in benches if len(benches) == 2),
-            *([("landscape", sha256[:16])] if sha256 else []),
+            *origin,
             ("data", "paired.csv: every config of this page with its accuracies"),
         ),
     )
@@ -130,22 +132,15 @@ def _open_releases(recorded: Sequence[RecordedTask], release: Path | None) -> li
     return benches
 
 
-def _titles(paired: PairedConfigs) -> tuple[str, str]:
-    one, other = paired.tasks
-    return one.title, other.title
-
-
 def _finding(names: Sequence[str], whole: Agreement, on_real: Sequence[Agreement]) -> str:
     ceiling = "" if math.isnan(whole.ceiling) else f"; the noise ceiling is {whole.ceiling:.2f}"
-    text = (
+    last = zip(on_real[:: len(EPOCHS)], names, strict=False)  # none without the landscape
+    parts = " and ".join(f"{interval_text(row.rho)} for {name}" for row, name in last)
+    real = f" With {_REAL} after {EPOCHS[0]} epochs, it is {parts}." if parts else ""
+    return (
         f"{whole.n:,} configs were trained on both tasks. Their validation accuracies at the last epoch have a "
-        f"Spearman correlation of {interval_text(whole.rho)}{ceiling}."
+        f"Spearman correlation of {interval_text(whole.rho)}{ceiling}.{real}"
     )
-    if on_real:
-        last = on_real[:: len(EPOCHS)]
-        parts = " and ".join(f"{interval_text(row.rho)} for {name}" for row, name in zip(last, names, strict=True))
-        text += f" With {_REAL} after {EPOCHS[0]} epochs, it is {parts}."
-    return text
 
 
 def _ranks(paired: PairedConfigs, on_both: Sequence[Agreement], on_real: Sequence[Agreement]) -> Iterator[str | Block]:
@@ -172,13 +167,6 @@ def _ranks(paired: PairedConfigs, on_both: Sequence[Agreement], on_real: Sequenc
     yield _agreements_table("Between the tasks, in each fidelity group", groups, is_folded=True)
 
 
-def _real_agreements(paired: PairedConfigs, real: Mapping[int, Floats]) -> Iterator[Agreement]:
-    """Yield the agreement of both tasks with the real landscape at each epoch."""
-    for name, values in zip(_titles(paired), paired.accuracies, strict=True):
-        for epoch in EPOCHS if real else ():
-            yield agreement(f"{name}, real epoch {epoch}", values[None], real[epoch])
-
-
 def _real_blocks(on_real: Sequence[Agreement]) -> Iterator[str | Block]:
     if on_real:
         yield "Both against the real landscape"
@@ -202,8 +190,8 @@ def _agreements_table(caption: str, agreed: Sequence[Agreement], *, is_folded: b
     )
 
 
-def _effects(paired: PairedConfigs, real: Mapping[int, Floats]) -> Iterator[str | Block]:
-    names = [*_titles(paired), *([_REAL] if real else [])]
+def _effects(paired: PairedConfigs, real: Mapping[int, Floats], titles: Sequence[str]) -> Iterator[str | Block]:
+    names = [*titles, *([_REAL] if real else [])]
     accuracies = [*paired.first, *([real[EPOCHS[0]]] if real else [])]
     keys = [effects_of_keys(paired.columns, values) for values in accuracies]
     shares = [{key: float(np.nan_to_num(share.value)) for key, share in by_key.items()} for by_key in keys]
@@ -241,8 +229,7 @@ def _effects(paired: PairedConfigs, real: Mapping[int, Floats]) -> Iterator[str 
     )
 
 
-def _warm(paired: PairedConfigs) -> Iterator[str | Block]:
-    names = _titles(paired)
+def _warm(paired: PairedConfigs, names: Sequence[str]) -> Iterator[str | Block]:
     yield "Warm starts"
     yield Text(
         "The best configs of one task are trained on the other. The gain is the best accuracy among them, minus the "
@@ -328,29 +315,20 @@ def _draw(rows: Sequence[_Row], *, x_label: str, names: Sequence[str] = ()) -> D
     return drawing
 
 
-def _csv(paired: PairedConfigs, real: dict[int, Floats]) -> str:
+def _csv(paired: PairedConfigs, real: Mapping[int, Floats]) -> str:
     """Return a row for each config: its number, id, source and sizes, and all its accuracies."""
-    names = [f"{task.name} seed {i}" for task in paired.tasks for i in range(paired.accuracies.shape[2])]
-    columns = [paired.configs[key].tolist() for key in ("config_index", "config_id", "source", *LARGEST)]
-    columns += [list(map(_cell, values)) for accuracies in paired.accuracies for values in accuracies.T]
-    columns += [list(map(_cell, real[epoch])) for epoch in EPOCHS if real]
+    accuracies = {
+        f"{task.name} seed {i}": values
+        for task, by_seed in zip(paired.tasks, paired.accuracies, strict=True)
+        for i, values in enumerate(by_seed.T)
+    }
+    accuracies |= {f"cifar10 epoch {epoch}": values for epoch, values in real.items()}
+    columns = {"number": paired.configs["config_index"].tolist()}
+    columns |= {key: paired.configs[key].tolist() for key in ("config_id", "source", *LARGEST)}
+    columns |= {k: ["" if np.isnan(x) else f"{x:.6g}" for x in values.tolist()] for k, values in accuracies.items()}
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    names += [f"cifar10 epoch {epoch}" for epoch in EPOCHS if real]
-    writer.writerow(["number", "config_id", "source", *LARGEST, *names])
-    writer.writerows(zip(*columns, strict=True))
+    csv.writer(text, lineterminator="\n").writerows([columns, *zip(*columns.values(), strict=True)])
     return text.getvalue()
-
-
-def _cell(value: float) -> str:
-    return "" if np.isnan(value) else f"{value:.6g}"
-
-
-def _command(runs: Sequence[Path], n_seeds: int, *, has_landscape: bool) -> list[str]:
-    """Return the command line without the paths of releases and of the page."""
-    folders = [path.as_posix() if not path.is_absolute() else path.name for path in runs]
-    real = ["--landscape", "CIFAR10"] if has_landscape else []
-    return ["python", "-m", "experiments.tasks", *folders, *real, "--seeds", str(n_seeds), "--out", "DIR"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,7 +1,5 @@
 """Two worlds over the same recorded configs: recorded trainings, and cross-validated predictions with training noise.
 
-Over 300 lines: a world's answers and their file change together.
-
     DIR/worlds/<task>.npz    configs; means of both worlds, (n_configs, n_epochs); each recorded run; the noise model
 
 Both worlds answer with one training: a recorded one, or the prediction with a draw of the release's noise. Only
@@ -136,10 +134,6 @@ class World(Sampler):
         """Return metrics of one training of each config, (n,) each, at an epoch for each, as simulations request them.
 
         A seed chooses among the recorded runs of a config, most of which have one, or among as many draws of the noise.
-
-        Raises:
-            InvalidArgument: there is no seed. One recorded training is not a mean, so no world answers with means.
-            NotRecorded: a config is not recorded.
         """
         if seed is None:
             raise InvalidArgument("seed=None asks for means, but most configs were trained once; give a seed")
@@ -170,9 +164,6 @@ def build_worlds(
     Args:
         noise: the model of the training noise, from the same release.
         n_folds: number of folds; each is predicted by models fitted to the others.
-
-    Raises:
-        MissingData: too few configs have a finished run with a runtime.
     """
     measured = _measurements_of(recorded, of_task)
     ids, first, runs = _recorded_runs(measured, of_task.max_epoch)
@@ -195,15 +186,8 @@ def build_worlds(
             queries = np.repeat(X[held_out], of_task.max_epoch, axis=0)
             queries[:, -1] = np.tile(np.arange(1, of_task.max_epoch + 1), len(held_out))
             left_out[name][held_out] = model.predict(queries).reshape(len(held_out), of_task.max_epoch)
-    return Worlds(
-        task=of_task,
-        X=X[:, :-1],
-        answers={"table": table, "left_out": left_out},
-        runs=runs,
-        first=first,
-        noise=noise,
-        n_folds=n_folds,
-    )
+    answers: dict[WorldName, dict[str, Floats]] = {"table": table, "left_out": left_out}
+    return Worlds(task=of_task, X=X[:, :-1], answers=answers, runs=runs, first=first, noise=noise, n_folds=n_folds)
 
 
 def recorded_runtime(recorded: RecordedTable, of_task: Task) -> float:
@@ -227,12 +211,7 @@ def write_worlds(path: Path, worlds: Worlds) -> None:
 
 
 def read_worlds(path: Path, task_name: str) -> Worlds:
-    """Read both worlds.
-
-    Raises:
-        MissingData: the file does not exist.
-        CorruptFile: the file is damaged, or has another format.
-    """
+    """Read both worlds."""
     if not path.is_file():
         raise MissingData(f"{path} does not exist; python -m experiments.run truth builds it")
     try:

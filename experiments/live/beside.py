@@ -6,17 +6,19 @@ Such runs have the same optimiser, seed and initial configs as a trajectory, wit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.folder import StudyFolder
 from experiments.live.declared import CORNER, RELEASE, beside_path, curve
 from experiments.optimizers import make
-from experiments.study import Arm, TaskFacts
+from experiments.study import Arm, Repetition, TaskFacts
 from jahs.comparison.benches import open_benchmark
+from jahs.comparison.logs import Floats
 from jahs.errors import CorruptFile, JahsError, ProtocolMismatch
 from jahs.files.atomic import write_beside
 from jahs.optimizers.registry import Optimizer
@@ -50,15 +52,13 @@ class SurrogateWorld:
         each_at: NDArray[np.int64],
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
-    ) -> dict[str, NDArray[np.float64]]:
+    ) -> dict[str, Floats]:
         """Return the metrics that simulations request: accuracies, and the epochs as the runtime."""
         assert metrics is None or {*metrics} <= {*self.metrics}
         answers = self._answer(configs, each_at, seed)
         return {**answers, "runtime": np.asarray(each_at, dtype=np.float64)}
 
-    def _answer(
-        self, configs: Sequence[Config], epochs: NDArray[np.int64], seed: int | None
-    ) -> dict[str, NDArray[np.float64]]:
+    def _answer(self, configs: Sequence[Config], epochs: NDArray[np.int64], seed: int | None) -> dict[str, Floats]:
         return self._bench.query_many(configs, each_at=epochs, seed=seed, metrics=MEASURED)
 
 
@@ -79,11 +79,10 @@ class Stepwise:
         """Return the next step of the current proposal, or the first one of the next."""
         assert n == 1, "one worker"
         if self._current is None:
-            batch = [item if isinstance(item, Proposal) else Proposal(config=item) for item in self._optimizer.ask(1)]
-            if not batch:
+            if not (batch := self._optimizer.ask(1)):
                 return []
-            self._current = batch[0]
-            self._left = [*batch[0].reports, batch[0].at]
+            self._current = batch[0] if isinstance(batch[0], Proposal) else Proposal(config=batch[0])
+            self._left = [*self._current.reports, self._current.at]
         return [replace(self._current, at=self._left.pop(0), reports=())]
 
     def tell(self, trial: Trial) -> None:
@@ -123,59 +122,35 @@ def simulation_of(
     return simulation, Stepwise(make(arm.optimizer, view, seed=seed, **dict(arm.settings)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BesideJob:
-    """One optimiser with one seed on the release or on one refit.
-
-    Attributes:
-        path: the study's folder.
-        seed: seed of the optimiser, as on real trainings.
-        refit: number of the refit that answers; None: the release itself.
-    """
-
-    path: Path
-    task: str
-    facts: TaskFacts
-    arm: Arm
-    seed: int
-    refit: int | None
-
-    @property
-    def target(self) -> Path:
-        """The path of the curves."""
-        return beside_path(self.path, self.arm.name, self.seed, self.refit)
-
-
-def run_beside(job: BesideJob) -> str | None:
-    """Simulate the runs of a job and write their curves; return the fault, if any.
+def run_beside(job: tuple[StudyFolder, Repetition]) -> str | None:
+    """Simulate an optimiser with one seed on the release or on a refit, write its curves; return the fault, if any.
 
     Each run has another draw of the training noise.
     """
+    folder, own = job
+    facts, target = folder.tasks[own.task], beside_path(folder.path, own.arm, own.seed, own.refit)
     try:
-        n_runs = N_RUNS if job.refit is None else N_RUNS_OF_REFIT
-        curves = np.stack([_simulate_run(job, number) for number in range(n_runs)])
-        job.target.parent.mkdir(parents=True, exist_ok=True)
-        with write_beside(job.target) as beside, beside.open("wb") as file:
-            np.savez_compressed(file, curves=curves, release=np.array(job.facts.release))
+        n_runs = N_RUNS if own.refit is None else N_RUNS_OF_REFIT
+        curves = np.stack([_simulate_run(folder, own, facts, own.seed * N_RUNS + number) for number in range(n_runs)])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with write_beside(target) as beside, beside.open("wb") as file:
+            np.savez_compressed(file, curves=curves, release=np.array(facts.release))
     except (JahsError, OSError) as err:
-        return f"{job.target}: {err}"
+        return f"{target}: {err}"
     return None
 
 
-def _simulate_run(job: BesideJob, number: int) -> NDArray[np.float64]:
-    bench = open_benchmark(job.task, (job.path / RELEASE).absolute(), refit=job.refit)
-    simulation, optimizer = simulation_of(
-        SurrogateWorld(bench), job.arm, job.facts, seed=job.seed, evaluation_seed=job.seed * N_RUNS + number
-    )
-    return curve(simulation.run(optimizer), job.facts, bench.max_epoch)
+def _simulate_run(folder: StudyFolder, own: Repetition, facts: TaskFacts, evaluation_seed: int) -> Floats:
+    bench, arm = open_benchmark(own.task, folder.path / RELEASE, refit=own.refit), folder.study.arm(own.arm)
+    world = SurrogateWorld(bench)
+    simulation, optimizer = simulation_of(world, arm, facts, seed=own.seed, evaluation_seed=evaluation_seed)
+    return curve(simulation.run(optimizer), facts, bench.max_epoch)
 
 
-def read_beside(path: Path, facts: TaskFacts) -> NDArray[np.float64] | None:
+def read_beside(path: Path, facts: TaskFacts) -> Floats | None:
     """Return an optimiser's curves, (n_runs, n_evaluations), see `experiments.live.declared.curve`; None without them.
 
-    Raises:
-        CorruptFile: the file is damaged.
-        ProtocolMismatch: it belongs to another release.
+    Refuse a file of another release.
     """
     if not path.is_file():
         return None

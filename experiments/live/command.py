@@ -16,13 +16,14 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from experiments.folder import StudyFolder, facts_of, open_or_make, read_folder, remove_parts
-from experiments.live.beside import BesideJob, run_beside
+from experiments.live.beside import run_beside
 from experiments.live.declared import (
     CHECKPOINTS,
     CORNER,
@@ -30,13 +31,14 @@ from experiments.live.declared import (
     RELEASE,
     RUNS,
     STAGES,
+    beside_path,
     log_path,
     n_evaluations_of,
     read_trajectory,
 )
 from experiments.live.trajectories import TrajectoryJob, follow
 from experiments.optimizers import refuse_lacking
-from experiments.study import Arm, Study
+from experiments.study import Arm, Repetition, Study
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError
 from jahs.files.atomic import change_folder
@@ -73,51 +75,39 @@ class LiveSettings:
         faults += device_faults(self.device)
         if faults:
             raise InvalidArgument("\n".join(faults))
-        chosen = [self.study.arm(name).name for name in self.arms]
-        arms = [arm for arm in self.study.arms if not chosen or arm.name in chosen]
+        chosen = [self.study.arm(name) for name in self.arms]
+        arms = [arm for arm in self.study.arms if not chosen or arm in chosen]
         refuse_lacking({arm.name: arm.optimizer for arm in arms})
         return arms
 
 
 def train(settings: LiveSettings) -> int:
-    """Continue every trajectory until the limit; return the number of trainings.
-
-    Raises:
-        JahsError: invalid settings, no images or release, another study, protocol or release than the folder's, before
-            anything is written; or some trajectories failed.
-    """
+    """Continue every trajectory until the limit; return the number of trainings. A wrong start writes nothing."""
     deadline = np.inf if settings.minutes is None else time.time() + 60 * settings.minutes
-    arms = settings.check()
+    arms, study = settings.check(), settings.study
     folder = _open(settings, arms)
-    (task,) = settings.study.tasks
-    seeds, stages = range(settings.study.n_seeds), [n for n in STAGES if n < settings.study.n_evaluations]
+    (task,) = study.tasks
+    untils = (*(n for n in STAGES if n < study.n_evaluations), study.n_evaluations)
     jobs = [
         TrajectoryJob(
-            path=folder.path,
-            task=task,
-            facts=folder.tasks[task],
-            arm=arm,
-            digest=settings.study.digest_of(arm.name),
-            seed=seed,
+            folder=folder,
+            repetition=Repetition(task=task, arm=arm.name, seed=seed),
             until=until,
             deadline=deadline,
             data_dir=settings.data_dir and settings.data_dir.absolute(),
             device=settings.device,
         )
-        for seed in seeds
-        for until in (*stages, settings.study.n_evaluations)
-        for arm in arms
+        for seed, until, arm in product(range(study.n_seeds), untils, arms)
     ]
-    progress = Progress(len(jobs), settings.study.name, limit_s=settings.minutes and settings.minutes * 60)
+    progress = Progress(len(jobs), study.name, limit_s=settings.minutes and settings.minutes * 60)
     n_trained, faults = 0, []
     in_time = (job for job in jobs if time.time() <= deadline)
     for n_done, done in enumerate(run_jobs(follow, in_time, where=Where(workers=settings.workers)), 1):
-        n_here, fault = done.result
+        (n_here, fault), job = done.result, done.job
         n_trained += n_here
         faults += [fault] if fault else []
-        job = done.job
         outcome = fault or f"{n_here} trainings"
-        progress.update(n_done, f"{job.arm.name} seed {job.seed}, {job.until} evaluations: {outcome}")
+        progress.update(n_done, f"{job.repetition.arm} seed {job.repetition.seed}, {job.until} evaluations: {outcome}")
     progress.close()
     if faults:
         raise JahsError("\n".join([f"{len(faults)} trajectories failed; the same command continues", *faults]))
@@ -154,28 +144,18 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
 
 
 def beside(settings: LiveSettings) -> int:
-    """Simulate the missing runs on the surrogate, the release first and then its refits; return the number of files.
-
-    Raises:
-        MissingData: the study has not begun.
-    """
+    """Simulate the missing runs on the surrogate, the release first and then its refits; return the number of files."""
     arms = settings.check()
-    folder = read_folder(settings.out)
-    (task,) = folder.study.tasks
-    facts = folder.tasks[task]
-    jobs = [
-        job
-        for refit in (None, *range(facts.n_refits))
-        for seed in range(folder.study.n_seeds)
-        for arm in arms
-        if not (
-            job := BesideJob(path=folder.path.absolute(), task=task, facts=facts, arm=arm, seed=seed, refit=refit)
-        ).target.is_file()
-    ]
+    folder = read_folder(settings.out.absolute())
+    names, n_seeds = [arm.name for arm in arms], folder.study.n_seeds
+    repetitions = folder.study.repetitions(tasks=folder.tasks, arms=names, n_seeds=n_seeds)
+    paths = {own: beside_path(folder.path, own.arm, own.seed, own.refit) for own in repetitions}
+    jobs = [(folder, own) for own, path in paths.items() if not path.is_file()]
     progress, faults = Progress(len(jobs), "surrogate"), []
     for n_done, done in enumerate(run_jobs(run_beside, jobs, where=Where(workers=settings.workers)), 1):
         faults += [done.result] if done.result else []
-        progress.update(n_done, str(done.job.target.relative_to(folder.path.absolute())), spent_s=done.spent_s)
+        path = paths[done.job[1]].relative_to(folder.path)
+        progress.update(n_done, str(path), spent_s=done.spent_s)
     progress.close()
     if faults:
         raise JahsError("\n".join([f"{len(faults)} files failed; the same command continues", *faults]))
@@ -183,14 +163,9 @@ def beside(settings: LiveSettings) -> int:
 
 
 def status(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Return the progress of the study, its cost so far and the remaining cost, in core-hours.
-
-    Raises:
-        MissingData: the study has not begun.
-    """
+    """Return the progress of the study, its cost so far and the remaining cost, in core-hours."""
     folder = read_folder(path)
-    (task,) = folder.study.tasks
-    facts, study = folder.tasks[task], folder.study
+    ((task, facts),), study = folder.tasks.items(), folder.study
     counts = {
         arm.name: [
             round(n_evaluations_of(read_trajectory(log_path(path, task, arm.name, seed)), facts), 1)
@@ -198,10 +173,10 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         ]
         for arm in study.arms
     }
-    runs = last_rows(read_runs(path / RUNS)) if any((path / RUNS).glob("**/*.parquet")) else None
+    has_runs = any((path / RUNS).glob("**/*.parquet"))
+    seconds = last_rows(read_runs(path / RUNS))["runtime"].astype(np.float64) if has_runs else np.empty(0)
     n_wanted = study.n_seeds * study.n_evaluations * len(study.arms)
     n_done = sum(map(sum, counts.values()))
-    seconds = runs["runtime"].astype(np.float64) if runs is not None else np.empty(0)
     mean_s = float(seconds.mean()) if seconds.size else None
     return {
         "evaluations": f"{n_done:.0f} of {n_wanted:,}",

@@ -70,19 +70,12 @@ def log_path(path: Path, task: str, arm: str, seed: int) -> Path:
 
 def beside_path(path: Path, arm: str, seed: int, refit: int | None) -> Path:
     """Return the path of an optimiser's runs on the release, or on a refit of it."""
-    folder = "" if refit is None else f"refit-{refit}/"
-    return path / "surrogate" / arm / f"{folder}seed-{seed:04d}.npz"
+    return (path / Repetition(task="surrogate", arm=arm, seed=seed, refit=refit).path).with_suffix(".npz")
 
 
 def read_trajectory(path: Path) -> Log | None:
-    """Read the log of a trajectory as far as it goes; None if nothing is recorded yet.
-
-    Raises:
-        CorruptFile, UnknownFormat: it is damaged, or was written by another version.
-    """
-    if not path.is_file() or b"\n" not in path.read_bytes():
-        return None
-    return read_log(path)
+    """Read the log of a trajectory as far as it goes; None if nothing is recorded yet."""
+    return read_log(path) if path.is_file() and b"\n" in path.read_bytes() else None
 
 
 def n_evaluations_of(log: Log | None, facts: TaskFacts) -> float:

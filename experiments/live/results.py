@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -61,12 +62,6 @@ class LiveResults:
         """The optimisers of the study."""
         return self.folder.study.arms
 
-    @property
-    def n_wanted(self) -> int:
-        """Full evaluations of the whole study."""
-        study = self.folder.study
-        return len(study.arms) * study.n_seeds * study.n_evaluations
-
     def seeds_at(self, n_evaluations: int, arms: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the seeds with which all these arms have spent that many evaluations."""
         return np.flatnonzero((self.n_done[arms] >= n_evaluations).all(axis=0))
@@ -82,62 +77,49 @@ class LiveResults:
 
 
 def read_live(path: Path) -> LiveResults:
-    """Read the folder of a live study.
-
-    Raises:
-        MissingData: it is not a live study, or nothing has been trained yet.
-        CorruptFile: a log is damaged or belongs to another study.
-        ProtocolMismatch: its release may have been fitted to some of the trainings.
-    """
+    """Read the folder of a live study; refuse one without a training, or whose release may have seen some of them."""
     folder = read_folder(path)
-    (task,) = folder.study.tasks
-    facts, study, bench = folder.tasks[task], folder.study, open_benchmark(task, (path / RELEASE).absolute())
+    ((task, facts),) = folder.tasks.items()
+    study, bench = folder.study, open_benchmark(task, (path / RELEASE).absolute())
     if (digest := release_of(bench).sha256) != facts.release:
         raise ProtocolMismatch(f"{path / RELEASE} is release {digest[:16]}, but the study used {facts.release[:16]}")
     n_done = np.zeros((len(study.arms), study.n_seeds))
     curves = np.full((*n_done.shape, study.n_evaluations), np.nan)
     trained: dict[tuple[str, int], tuple[Trained, ...]] = {}
-    for i, arm in enumerate(study.arms):
-        for seed in range(study.n_seeds):
-            source = log_path(path, task, arm.name, seed)
-            if (log := read_trajectory(source)) is None:
-                continue
-            if log.header.get("arm_digest") != study.digest_of(arm.name):
-                raise CorruptFile(f"{source} is the log of another study; remove it")
-            n_done[i, seed] = n_evaluations_of(log, facts)
-            reached = int(n_done[i, seed] + _ROUNDING)
-            curves[i, seed, :reached] = curve(log.trials, facts, bench.max_epoch)[:reached]
-            trained[arm.name, seed] = tuple(
-                Trained(config=trial.config, seed=seed, valid_acc=trial.metrics["valid_acc"])
-                for trial in log.trials
-                if trial.status == "finished" and trial.fidelity["epoch"] == bench.max_epoch and trial.metrics
-            )
+    for (i, arm), seed in product(enumerate(study.arms), range(study.n_seeds)):
+        source = log_path(path, task, arm.name, seed)
+        if (log := read_trajectory(source)) is None:
+            continue
+        if log.header.get("arm_digest") != study.digest_of(arm.name):
+            raise CorruptFile(f"{source} is the log of another study; remove it")
+        n_done[i, seed] = n_evaluations_of(log, facts)
+        reached = int(n_done[i, seed] + _ROUNDING)
+        curves[i, seed, :reached] = curve(log.trials, facts, bench.max_epoch)[:reached]
+        trained[arm.name, seed] = tuple(
+            Trained(config=trial.config, seed=seed, valid_acc=trial.metrics["valid_acc"])
+            for trial in log.trials
+            if trial.status == "finished" and trial.fidelity["epoch"] == bench.max_epoch and trial.metrics
+        )
     if not n_done.any():
         raise MissingData(f"{path} has no training yet; python -m experiments.run live begins")
     _refuse_seen(bench, trained)
     beside: dict[tuple[str, int | None], Floats] = {}
-    for refit in (None, *range(facts.n_refits)):
-        for arm in study.arms:
-            read = [read_beside(beside_path(path, arm.name, seed, refit), facts) for seed in range(study.n_seeds)]
-            available = [values for values in read if values is not None]
-            if len(available) == study.n_seeds:
-                beside[arm.name, refit] = np.stack(available)
+    for refit, arm in product((None, *range(facts.n_refits)), study.arms):
+        read = [read_beside(beside_path(path, arm.name, seed, refit), facts) for seed in range(study.n_seeds)]
+        available = [values for values in read if values is not None]
+        if len(available) == study.n_seeds:
+            beside[arm.name, refit] = np.stack(available)
     return LiveResults(
         folder=folder, task=task, bench=bench, n_done=n_done, curves=curves, beside=beside, trained=trained
     )
 
 
 class CornerNoise(NamedTuple):
-    """The standard deviation of validation accuracy between trainings of one config, in points.
+    """The standard deviation of validation accuracy between trainings of one config, in points."""
 
-    Attributes:
-        sd: pooled over configs; NaN without repeated trainings.
-        n_configs, n_trainings: how many configs of the study's corner were trained more than once, and how often.
-    """
-
-    sd: float
-    n_configs: int
-    n_trainings: int
+    sd: float  # pooled over configs; NaN without repeated trainings
+    n_configs: int  # configs of the study's corner that were trained more than once
+    n_trainings: int  # of these configs
 
 
 def measured_noise(bench: Benchmark) -> CornerNoise:

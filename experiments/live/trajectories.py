@@ -14,10 +14,12 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.folder import StudyFolder
 from experiments.live import declared
 from experiments.live.beside import MEASURED, SurrogateWorld, simulation_of
-from experiments.study import Arm, TaskFacts
+from experiments.study import Repetition, TaskFacts
 from jahs.comparison.benches import open_benchmark, release_of
+from jahs.comparison.logs import Floats
 from jahs.errors import JahsError
 from jahs.files.runs import read_runs
 from jahs.files.tables import Table, read_table, take
@@ -25,7 +27,7 @@ from jahs.queries.benchmark import Benchmark
 from jahs.schema import RUN_COLUMNS
 from jahs.spaces.configs import Config, config_id
 from pipeline.proposals import table_of
-from pipeline.runs import Named, RunsFolder
+from pipeline.runs import RunsFolder
 from pipeline.train import EPOCH_FIELDS, place_of, train
 from pipeline.worker import collect_run, images_of
 
@@ -46,7 +48,10 @@ class TrainedWorld(SurrogateWorld):
         super().__init__(bench)
         self.n_trained = 0
         self._job, self._by = job, uuid.uuid4().hex
-        self._runs, self._checkpoints = RunsFolder(job.path / declared.RUNS), job.path / declared.CHECKPOINTS
+        self._runs, self._checkpoints = (
+            RunsFolder(job.folder.path / declared.RUNS),
+            job.folder.path / declared.CHECKPOINTS,
+        )
         self._proposer = release_of(bench).sha256
         self._place = f"{zlib.crc32(place_of(job.device, bench.task).encode()):08x}"
         known = declared.read_trajectory(job.log)
@@ -56,9 +61,7 @@ class TrainedWorld(SurrogateWorld):
             if trial.status == "finished"
         }
 
-    def _answer(
-        self, configs: Sequence[Config], epochs: NDArray[np.int64], seed: int | None
-    ) -> dict[str, NDArray[np.float64]]:
+    def _answer(self, configs: Sequence[Config], epochs: NDArray[np.int64], seed: int | None) -> dict[str, Floats]:
         assert seed is not None, "a training has a seed"
         rows = [self._accuracies(config, epoch, seed) for config, epoch in zip(configs, epochs.tolist(), strict=True)]
         return {name: np.array([row.get(name, np.nan) for row in rows]) for name in MEASURED}
@@ -68,60 +71,47 @@ class TrainedWorld(SurrogateWorld):
         key = config_id(config), epoch
         if key not in self._known:
             named = f"{key[0]:016x}"  # no config of this folder has a number
-            run = self._recorded(named, key[0], seed)
+            run = self._recorded(named, seed)
             if run is None and epoch < self.max_epoch:
-                self._known[key] = self._train_partly(config, named, epoch, seed)
-                return self._known[key]
+                return self._known.setdefault(key, self._train_partly(config, named, epoch, seed))
             if run is None:
                 self._runs.add_configs(table_of([config], source="live", release=self._proposer))
             while run is None:
-                run = self._train(named, key[0], seed)
+                run = self._train(named, seed)
             n_valid = len(run["epoch"]) - int(run["status"][0] == "diverged")
             self._known[key] = {name: float(run[name][epoch - 1]) for name in MEASURED} if epoch <= n_valid else {}
         return self._known[key]
 
-    def _recorded(self, named: Named, identity: int, seed: int) -> Table | None:
+    def _recorded(self, named: str, seed: int) -> Table | None:
         shard = self._runs.shard(named, seed)
         if shard.exists():
             return read_table(shard, RUN_COLUMNS)
         if not any(self._runs.path.glob("runs-*.parquet")):
             return None
         runs = read_runs(self._runs.path)  # another process has compacted the folder
-        is_it = (runs["config_id"] == np.uint64(identity)) & (runs["seed"] == seed)
+        is_it = (runs["config_id"] == np.uint64(int(named, 16))) & (runs["seed"] == seed)
         return take(runs, is_it) if is_it.any() else None
 
-    def _train(self, named: Named, identity: int, seed: int) -> Table | None:
+    def _train(self, named: str, seed: int) -> Table | None:
         """Train to the last epoch, or wait a moment for the process that is training."""
-        checkpoint = self._checkpoint(identity, seed)
-        line = collect_run(
-            self._runs.path,
-            self.task,
-            (named, seed),
-            by=self._by,
-            device=self._job.device,
-            data_dir=self._job.data_dir,
-            checkpoint=checkpoint,
-        )
+        path, checkpoint, own = self._runs.path, self._checkpoint(named, seed), (named, seed)
+        device, data_dir = self._job.device, self._job.data_dir
+        line = collect_run(path, self.task, own, by=self._by, device=device, data_dir=data_dir, checkpoint=checkpoint)
         if line is None:
             time.sleep(_POLL_S)
         else:
             self.n_trained += 1
             checkpoint.unlink(missing_ok=True)
-        return self._recorded(named, identity, seed)
+        return self._recorded(named, seed)
 
-    def _train_partly(self, config: Config, named: Named, epoch: int, seed: int) -> _Answer:
+    def _train_partly(self, config: Config, named: str, epoch: int, seed: int) -> _Answer:
+        images = images_of(self.task, self._job.data_dir)[config["Resolution"]]
+        device, checkpoint = self._job.device, self._checkpoint(named, seed)
         while True:
             with self._runs.claim(named, seed) as is_ours:
                 if is_ours:
-                    images = images_of(self.task, self._job.data_dir)[config["Resolution"]]
                     run = train(
-                        config,
-                        self.task,
-                        images,
-                        seed=seed,
-                        epochs=epoch,
-                        device=self._job.device,
-                        checkpoint=self._checkpoint(config_id(config), seed),
+                        config, self.task, images, seed=seed, epochs=epoch, device=device, checkpoint=checkpoint
                     )
                     break
             time.sleep(_POLL_S)
@@ -131,8 +121,8 @@ class TrainedWorld(SurrogateWorld):
             return {}
         return {name: float(np.float32(run.epochs[epoch - 1, EPOCH_FIELDS.index(name)])) for name in MEASURED}
 
-    def _checkpoint(self, identity: int, seed: int) -> Path:
-        return self._checkpoints / f"{identity:016x}-{seed}-{self._place}.pt"  # others cannot be continued here
+    def _checkpoint(self, named: str, seed: int) -> Path:
+        return self._checkpoints / f"{named}-{seed}-{self._place}.pt"  # others cannot be continued here
 
     def _forget_old_checkpoints(self) -> None:
         """Keep the newest checkpoints. A training whose checkpoint is gone starts again, and gives the same bits."""
@@ -149,18 +139,12 @@ class TrajectoryJob:
     """One optimiser with one seed, up to a number of evaluations.
 
     Attributes:
-        path: the study's folder.
-        digest: digest of the arm's settings, as the study's folder records it.
         deadline: `time.time()` after which no training begins.
         data_dir: the folder of the original images.
     """
 
-    path: Path
-    task: str
-    facts: TaskFacts
-    arm: Arm
-    digest: str
-    seed: int
+    folder: StudyFolder
+    repetition: Repetition
     until: int
     deadline: float
     data_dir: Path | None
@@ -169,14 +153,18 @@ class TrajectoryJob:
     @property
     def log(self) -> Path:
         """The log of the trajectory."""
-        return declared.log_path(self.path, self.task, self.arm.name, self.seed)
+        return self.folder.path / self.repetition.path
+
+    @property
+    def facts(self) -> TaskFacts:
+        """Release and budget."""
+        return self.folder.tasks[self.repetition.task]
 
     @property
     def is_done(self) -> bool:
         """Whether the trajectory has reached its number of evaluations."""
         log = declared.read_trajectory(self.log)
-        is_last = self.until * self.facts.mean_runtime_s >= self.facts.budget_s
-        if is_last:
+        if self.until * self.facts.mean_runtime_s >= self.facts.budget_s:
             return log is not None and log.ending is not None
         return declared.n_evaluations_of(log, self.facts) >= self.until
 
@@ -184,12 +172,13 @@ class TrajectoryJob:
 def follow(job: TrajectoryJob) -> tuple[int, str | None]:
     """Continue a trajectory; return the number of trainings, and the fault, if any."""
     world: TrainedWorld | None = None
+    own = job.repetition
     try:
         # A process that is at work on this trajectory ends its stage first.
-        with RunsFolder(job.path / declared.RUNS).lock(f"trajectory-{job.arm.name}-{job.seed}"):
+        with RunsFolder(job.folder.path / declared.RUNS).lock(f"trajectory-{own.arm}-{own.seed}"):
             if job.is_done:
                 return 0, None
-            bench = open_benchmark(job.task, job.path / declared.RELEASE)
+            bench = open_benchmark(own.task, job.folder.path / declared.RELEASE)
             job.log.parent.mkdir(parents=True, exist_ok=True)
             world = TrainedWorld(bench, job)
             _advance(job, world)
@@ -200,9 +189,10 @@ def follow(job: TrajectoryJob) -> tuple[int, str | None]:
 
 def _advance(job: TrajectoryJob, world: TrainedWorld) -> None:
     """Replay the recorded trials and continue from there, until the stage is complete or the time is over."""
-    header = {"study": declared.LIVE.name, "arm": job.arm.name, "arm_digest": job.digest}
+    own, study = job.repetition, job.folder.study
+    header = {"study": declared.LIVE.name, "arm": own.arm, "arm_digest": study.digest_of(own.arm)}
     simulation, optimizer = simulation_of(
-        world, job.arm, job.facts, seed=job.seed, evaluation_seed=job.seed, log=job.log, header=header
+        world, study.arm(own.arm), job.facts, seed=own.seed, evaluation_seed=own.seed, log=job.log, header=header
     )
     end = job.until * job.facts.mean_runtime_s
     log = declared.read_trajectory(job.log)

@@ -22,8 +22,6 @@ def _entry(path: str, title: str, *traits: Trait, needs: tuple[str, ...] = (), *
 _entry_optuna = partial(_entry, "optuna:Optuna", needs=("optuna",))
 _entry_smac = partial(_entry, "smac:Smac", needs=("smac",))
 _entry_neps = partial(_entry, "neps:Neps", needs=("neural-pipeline-search", "torch==2.13.0"))
-_entry_dehb = partial(_entry, "dehb:Dehb", needs=("dehb",))
-_entry_bohb = partial(_entry, "syne_tune:Bohb", needs=("syne-tune", "huggingface_hub"))
 
 OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
     {
@@ -33,8 +31,8 @@ OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
         "smac_black_box": _entry_smac("SMAC", "many", "model", facade="black_box"),
         "smac_multi_fidelity": _entry_smac("SMAC (multi-fidelity)", "many", "model", facade="multi_fidelity"),
         "bananas": _entry("bananas:Bananas", "BANANAS", "model", needs=("torch==2.13.0",)),
-        "dehb": _entry_dehb("DEHB"),
-        "syne_tune_bohb": _entry_bohb("BOHB (Syne Tune)", "model"),
+        "dehb": _entry("dehb:Dehb", "DEHB", needs=("dehb",)),
+        "syne_tune_bohb": _entry("syne_tune:Bohb", "BOHB (Syne Tune)", "model", needs=("syne-tune", "huggingface_hub")),
         "neps_random_search": _entry_neps("random search (NePS)", algorithm="random_search"),
         "neps_hyperband": _entry_neps("Hyperband (NePS)", algorithm="hyperband"),
         "neps_priorband": _entry_neps("PriorBand (NePS)", algorithm="priorband"),
@@ -49,20 +47,12 @@ make: Final = partial(make_own, registry=OPTIMIZERS)
 
 
 def refuse_lacking(arms: Mapping[str, str]) -> None:
-    """Refuse arms whose optimisers need packages that are not installed.
-
-    Args:
-        arms: the name of the optimiser of each.
-
-    Raises:
-        MissingDependency: lists the packages of every such arm.
-    """
+    """Refuse arms, each with the name of its optimiser, that need packages that are not installed."""
     lacking = {name: packages for name, optimizer in arms.items() if (packages := _lacking(optimizer))}
     if lacking:
         lines = [f"{name} needs {', '.join(packages)}" for name, packages in lacking.items()]
-        raise MissingDependency(
-            "\n".join([*lines, "install the missing packages, or exclude these arms with --family or --arms"])
-        )
+        advice = "install the missing packages, or exclude these arms with --family or --arms"
+        raise MissingDependency("\n".join([*lines, advice]))
 
 
 def _lacking(optimizer: str) -> list[str]:

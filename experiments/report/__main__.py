@@ -41,13 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             return written(write_document(live_document(given.folder), target, is_for_docs=given.docs))
         bench = {task: open_for_study(task, given.release) for task in folder.tasks}
-        workers = max(given.workers, 1)
-        results = read_results(given.folder, bench=bench, workers=workers)
-        shipped = ship(results, given.ship) if given.ship else []
-        more = {"retrained": given.retrained, "real": given.real, "control": given.control}
-        document = build_document(results, **more)
-        page = write_document(document, target, is_for_docs=given.docs)
-        return {**written(page), **({"shipped": [str(path) for path in shipped]} if given.ship else {})}
+        results = read_results(given.folder, bench=bench, workers=max(given.workers, 1))
+        shipped = {"shipped": [str(path) for path in ship(results, given.ship)]} if given.ship else {}
+        document = build_document(results, retrained=given.retrained, real=given.real, control=given.control)
+        return written(write_document(document, target, is_for_docs=given.docs)) | shipped
 
     return run_command("experiments.report", work)
 

@@ -16,7 +16,6 @@ from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
 from jahs.comparison.summaries import number_text, summarize
-from jahs.queries.benchmark import Benchmark
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import Curve, draw_curves
 
@@ -30,11 +29,13 @@ def baselines_blocks(results: Results) -> Iterator[str | Block]:
         arms, key = results.arms_of(MAIN, task), task.replace("_", "-")
         if "test_acc" in results.bench[task].metrics:
             tests = {arm.name: incumbent_tests(results, task, arm) for arm in results.arms}
-            best = best_known(results.bench[task], tests)
+            found = [float(steps.values.max()) for by_seed in tests.values() for steps in by_seed if len(steps.values)]
+            best = max([best_at_full_size(results.bench[task], "test_acc"), *found])
+            regrets = {name: regret_steps(by_seed, best) for name, by_seed in tests.items()}
             if arms:
                 yield f"Test regret on {task}"
-                yield from _regret_blocks(results, arms, tests, best, key=key)
-            settings += _sensitivity(results, task, tests, best)
+                yield from _regret_blocks(results, arms, regrets, best, key=key)
+            settings += _sensitivity(results, task, regrets)
         if arms:
             yield f"Validation error on {task}"
             yield from overview(results, task, arms, key=key)
@@ -54,28 +55,21 @@ def incumbent_tests(results: Results, task: str, arm: Arm) -> list[Steps]:
     return [Steps(times=result.incumbents.times, values=part) for result, part in parts]
 
 
-def best_known(bench: Benchmark, tests: dict[str, list[Steps]]) -> float:
-    """Return the best known mean test accuracy at full size: found by a search on the release, or by an incumbent."""
-    best = best_at_full_size(bench, "test_acc")
-    return max([best, *(float(s.values.max()) for steps in tests.values() for s in steps if len(s.values))])
-
-
 def regret_steps(tests: Sequence[Steps], best: float) -> list[Steps]:
     """Return test regret over time in percentage points. It may rise, because incumbents are selected by validation."""
     return [Steps(times=s.times, values=np.asarray(best - s.values)) for s in tests]
 
 
-def _final(tests: Sequence[Steps], best: float, end: float) -> Floats:
-    final = on_grid(regret_steps(tests, best), np.array([end]))[:, 0]
-    return final[np.isfinite(final)]
+def _final(regrets: Sequence[Steps]) -> Floats:
+    return np.array([steps.values[-1] for steps in regrets if len(steps.values)])
 
 
 def _regret_blocks(
-    results: Results, arms: Sequence[Arm], tests: dict[str, list[Steps]], best: float, *, key: str
+    results: Results, arms: Sequence[Arm], regrets: dict[str, list[Steps]], best: float, *, key: str
 ) -> Iterator[Block]:
-    grid, end = time_grid(results), float(results.study.n_evaluations)
-    summaries = [summarize(on_grid(regret_steps(tests[arm.name], best), grid)) for arm in arms]
-    finals = [_final(tests[arm.name], best, end) for arm in arms]
+    grid = time_grid(results)
+    summaries = [summarize(on_grid(regrets[arm.name], grid)) for arm in arms]
+    finals = [_final(regrets[arm.name]) for arm in arms]
     means = sorted((float(final.mean()), arm.title) for arm, final in zip(arms, finals, strict=True) if final.size)
     if means:
         text = ", ".join(f"{title} {mean:.2f}" for mean, title in means)
@@ -141,18 +135,20 @@ def _regret_table(arms: Sequence[Arm], finals: Sequence[Floats]) -> Table:
     )
 
 
-def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], best: float) -> Iterator[Block]:
-    end = float(results.study.n_evaluations)
+def _sensitivity(results: Results, task: str, regrets: dict[str, list[Steps]]) -> Iterator[Block]:
     rows, spread = [], []
     for chapter in results.study.chapters:
         arms = results.arms_of(chapter, task) if chapter != MAIN else ()
-        finals = {arm.title: final for arm in arms if (final := _final(tests[arm.name], best, end)).size}
+        finals = {arm.title: final for arm in arms if (final := _final(regrets[arm.name])).size}
         for title, final in finals.items():
             summary = summarize(final)
             rows.append((chapter, title, summary_text(summary), number_text(float(summary.median)), str(final.size)))
         means = [float(final.mean()) for final in finals.values()]
         if len(means) > 1:
-            spread.append(f"{chapter} {max(means) - min(means):.2f}{_differing(results, task, arms)}")
+            tests = comparison_of(results, task, arms)
+            pairs = tests.pairs if tests else ()
+            differing = f" ({sum(pair.differs for pair in pairs)} of {len(pairs)} pairs differ)" if pairs else ""
+            spread.append(f"{chapter} {max(means) - min(means):.2f}{differing}")
     if rows:
         yield answer(
             f"Difference in mean final test regret on {task} between the best and the worst value of a setting, in "
@@ -164,9 +160,3 @@ def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], bes
             rows=tuple(rows),
             n_labels=2,
         )
-
-
-def _differing(results: Results, task: str, arms: Sequence[Arm]) -> str:
-    """Return how many pairs of these arms differ, as the comparison of the chapter has it."""
-    tests = comparison_of(results, task, arms)
-    return "" if tests is None else f" ({sum(pair.differs for pair in tests.pairs)} of {len(tests.pairs)} pairs differ)"

@@ -48,34 +48,31 @@ def build_document(
         real: the pack of the same study on an imported release.
         control: the pack of the same study without noise.
     """
-    words = _words(results)
-    sections = drawn_sections(_blocks(results, retrained=retrained, real=real, control=control))
-    counts = [len(repetitions) for repetitions in results.by_arm.values()]
-    seeds = f"{max(counts)} seeds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} seeds"
-    titles = ", ".join(TASKS[task].title for task in results.tasks)
+    words, tasks = _words(results), [TASKS[task] for task in results.tasks]
+    sections = drawn_sections(_blocks(results, retrained, real, control))
+    counts = sorted({len(repetitions) for repetitions in results.by_arm.values()})
+    seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     return Document(
         title=words.title,
-        caveats=caveats_of([TASKS[task] for task in results.tasks]),
-        subtitle=f"{_differing(results)}{words.question} Simulated on {titles}, with {seeds}. "
-        f"Season: {season_of(results.folder.tasks)}.",
+        caveats=caveats_of(tasks),
+        subtitle=f"{_differing(results)}{words.question} Simulated on {', '.join(task.title for task in tasks)}, with "
+        f"{seeds} seeds. Season: {season_of(results.folder.tasks)}.",
         sections=sections,
         facts=_facts(results),
     )
 
 
-def _blocks(
-    results: Results, *, retrained: Path | None, real: Path | None, control: Path | None
-) -> Iterator[str | Block]:
+def _blocks(results: Results, retrained: Path | None, real: Path | None, control: Path | None) -> Iterator[str | Block]:
     study = results.study
     # Trade-offs have no single winner, and worlds cannot be queried again from the release.
     is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
-    real_results = read_means(real, study) if is_ranked and real is not None else None
+    real_results = read_means(real, study) if is_ranked and real else None
     yield from _CHAPTERS[study.name](results)
     if study.name == "joint":
         yield from paper_blocks(results, real_results)
     yield from refits_blocks(results)
     if is_ranked:
-        control_results = None if real_results is None or control is None else read_means(control, study)
+        control_results = read_means(control, study) if real_results and control else None
         yield from carried_blocks(results, real_results, control_results)
     yield from retrained_blocks(results, retrained)
     if is_ranked:
@@ -130,24 +127,20 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
     commands, versions = made_facts(results.folder.made_with)
     seeds = [result.repetition.seed for repetitions in results.by_arm.values() for result in repetitions]
     workers = sorted({arm.workers or results.study.workers for arm in results.arms})
-    releases = ", ".join(
-        f"{task}: {facts.version} ({facts.source}, {facts.release[:16]})"
-        for task, facts in results.folder.tasks.items()
-    )
+    tasks = results.folder.tasks.items()
+    if results.study.noise == "mean":
+        noise = "none: means over trainings"
+    elif all(arm.is_of_release for arm in results.arms):
+        noise = "drawn with the seed of each run; pages report the means of the chosen configs"
+    else:
+        noise = "of one training in both worlds; the page reports observed errors"
     return (
         *commands,
-        ("releases", releases),
+        ("releases", ", ".join(f"{task}: {of.version} ({of.source}, {of.release[:16]})" for task, of in tasks)),
         ("study", results.study.name),
         ("seeds", f"{min(seeds)} to {max(seeds)}"),
         ("simulated workers", ", ".join(map(str, workers))),
-        (
-            "training noise",
-            "none: means over trainings"
-            if results.study.noise == "mean"
-            else "drawn with the seed of each run; pages report the means of the chosen configs"
-            if all(arm.is_of_release for arm in results.arms)
-            else "of one training in both worlds; the page reports observed errors",
-        ),
+        ("training noise", noise),
         ("budget", f"{results.study.n_evaluations} mean full evaluations"),
         *versions,
     )

@@ -27,7 +27,7 @@ _FEWEST_ARMS: Final = 2
 _STAGES: Final = (0.1, 0.2, 0.5, 1.0)  # shares of the budget
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _GroupTransfer:
     """One group of arms on a task and on the real landscape, after each share of the budget; tests use the last."""
 
@@ -44,12 +44,7 @@ class _GroupTransfer:
 
 
 def read_means(path: Path, study: Study) -> Results:
-    """Read the pack of the same study without training noise; its models need not be there.
-
-    Raises:
-        InvalidArgument: it is not a pack, or contains training noise.
-        ProtocolMismatch: it belongs to another study, or declares an arm differently.
-    """
+    """Read the pack of the same study without training noise; its models need not be there."""
     if not path.is_dir():
         raise MissingData(f"{path} does not exist; python -m experiments.pack makes it")
     if not is_pack(path):
@@ -60,9 +55,7 @@ def read_means(path: Path, study: Study) -> Results:
     if study.name != packed.name:
         raise ProtocolMismatch(f"{path} belongs to the study {packed.name}, not {study.name}")
     results = read_results(path, bench={})
-    comparable = replace(packed, noise=study.noise)
-    declared, names = {arm.name for arm in study.arms}, sorted({arm for _, arm in results.by_arm})
-    if wrong := [n for n in names if n not in declared or comparable.digest_of(n) != study.digest_of(n)]:
+    if wrong := study.differing(replace(packed, noise=study.noise), sorted({arm for _, arm in results.by_arm})):
         raise ProtocolMismatch(
             f"{path}: the declaration of {', '.join(wrong)} differs from this study's; run the study again on "
             "that release"
@@ -77,9 +70,6 @@ def carried_blocks(results: Results, there: Results | None, without: Results | N
         results: results of a study with one objective on releases.
         there: the same study on an imported release (`read_means`), or None.
         without: the same study on its own tasks, without noise, or None.
-
-    Raises:
-        InvalidArgument: `there` has several tasks.
     """
     yield "Transfer to JAHS-Bench-201"
     if there is None:
@@ -115,7 +105,7 @@ def _compare(results: Results, real_results: Results, control_results: Results |
     """Compare the arms of every group that ran on the real landscape; Holm's correction is over each landscape."""
     times = np.array([share * results.study.n_evaluations for share in _STAGES])
     (real_task,) = real_results.folder.tasks
-    parts: list[tuple[str, bool, str, tuple[Arm, ...], Floats, Floats, tuple[Pair, ...]]] = []
+    parts = []
     for task in results.tasks:
         for title, group in groups(results, task):
             on_both = [i for i, arm in enumerate(group) if (real_task, arm.name) in real_results.by_arm]
@@ -132,18 +122,14 @@ def _compare(results: Results, real_results: Results, control_results: Results |
             if control.shape[1] >= FEWEST_SEEDS:
                 parts.append((task, True, title, arms, control, on_real, ()))
     tests = iter(compare_groups([(on_task[..., -1], None) for *_, on_task, _, known_pairs in parts if not known_pairs]))
-    real = {tuple(arm.name for arm in arms): on_real[..., -1] for *_, arms, _, on_real, _ in parts}
+    real = {arms: on_real[..., -1] for *_, arms, _, on_real, _ in parts}
     real_tests = dict(zip(real, compare_groups([(values, None) for values in real.values()]), strict=True))
     compared = []
     for task, is_control, title, arms, on_task, on_real, known_pairs in parts:
-        pairs = known_pairs or next(tests).pairs
-        pairs_there = real_tests[tuple(arm.name for arm in arms)].pairs
-        stages = (carry_over(on_task[..., i], on_real[..., i], pairs, pairs_there) for i in range(len(times)))
-        n_seeds = on_task.shape[1], on_real.shape[1]
-        entry = _GroupTransfer(
-            task=task, is_control=is_control, group=title, arms=arms, seeds=n_seeds, stages=tuple(stages)
-        )
-        compared.append(entry)
+        pairs, real_pairs = known_pairs or next(tests).pairs, real_tests[arms].pairs
+        stages = tuple(carry_over(on_task[..., i], on_real[..., i], pairs, real_pairs) for i in range(len(times)))
+        seeds = on_task.shape[1], on_real.shape[1]
+        compared.append(_GroupTransfer(task, is_control, title, arms, seeds, stages))
     return compared
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from scipy import stats
@@ -57,35 +57,31 @@ def rank_correlations(bench: Benchmark) -> dict[str, tuple[Floats, Floats, Float
     """
     columns = space(fixed=LARGEST).sample_columns(N_CONFIGS, seed=0)
     last = bench.max_epoch
-    top = _ask(bench, columns, {}, last)
     epochs = np.arange(1, last + 1) if last <= 20 else np.unique(np.geomspace(1, last, 20).round().astype(int))
-    curves = {"epoch": _against(top, epochs, [_ask(bench, columns, {}, int(epoch)) for epoch in epochs])}
-    for name, values in _ALONE.items():
-        curves[name] = _against(top, np.array(values), [_ask(bench, columns, {name: value}, last) for value in values])
     path = View(bench, fidelities=("epoch", *_ALONE))
-    shares = np.array([1 / 9, 1 / 3, 2 / 3, 1.0])
-    steps = [path.path(share) for share in shares.tolist()]
-    answers = [_ask(bench, columns, {name: step[name] for name in _ALONE}, int(step["epoch"])) for step in steps]
-    curves["diagonal"] = _against(top, shares, answers)
+    steps = {share: path.path(share) for share in (1 / 9, 1 / 3, 2 / 3, 1.0)}
+    asked: dict[str, dict[float, tuple[dict[str, float], int]]] = {  # sizes and epoch of each value
+        "epoch": {epoch: ({}, epoch) for epoch in epochs.tolist()},
+        **{name: {value: ({name: value}, last) for value in values} for name, values in _ALONE.items()},
+        "diagonal": {s: ({name: step[name] for name in _ALONE}, int(step["epoch"])) for s, step in steps.items()},
+    }
+    accuracy, runtime = _ask(bench, columns, {}, last)
+    curves = {}
+    for name, by_value in asked.items():
+        answers = [_ask(bench, columns, sizes, epoch) for sizes, epoch in by_value.values()]
+        tau = np.array([stats.kendalltau(low, accuracy).statistic for low, _ in answers])
+        cost = np.array([low.mean() / runtime.mean() for _, low in answers])
+        curves[name] = np.array([*by_value], dtype=np.float64), tau, cost
     return curves
-
-
-_Answer = tuple[Floats, Floats]
 
 
 def _ask(
     bench: Benchmark, columns: Columns, sizes: Mapping[str, float], epoch: int, *, seed: int | None = None
-) -> _Answer:
+) -> tuple[Floats, Floats]:
     n = len(columns["N"])
     changed = {name: np.full(n, value, dtype=columns[name].dtype) for name, value in sizes.items()}
     answers = bench.query_many({**columns, **changed}, at=epoch, seed=seed, metrics=("valid_acc", "runtime"))
     return answers["valid_acc"], answers["runtime"]
-
-
-def _against(top: _Answer, values: Any, answers: Sequence[_Answer]) -> tuple[Floats, Floats, Floats]:
-    tau = np.array([stats.kendalltau(accuracy, top[0]).statistic for accuracy, _ in answers])
-    cost = np.array([runtime.mean() / top[1].mean() for _, runtime in answers])
-    return np.asarray(values, dtype=np.float64), tau, cost
 
 
 def top_correlations(bench: Benchmark) -> list[tuple[str, str, int, Floats]]:
@@ -105,19 +101,18 @@ def top_correlations(bench: Benchmark) -> list[tuple[str, str, int, Floats]]:
     worlds: dict[str, int | None] = {"predicted means": None, "predicted, with training noise": 0}
     top = {world: _ask(bench, columns, {}, last, seed=seed)[0] for world, seed in worlds.items()}
     drawn = _ask(bench, recorded, {}, last, seed=0)[0] if len(trained) else trained
-    for epoch in epochs:
+    lower = [
+        *((f"epoch {epoch}", {}, epoch) for epoch in epochs),
+        *((name, size, last) for name, size in sizes.items()),
+    ]
+    for title, size, epoch in lower:
         for world, seed in worlds.items():
-            low = _ask(bench, columns, {}, epoch, seed=seed)[0]
-            rows.append((f"epoch {epoch}", world, N_RANKED, rho_at_top(low, top[world])))
-        if len(trained):
-            rho = rho_at_top(_ask(bench, recorded, {}, epoch, seed=0)[0], drawn)
-            rows.append((f"epoch {epoch}", "predicted, with training noise, trained configs", len(trained), rho))
-            rho = rho_at_top(trained[:, epoch - 1], trained[:, -1])
-            rows.append((f"epoch {epoch}", "trained", len(trained), rho))
-    for title, size in sizes.items():
-        for world, seed in worlds.items():
-            low = _ask(bench, columns, size, last, seed=seed)[0]
+            low = _ask(bench, columns, size, epoch, seed=seed)[0]
             rows.append((title, world, N_RANKED, rho_at_top(low, top[world])))
+        if len(trained) and epoch < last:
+            rho = rho_at_top(_ask(bench, recorded, {}, epoch, seed=0)[0], drawn)
+            rows.append((title, "predicted, with training noise, trained configs", len(trained), rho))
+            rows.append((title, "trained", len(trained), rho_at_top(trained[:, epoch - 1], trained[:, -1])))
     return rows
 
 
@@ -134,7 +129,7 @@ def trained_at_full_size(bench: Benchmark) -> tuple[Columns, Floats]:
         if len(first) == bench.max_epoch:  # it did not diverge
             curves[row] = runs["valid_acc"][first[np.argsort(runs["epoch"][first])]].astype(np.float64)
     columns = {name: configs[name][[*curves]] for name in CONFIG_KEYS}
-    return columns, np.array([*curves.values()]).reshape(len(curves), bench.max_epoch)
+    return columns, np.reshape([*curves.values()], (len(curves), bench.max_epoch))
 
 
 def rho_at_top(low: Floats, high: Floats) -> Floats:
@@ -203,7 +198,5 @@ def _speedup_answer(results: Results, task: str, slow: Arm, arms: Sequence[Arm])
         bounds = (
             " (≤ marks an upper bound: the arm, or more than 2.5 % of its resamples, does not reach it within the "
             "budget)"
-            if "≤" in "".join(parts)
-            else ""
         )
-        yield answer(f"{intro}{'; '.join(parts)}{bounds}.")
+        yield answer(f"{intro}{'; '.join(parts)}{bounds * any('≤' in part for part in parts)}.")

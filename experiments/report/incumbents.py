@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 
 from experiments.report.results import RepetitionResult, Results
-from experiments.report.single import summary_text, test_errors
+from experiments.report.single import median_text, summary_text, test_errors
 from experiments.retrain import RECORD, Incumbent, read_record
 from experiments.study import Arm
-from jahs.comparison.summaries import digits_for, number_text, summarize
+from jahs.comparison.summaries import number_text, summarize
 from jahs.errors import CorruptFile
 from workshop.pages.document import Block, Table, Text, answer
 
@@ -20,11 +20,7 @@ _RELATIVE: Final = 1e-5
 
 
 def leaderboard_blocks(results: Results) -> Iterator[str | Block]:
-    """Yield a table for each task. The accuracy of every incumbent must be equal to the one in its log.
-
-    Raises:
-        CorruptFile: a log contradicts its release.
-    """
+    """Yield a table for each task; refuse logs that contradict their release."""
     yield "Leaderboard"
     yield Text(
         "The errors of all final incumbents were queried again from the release and match the logs. "
@@ -49,13 +45,9 @@ def _row(results: Results, task: str, arm: Arm, finished: Sequence[RepetitionRes
     """Return the mean validation error of the incumbents of an arm, and its row."""
     _check(results, task, arm, finished)
     valid = summarize(np.array([result.incumbents.values[-1] for result in finished]))
-    test = summarize(test_errors(results, task, arm, [result.repetition.seed for result in finished]))
-    texts = (
-        *(_title(arm), arm.optimizer, summary_text(valid)),
-        *(number_text(float(valid.median), digits_for(float(valid.se))), summary_text(test)),
-        f"{len(finished)}/{len(results.of(task, arm))}",
-    )
-    return float(valid.mean), texts
+    test = summarize(test_errors(results, task, arm, finished))
+    errors = summary_text(valid), median_text(valid), summary_text(test)
+    return float(valid.mean), (_title(arm), arm.optimizer, *errors, f"{len(finished)}/{len(results.of(task, arm))}")
 
 
 def _title(arm: Arm) -> str:
@@ -85,10 +77,6 @@ def retrained_blocks(results: Results, record: Path | None = None) -> Iterator[s
 
     Args:
         record: the record of `experiments.retrain`; None: the one in the study's folder, if there is one.
-
-    Raises:
-        MissingData: the named record does not exist.
-        CorruptFile: it is damaged, or belongs to another study.
     """
     path = record or results.folder.path / RECORD
     if record is None and not path.is_file():
@@ -100,14 +88,14 @@ def retrained_blocks(results: Results, record: Path | None = None) -> Iterator[s
         return
     n_trained = sum(len(incumbent.trained) for incumbent in trained)
     differences = np.array([np.mean([*incumbent.trained.values()]) - incumbent.predicted for incumbent in trained])
-    sd = np.array([_noise_sd(results, incumbent) for incumbent in trained])
-    in_sd = f", {(differences / sd).mean():+.2f} standard deviations between trainings of one config"
-    in_sd = in_sd if np.isfinite(sd).all() else ""
+    in_sds = differences / np.array([_noise_sd(results, incumbent) for incumbent in trained])
+    has_sds = bool(np.isfinite(in_sds).all())
+    mean_sds = f", {in_sds.mean():+.2f} standard deviations between trainings of one config" * has_sds
     titles = {arm.name: _title(arm) for arm in results.arms}
     yield "As trained"
     yield answer(
         f"{len(trained)} of the best incumbents were trained, {n_trained} times in all. Their validation error is "
-        f"{differences.mean():+.2f} points from the predicted mean on average{in_sd}."
+        f"{differences.mean():+.2f} points from the predicted mean on average{mean_sds}."
     )
     yield Table(
         caption="Validation errors of final incumbents, in percent: predicted means, and trainings with new seeds. A "
@@ -120,9 +108,9 @@ def retrained_blocks(results: Results, record: Path | None = None) -> Iterator[s
             (
                 *(incumbent.task, titles.get(incumbent.arm, incumbent.arm), f"{incumbent.predicted:.2f}"),
                 ", ".join(f"{error:.2f}" for _, error in sorted(incumbent.trained.items())),
-                *(f"{difference:+.2f}", number_text(difference / noise_sd)),
+                *(f"{difference:+.2f}", number_text(in_sd)),
             )
-            for incumbent, difference, noise_sd in zip(trained, differences.tolist(), sd.tolist(), strict=True)
+            for incumbent, difference, in_sd in zip(trained, differences.tolist(), in_sds.tolist(), strict=True)
         ),
         n_labels=2,
     )

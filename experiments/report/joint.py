@@ -55,23 +55,21 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
         known = {task: speedup for task, speedup in speedups.items() if speedup is not None}
         if not known:
             continue
-        text = speedup_text([*known.values()])
-        texts[other.title] = text
         for task, speedup in known.items():
             n_seeds.append(len(results.seeds(task, (joint, other))))
             fast = "not reached" if speedup.is_bound else f"{speedup.fast_time:.1f}"
             times = (f"{speedup.target:.2f}", f"{speedup.slow_time:.1f}", fast)
             verdict = _verdict(comparison_of(results, task, arms), arms.index(joint), number)
             rows.append((TASKS[task].title, other.title, *times, speedup_text([speedup]), verdict))
-        rows += [("geometric mean", other.title, "", "", "", text, "")] if len(known) > 1 else []
+        texts[other.title] = speedup_text([*known.values()])
+        rows += [("geometric mean", other.title, "", "", "", texts[other.title], "")] if len(known) > 1 else []
         estimates[other.title] = geometric_mean([*known.values()])
         numbers.append(number)
     if not estimates:
         return
-    over, over_tasks = (
-        (", geometric mean over tasks", " (geometric mean over tasks)") if len(results.tasks) > 1 else ("", "")
-    )
-    yield answer(_answer(estimates, texts, over))
+    over = "geometric mean over tasks" if len(results.tasks) > 1 else ""
+    over_tasks = f" ({over})" if over else ""
+    yield answer(_answer(estimates, texts, f", {over}" if over else ""))
     yield Figure(
         name=f"speedup-{joint.optimizer}".replace("_", "-"),
         caption=f"Speed-up of joint search to the competitor's final median validation error{over_tasks}, with 95 % "
@@ -97,13 +95,14 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
 
 def _answer(estimates: Mapping[str, Interval], texts: Mapping[str, str], over: str) -> str:
     """Say of which competitors joint search reaches the final error sooner or later: the interval excludes 1."""
+    listed = {title: f"{title}: {texts[title]}" for title in estimates}
     sides = {
-        "sooner than": [title for title, interval in estimates.items() if interval.low > 1],
-        "later than": [title for title, interval in estimates.items() if interval.high < 1],
+        "sooner than": [listed[title] for title, interval in estimates.items() if interval.low > 1],
+        "later than": [listed[title] for title, interval in estimates.items() if interval.high < 1],
     }
-    parts = [f"{side} {_listed(texts, titles)}" for side, titles in sides.items() if titles]
+    parts = [f"{side} {'; '.join(competitors)}" for side, competitors in sides.items() if competitors]
     if not parts:
-        return f"Speed-up of joint search{over}, not shown to differ from 1: {_listed(texts, list(estimates))}."
+        return f"Speed-up of joint search{over}, not shown to differ from 1: {'; '.join(listed.values())}."
     n_others = len(estimates) - sum(map(len, sides.values()))
     rest = f" For {n_others} more, the interval includes 1." if n_others else ""
     return (
@@ -112,18 +111,13 @@ def _answer(estimates: Mapping[str, Interval], texts: Mapping[str, str], over: s
     )
 
 
-def _listed(texts: Mapping[str, str], titles: Sequence[str]) -> str:
-    return "; ".join(f"{title}: {texts[title]}" for title in titles)
-
-
 def _verdict(comparison: Comparison | None, joint: int, other: int) -> str:
     """Return whether the final error of an arm, by number, is better or worse than that of another one."""
     if comparison is None:
         return "–"
     (pair,) = (pair for pair in comparison.pairs if {pair.one, pair.other} == {joint, other})
-    if not pair.differs:
-        return "not shown to differ"
-    return "better" if (pair.superiority > 0.5) == (pair.one == joint) else "worse"
+    is_better = (pair.superiority > 0.5) == (pair.one == joint)
+    return ("better" if is_better else "worse") if pair.differs else "not shown to differ"
 
 
 def paper_blocks(results: Results, there: Results | None) -> Iterator[str | Block]:
@@ -137,11 +131,10 @@ def paper_blocks(results: Results, there: Results | None) -> Iterator[str | Bloc
         return
     rows: list[tuple[str, ...]] = []
     for optimizer, (title, speed_ups) in _PAPER.items():
-        paper = [
-            ("the paper", title, task, *(f"{speed_up:.1f}×" for speed_up in pair))
-            for task, pair in zip(_PAPER_TASKS, speed_ups, strict=True)
-        ]
-        rows += [*paper, *ours[optimizer]] if ours[optimizer] else []
+        if ours[optimizer]:
+            for task, (over_hpo, over_nas) in zip(_PAPER_TASKS, speed_ups, strict=True):
+                rows.append(("the paper", title, task, f"{over_hpo:.1f}×", f"{over_nas:.1f}×"))
+            rows += ours[optimizer]
     yield "Comparison with JAHS-Bench-201"
     yield Table(
         caption="Speed-up of joint search to the competitor's final validation error, in the paper and here (medians "
@@ -166,26 +159,23 @@ def paper_blocks(results: Results, there: Results | None) -> Iterator[str | Bloc
 def _our_rows(results: Results, real: Results | None, optimizer: str) -> Iterator[tuple[str, ...]]:
     """Yield the speed-ups of an optimiser: on each task, over all tasks, and on the real landscape."""
     arms = {arm.name: arm for arm in results.arms}
-    if (joint := arms.get(f"{optimizer}-jahs")) is None:
+    if f"{optimizer}-jahs" not in arms:
         return
+    joint = arms[f"{optimizer}-jahs"]
     others = [arms.get(f"{optimizer}-{part}") for part in _AGAINST]
-    by_task = [
-        [None if other is None else speedup_of_arms(results, task, joint, other) for other in others]
-        for task in results.tasks
-    ]
-    named = [*zip((TASKS[task].title for task in results.tasks), by_task, strict=True)]
-    for title, speedups in named:
-        yield "here", joint.chapter, title, *map(_text, speedups)
-    if len(named) > 1:
-        by_part = [[speedup for speedup in part_speedups if speedup] for part_speedups in zip(*by_task, strict=True)]
-        texts = (speedup_text(known) if len(known) == len(named) else "–" for known in by_part)
-        yield "here", joint.chapter, "geometric mean", *texts
-    if real is not None:
-        (task,) = real.folder.tasks
-        pairs = [speedup_of_arms(real, task, joint, other) if other else None for other in others]
-        if any(pairs):
-            yield "here", joint.chapter, "the real landscape", *map(_text, pairs)
+
+    def speedups_on(landscape: Results, task: str) -> list[Speedup | None]:
+        return [speedup_of_arms(landscape, task, joint, other) if other else None for other in others]
+
+    by_task = {task: speedups_on(results, task) for task in results.tasks}
+    for task, speedups in by_task.items():
+        yield "here", joint.chapter, TASKS[task].title, *(_text([speedup]) for speedup in speedups)
+    if len(by_task) > 1:
+        yield "here", joint.chapter, "geometric mean", *map(_text, zip(*by_task.values(), strict=True))
+    if real is not None and any(speedups := speedups_on(real, *real.folder.tasks)):
+        yield "here", joint.chapter, "the real landscape", *(_text([speedup]) for speedup in speedups)
 
 
-def _text(speedup: Speedup | None) -> str:
-    return "–" if speedup is None else speedup_text([speedup])
+def _text(speedups: Sequence[Speedup | None]) -> str:
+    known = [speedup for speedup in speedups if speedup]
+    return speedup_text(known) if len(known) == len(speedups) else "–"

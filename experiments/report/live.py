@@ -14,7 +14,7 @@ from experiments.live.beside import N_RUNS, N_RUNS_OF_REFIT
 from experiments.live.declared import CORNER, STAGES
 from experiments.live.results import LiveResults, Trained, measured_noise, read_live
 from experiments.report.build import made_facts
-from experiments.report.single import error_limits
+from experiments.report.single import ERROR_LABEL, error_limits
 from experiments.report.writing import drawn_sections
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text
@@ -30,7 +30,6 @@ _FEWEST_ARMS: Final = 2
 _MOST_SD: Final = 1.0  # required of the mean difference of ends, in standard deviations between trainings
 _COVERAGE: Final = (85, 95)  # required of 90 % intervals, in percent, for the last proposals of each optimiser
 _TIME: Final = "full evaluations (epochs of one)"
-_ERROR: Final = "validation error (%)"
 
 
 def live_document(path: Path) -> Document:
@@ -68,7 +67,7 @@ def _blocks(results: LiveResults) -> Iterator[str | Block]:
 
 
 def _progress(results: LiveResults) -> str:
-    n_done, n_wanted = results.n_done.sum(), results.n_wanted
+    n_done, n_wanted = results.n_done.sum(), results.curves.size
     size = ", ".join(f"{name}={value:g}" for name, value in CORNER.items())
     where = f"on {results.bench.task.title} at {size}, with {results.folder.study.n_seeds} seeds"
     if n_done >= n_wanted:
@@ -92,10 +91,9 @@ def _order_blocks(results: LiveResults) -> Iterator[Block]:
             taus.append(f"{tau.value:.2f} at {stage} evaluations")
     titles = [results.arms[i].title for i in numbers]
     if not rows:
-        ahead = int(results.n_done[numbers].min(axis=0).max())
-        yield answer(
-            f"No stage has been reached by all of {', '.join(titles)}: the slowest has spent {ahead} evaluations."
-        )
+        n_least = int(results.n_done[numbers].min(axis=0).max())
+        names = ", ".join(titles)
+        yield answer(f"No stage has been reached by all of {names}: the slowest has spent {n_least} evaluations.")
         return
     yield answer(
         f"The orders of {len(titles)} optimisers on trainings and on the surrogate agree with Kendall's τ = "
@@ -105,10 +103,7 @@ def _order_blocks(results: LiveResults) -> Iterator[Block]:
         caption="Agreement of the orders by mean validation error of the incumbent; a 95 % bootstrap interval requires "
         f"{FEWEST_SEEDS} seeds. The attainable τ is the agreement that trainings would reach if the surrogate were "
         "exact",
-        columns=(
-            *("evaluations", "seeds", "Kendall's τ"),
-            *("attainable τ: mean", "attainable τ: central 95 %"),
-        ),
+        columns=("evaluations", "seeds", "Kendall's τ", "attainable τ: mean", "attainable τ: central 95 %"),
         rows=tuple(rows),
     )
     yield from _final_blocks(results, numbers)
@@ -144,14 +139,16 @@ def _final_blocks(results: LiveResults, numbers: NDArray[np.intp]) -> Iterator[B
             cells = (*map(number_text, (*ends, curve_distance(trained, surrogate), difference, difference / noise.sd)),)
         rows.append((arm.title, str(n), str(len(seeds)), *cells))
     mean = float(np.mean(differences or np.nan))
-    rows.append(("mean", *("",) * 5, number_text(mean), number_text(mean / noise.sd)))
+    mean_sds = mean / noise.sd
+    rows.append(("mean", *("",) * 5, number_text(mean), number_text(mean_sds)))
     if noise.n_configs and differences:
         yield answer(
-            f"The final incumbents' mean errors on trainings and on the surrogate are {mean / noise.sd:.2f} standard "
+            f"The final incumbents' mean errors on trainings and on the surrogate are {mean_sds:.2f} standard "
             f"deviations apart on average. At most {_MOST_SD:g} is required: "
-            f"{'met' if mean / noise.sd <= _MOST_SD else 'not met'}. The standard deviation between trainings of one "
-            f"config, {noise.sd:.2f} points, was measured on {noise.n_configs} configs of this corner that were "
-            f"trained {noise.n_trainings} times; the noise model predicts {_predicted_sd(results):.2f}."
+            f"{'met' if mean_sds <= _MOST_SD else 'not met'}. The "
+            f"standard deviation between trainings of one config, {noise.sd:.2f} points, was measured on "
+            f"{noise.n_configs} configs of this corner that were trained {noise.n_trainings} times; the noise model "
+            f"predicts {_predicted_sd(results):.2f}."
         )
     yield Table(
         caption="The incumbent of the seeds that have come furthest: mean observed validation error on trainings and "
@@ -184,26 +181,25 @@ def _curve_blocks(results: LiveResults) -> Iterator[Block]:
         yield Text("No optimiser has spent a whole evaluation.")
         return
     limits = error_limits(np.concatenate(means))
-    for name, description, values in (
+    for name, description, by_arm in (
         ("trained", "On real trainings: mean over the seeds that have come furthest, and standard error.", trained),
         ("surrogate", f"On the surrogate: mean over seeds and {N_RUNS} runs each, and standard deviation.", surrogate),
     ):
-        if values:
-            curves = [_curve(results.arms[i].title, i, grid, y, is_se=name == "trained") for i, y in values.items()]
+        curves = []
+        for i, values in by_arm.items():
+            mean = values.mean(axis=0)
+            spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros_like(mean)
+            spread = spread / np.sqrt(len(values)) if name == "trained" else spread
+            title, band = results.arms[i].title, {"low": mean - spread, "high": mean + spread}
+            curves.append(Curve(title=title, x=grid, y=mean, **band, number=i))
+        if curves:
             yield Figure(
                 name=f"live-{name}",
                 caption=f"{description} Observed validation error of the incumbent. Both figures have the same axes.",
                 alt=f"Validation error of the incumbent over evaluations, {name}: "
                 f"{', '.join(curve.title for curve in curves)}.",
-                drawing=draw_curves(curves, x_label=_TIME, y_label=_ERROR, x_scale="log", y_limits=limits),
+                drawing=draw_curves(curves, x_label=_TIME, y_label=ERROR_LABEL, x_scale="log", y_limits=limits),
             )
-
-
-def _curve(title: str, number: int, grid: Floats, values: Floats, *, is_se: bool) -> Curve:
-    mean = values.mean(axis=0)
-    spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros_like(mean)
-    spread = spread / np.sqrt(len(values)) if is_se else spread
-    return Curve(title=title, x=grid, y=mean, low=mean - spread, high=mean + spread, number=number)
 
 
 def _refit_blocks(results: LiveResults) -> Iterator[Block]:
@@ -213,16 +209,15 @@ def _refit_blocks(results: LiveResults) -> Iterator[Block]:
         numbers = np.intersect1d(results.has_beside(None), results.has_beside(refit))
         if len(numbers) < _FEWEST_ARMS:
             continue
-        stages = _stages(results)
-        reached = [n for n in stages if len(results.seeds_at(n, numbers))]
-        last, all_seeds = stages[-1], np.arange(results.n_done.shape[1])
-        mean = _errors_at(results, last, numbers, all_seeds)[1].mean(axis=(1, 2))
-        refit_mean = _errors_at(results, last, numbers, all_seeds, refit)[1].mean(axis=(1, 2))
+        stages, all_seeds = _stages(results), np.arange(results.n_done.shape[1])
+        mean, refit_mean = (
+            _errors_at(results, stages[-1], numbers, all_seeds, which)[1].mean(axis=(1, 2)) for which in (None, refit)
+        )
         titles = [results.arms[i].title for i in numbers]
         pairs = [f"{titles[i]} and {titles[j]}" for i, j in reversed_pairs(mean, refit_mean)]
         n_otherwise += bool(pairs)
         tau = "–"
-        if reached:
+        if reached := [n for n in stages if len(results.seeds_at(n, numbers))]:
             seeds = results.seeds_at(reached[-1], numbers)
             tau = interval_text(order_agreement(*_errors_at(results, reached[-1], numbers, seeds, refit)))
         rows.append((str(refit), str(len(numbers)), titles[refit_mean.argmin()], tau, "; ".join(pairs) or "none"))

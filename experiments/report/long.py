@@ -60,10 +60,10 @@ def _order_text(results: Results, task: str, arms: Sequence[Arm], finals: Sequen
     """Return the final medians in order if Friedman's test finds one; else in the order of the study."""
     medians = [(float(np.median(values)), arm.title) for arm, values in zip(arms, finals, strict=True)]
     comparison = comparison_of(results, task, arms)
-    has_order = comparison is not None and comparison.p_friedman < comparison.alpha
+    p_value, alpha = (comparison.p_friedman, comparison.alpha) if comparison else (np.nan, 0.0)
+    has_order = p_value < alpha
     text = ", ".join(f"{title} {error:.2f} %" for error, title in (sorted(medians) if has_order else medians))
-    is_tested = comparison is not None and np.isfinite(comparison.p_friedman)
-    p = f" (Friedman's test: {p_statement(comparison.p_friedman)})" if comparison and is_tested else ""
+    p = f" (Friedman's test: {p_statement(p_value)})" if np.isfinite(p_value) else ""
     verdict = "from best to worst" if has_order else "without a significant order"
     return (
         f"Median over seeds of the mean validation error after a budget of {budget:,.0f} mean full evaluations on "
@@ -137,20 +137,14 @@ def _row(
 ) -> tuple[str, ...]:
     """Return the row of an arm; `final` (2, n_seeds) and `steps` are for one worker and for this arm."""
     budget = float(results.study.n_evaluations)
-    n_finished = _finished_text(results, task, arm)
-    label = (
-        arm.chapter,
-        str(_workers(arm)),
-        f"{budget / _workers(arm):g}",
-        n_finished,
-        summary_text(summarize(final[1])),
-    )
+    label = arm.chapter, str(_workers(arm)), f"{budget / _workers(arm):g}", _finished_text(results, task, arm)
+    error = summary_text(summarize(final[1]))
     if _workers(arm) == 1:
-        return (*label, "–", "–")
+        return (*label, error, "–", "–")
     difference = mean_interval(final[1] - final[0])
     half = [_until(curve, _TARGET * budget) for curve in steps[0]]
     gain = speedup(steps[1], half, budget=budget, guess=TASKS[task].chance_error)
-    return (*label, interval_text(difference, sign="+"), _gain_text(gain))
+    return (*label, error, interval_text(difference, sign="+"), _gain_text(gain))
 
 
 def _gain_text(gain: Speedup) -> str:

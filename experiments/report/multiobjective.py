@@ -13,11 +13,11 @@ import numpy as np
 
 from experiments.report.comparison import comparison_blocks, comparison_of, curve
 from experiments.report.results import Results
-from experiments.report.single import no_common_seed, summary_text, time_figure, time_grid
+from experiments.report.single import median_text, no_common_seed, summary_text, time_figure, time_grid
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import on_grid, regret_area
-from jahs.comparison.summaries import digits_for, number_text, summarize
+from jahs.comparison.summaries import summarize
 from jahs.errors import MissingData, UnknownName
 from jahs.queries.references import Front
 from jahs.tasks.definitions import TASKS
@@ -62,14 +62,18 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block]
     points = [[r.points(names)[1] for r in results.of(task, arm, seeds)] for arm in arms]
     grid = time_grid(results)
     values = -np.stack([np.nan_to_num(on_grid(curves, grid)) for curves in share])  # without points, the volume is 0
-    yield answer(_answer(TASKS[task].title, arms, values[:, :, -1]))
+    order = sorted(zip(values[:, :, -1].mean(axis=1).tolist(), arms, strict=True), key=lambda pair: -pair[0])
+    volumes = ", ".join(f"{arm.title} {volume:.3f}" for volume, arm in order)
+    yield answer(f"Final share of the front's hypervolume on {TASKS[task].title}, from best to worst: {volumes}.")
+    point = zip(front.reference_point.tolist(), names, strict=True)
+    point_text = " and ".join(f"{value:.4g} {METRICS[name].unit}" for value, name in point)
     yield time_figure(
         arms,
         [summarize(shares) for shares in values],
         grid,
         name=f"{key}-hypervolume",
         caption=f"Hypervolume so far as a share of the reference front's: mean over {len(seeds)} seeds and standard "
-        f"error. The reference point is {_point_text(front.reference_point, names)}.",
+        f"error. The reference point is {point_text}.",
         alt="Hypervolume rising over simulated time, one curve for each optimiser.",
         y_label="share of the front's hypervolume",
     )
@@ -80,12 +84,6 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block]
     budget = float(results.study.n_evaluations)
     areas = [[100 * regret_area(steps, best=-1.0, guess=0.0, budget=budget) for steps in curves] for curves in share]
     yield _table(arms, values[:, :, -1], areas, points, front)
-
-
-def _answer(title: str, arms: Sequence[Arm], final: Floats) -> str:
-    order = sorted(zip(final.mean(axis=1).tolist(), arms, strict=True), key=lambda pair: -pair[0])
-    parts = (f"{arm.title} {volume:.3f}" for volume, arm in order)
-    return f"Final share of the front's hypervolume on {title}, from best to worst: {', '.join(parts)}."
 
 
 def _table(
@@ -100,16 +98,9 @@ def _table(
     for arm, values, area, sets in by_volume:
         distances = np.array([igd_plus(F, front=front.F, ideal=front.ideal, nadir=front.nadir) for F in sets])
         finite = distances[np.isfinite(distances)]
-        volume = summarize(values)
-        rows.append(
-            (
-                *(arm.title, summary_text(volume)),
-                number_text(float(volume.median), digits_for(float(volume.se), usual=4)),
-                summary_text(summarize(np.array(area))),
-                summary_text(summarize(finite)) if finite.size else "–",
-                f"{finite.size}/{len(values)}",
-            )
-        )
+        volume, distance = summarize(values), summary_text(summarize(finite)) if finite.size else "–"
+        texts = summary_text(volume), median_text(volume, usual=4), summary_text(summarize(np.array(area))), distance
+        rows.append((arm.title, *texts, f"{finite.size}/{len(values)}"))
     return Table(
         caption="At the end of the budget, mean ± standard error over seeds: share of the reference front's "
         "hypervolume (higher is better), normalised area under the curve of the missing share over the run (lower is "
@@ -123,20 +114,14 @@ def _table(
 
 
 def _attainment_figure(
-    arms: Sequence[Arm],
-    points: Sequence[Sequence[Floats]],
-    front: Floats,
-    names: tuple[str, ...],
-    *,
-    key: str,
+    arms: Sequence[Arm], points: Sequence[Sequence[Floats]], front: Floats, names: tuple[str, ...], *, key: str
 ) -> Figure:
     curves = []
     for number, (arm, sets) in enumerate(zip(arms, points, strict=True)):
         surfaces = [attainment_surface(sets, share=share) for share in (0.5, 0.25, 0.75)]
-        middle = surfaces[0]
         x = np.unique(np.concatenate([surface[:, 1] for surface in surfaces]))
-        low, high = (_error_at(surface, x) for surface in surfaces[1:])
-        curves.append(Curve(title=arm.title, x=x, y=_error_at(middle, x), low=low, high=high, number=number))
+        y, low, high = (_error_at(surface, x) for surface in surfaces)
+        curves.append(Curve(title=arm.title, x=x, y=y, low=low, high=high, number=number))
     order = np.argsort(front[:, 1])
     curves.append(Curve(title="reference front", x=front[order, 1], y=front[order, 0], number=7))
     errors = np.concatenate([curve.y[np.isfinite(curve.y)] for curve in curves])
@@ -158,11 +143,6 @@ def _error_at(surface: Floats, costs: Floats) -> Floats:
     """Return the error (first column) that a surface attains at each cost (second column); NaN where it has none."""
     best = np.array([surface[surface[:, 1] <= cost, 0].min(initial=np.inf) for cost in costs.tolist()])
     return np.where(np.isfinite(best), best, np.nan)
-
-
-def _point_text(point: Floats, names: Sequence[str]) -> str:
-    parts = [f"{value:.4g} {METRICS[name].unit}" for value, name in zip(point.tolist(), names, strict=True)]
-    return " and ".join(parts)
 
 
 def igd_plus(F: Floats, *, front: Floats, ideal: Floats, nadir: Floats) -> float:

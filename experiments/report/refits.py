@@ -28,8 +28,8 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
             tests = comparison_of(results, task, arms)
             if on_refits.size and tests:
                 significant = [pair for pair in tests.pairs if pair.is_significant]
-                always = [pair for pair in significant if _has_one_sign(on_release, on_refits, pair)]
-                counts = [len(significant), sum(pair.differs for pair in significant), len(always)]
+                n_always = sum(_has_one_sign(on_release, on_refits, pair) for pair in significant)
+                counts = [len(significant), sum(pair.differs for pair in significant), n_always]
                 totals += counts
                 rows.append((task, title, *_row(arms, on_release, on_refits), str(len(tests.pairs)), *map(str, counts)))
     if not rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from jahs.comparison.steps import Steps, incumbents, on_grid
 from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
-from jahs.simulate import read_log
+from jahs.simulate import Log, read_log
 from jahs.spaces.configs import Config
 from workshop.jobs import in_processes
 
@@ -117,9 +117,7 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
         bench: the benchmarks of its tasks; a pack of means with one objective needs none.
 
     Raises:
-        MissingData: the folder is not a study, or has no finished repetition.
         ProtocolMismatch: a benchmark has another release than the logs, or settings differ between logs of one arm.
-        CorruptFile: a log cannot be read, or belongs to another study.
     """
     folder = read_folder(path)
     study = folder.study
@@ -133,13 +131,10 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     metrics = tuple(dict.fromkeys(name for names in study.combinations for name in names))
     if is_pack(path):
         known = {task: [name for name in metrics if name in benchmark.metrics] for task, benchmark in bench.items()}
-        # Their values are queried again below.
-        read = [
-            _reduced(
-                log, folder, {name: np.full(len(log.found), np.nan) for name in known.get(log.repetition.task, ())}
-            )
-            for log in read_pack(path)
-        ]
+        read = []
+        for log in read_pack(path):
+            unknown = np.full(len(log.found), np.nan)  # queried again below
+            read.append(_reduced(log, folder, dict.fromkeys(known.get(log.repetition.task, ()), unknown)))
     else:
         calls = [{"folder": folder, "repetition": repetition, "metrics": metrics} for repetition in folder.finished()]
         read = in_processes(read_repetition, calls, workers=workers if len(calls) > _FEW else 1)
@@ -147,7 +142,12 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     is_of_release = all(arm.is_of_release for arm in study.arms)  # other worlds have no means
     if (study.noise == "seeded" and is_of_release) or (metrics and is_pack(path)):
         read = _by_mean(read, study, bench)
-    by_arm, on_refits = (_by_arm(read, is_refit=is_refit) for is_refit in (False, True))
+    by_arm: dict[tuple[str, str], tuple[RepetitionResult, ...]] = {}
+    on_refits: dict[tuple[str, str], tuple[RepetitionResult, ...]] = {}
+    for result in sorted(read, key=lambda r: (r.repetition.refit or 0, r.repetition.seed)):
+        own = result.repetition
+        group = by_arm if own.refit is None else on_refits
+        group[own.task, own.arm] = (*group.get((own.task, own.arm), ()), result)
     return Results(
         folder=folder,
         study=study,
@@ -157,14 +157,6 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
         on_refits=on_refits,
         bench=bench,
     )
-
-
-def _by_arm(read: Sequence[RepetitionResult], *, is_refit: bool) -> dict[tuple[str, str], tuple[RepetitionResult, ...]]:
-    by_arm: dict[tuple[str, str], list[RepetitionResult]] = {}
-    for result in sorted(read, key=lambda r: (r.repetition.refit or 0, r.repetition.seed)):
-        if (result.repetition.refit is not None) == is_refit:
-            by_arm.setdefault((result.repetition.task, result.repetition.arm), []).append(result)
-    return {key: tuple(results) for key, results in by_arm.items()}
 
 
 def _by_mean(read: Sequence[RepetitionResult], study: Study, bench: Mapping[str, Benchmark]) -> list[RepetitionResult]:
@@ -199,16 +191,8 @@ def _means(bench: Benchmark, configs: Sequence[Sequence[Config]], names: Sequenc
 
 
 def read_repetition(folder: StudyFolder, repetition: Repetition, *, metrics: Sequence[str]) -> RepetitionResult:
-    """Read and reduce one log.
-
-    Raises:
-        CorruptFile: the log was cut short, or belongs to another repetition.
-    """
-    source = folder.path / repetition.path
-    log = read_log(source)
-    check_owner(log.header, folder, repetition)
-    if log.ending is None:
-        raise CorruptFile(f"{source} was cut short; remove it and run again")
+    """Read and reduce one log."""
+    log = read_own_log(folder, repetition)
     trials = trial_log(log.header, log.trials)
     full = trials.full()
     content = LogContent(
@@ -222,24 +206,18 @@ def read_repetition(folder: StudyFolder, repetition: Repetition, *, metrics: Seq
     return _reduced(content, folder, {name: full.minimised(name) for name in metrics if name in full.metrics})
 
 
-def check_owner(header: Mapping[str, object], folder: StudyFolder, repetition: Repetition) -> None:
-    """Refuse the log of another repetition.
-
-    Raises:
-        CorruptFile: names what its header says instead.
-    """
-    expected = {
-        "task": repetition.task,
-        "arm": repetition.arm,
-        "seed": repetition.seed,
-        "refit": repetition.refit,
-        "release": folder.tasks[repetition.task].release,
-        "arm_digest": folder.study.digest_of(repetition.arm),
-    }
-    fields = [(key, header.get(key), value) for key, value in expected.items()]
+def read_own_log(folder: StudyFolder, repetition: Repetition) -> Log:
+    """Read the log of a repetition; refuse one of another repetition, and one that was cut short."""
+    source = folder.path / repetition.path
+    log = read_log(source)
+    release, digest = folder.tasks[repetition.task].release, folder.study.digest_of(repetition.arm)
+    expected = {**asdict(repetition), "release": release, "arm_digest": digest}
+    fields = [(key, log.header.get(key), value) for key, value in expected.items()]
     if wrong := [f"{key}={actual!r} instead of {value!r}" for key, actual, value in fields if actual != value]:
-        source = folder.path / repetition.path
         raise CorruptFile(f"{source} belongs to another repetition: {', '.join(wrong)}; remove it and run again")
+    if log.ending is None:
+        raise CorruptFile(f"{source} was cut short; remove it and run again")
+    return log
 
 
 def _reduced(log: LogContent, folder: StudyFolder, metrics: Mapping[str, Floats]) -> RepetitionResult:

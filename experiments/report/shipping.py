@@ -24,21 +24,14 @@ def ship(results: Results, folder: Path) -> list[Path]:
 
     These are the results of arms under these terms with default settings, and of random search of the same space.
     """
-    if results.study.name not in STUDIES:
-        return []
-    return [
-        write_shipped(
-            ShippedResults(
-                study=results.study.name,
-                task=task,
-                season=season_of(results.folder.tasks),
-                release=results.folder.tasks[task].release,
-                rollouts={arm.optimizer: dict(_rollouts(results, task, arm)) for arm in _arms(results, task)},
-            ),
-            folder,
-        )
-        for task in results.tasks
-    ]
+    study, season = results.study.name, season_of(results.folder.tasks)
+    written = []
+    for task in results.tasks if study in STUDIES else ():
+        rollouts = {arm.optimizer: dict(_rollouts(results, task, arm)) for arm in _arms(results, task)}
+        release = results.folder.tasks[task].release
+        shipped = ShippedResults(study=study, task=task, season=season, release=release, rollouts=rollouts)
+        written.append(write_shipped(shipped, folder))
+    return written
 
 
 def _arms(results: Results, task: str) -> Iterator[Arm]:
@@ -52,8 +45,7 @@ def _arms(results: Results, task: str) -> Iterator[Arm]:
 
 def _rollouts(results: Results, task: str, arm: Arm) -> Iterator[tuple[int, Rollout]]:
     repetitions = results.of(task, arm)
-    seeds = [result.repetition.seed for result in repetitions]
-    for result, error in zip(repetitions, test_errors(results, task, arm, seeds), strict=True):
+    for result, error in zip(repetitions, test_errors(results, task, arm, repetitions), strict=True):
         yield result.repetition.seed, Rollout(steps=_steps(results, task, arm, result), test_error=float(error))
 
 

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
 from experiments.report.comparison import comparison_blocks, comparison_of, finals
-from experiments.report.results import Results, best_at_full_size
+from experiments.report.results import RepetitionResult, Results, best_at_full_size
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import mean_ranks, mean_with_refits
 from jahs.comparison.steps import regret_area
-from jahs.comparison.summaries import (
-    Summary,
-    digits_for,
-    estimate_text,
-    mean_interval,
-    number_text,
-    summarize,
-)
+from jahs.comparison.summaries import Summary, digits_for, estimate_text, mean_interval, number_text, summarize
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
@@ -39,19 +32,20 @@ def time_grid(results: Results) -> Floats:
     return grid
 
 
-def overview(results: Results, task: str, arms: Sequence[Arm], *, key: str) -> tuple[Block, ...]:
-    """Return curves, ranks and comparisons of some arms on a task; the names of figures start with `key`."""
+def overview(results: Results, task: str, arms: Sequence[Arm], *, key: str) -> Iterator[Block]:
+    """Yield curves, ranks and comparisons of some arms on a task; the names of figures start with `key`."""
     seeds = results.seeds(task, arms)
     if not seeds:
-        return (no_common_seed(arms),)
+        yield no_common_seed(arms)
+        return
     grid = time_grid(results)
     values = results.errors(task, arms, seeds, grid)
-    blocks: list[Block] = _error_figures(arms, values, grid, key=key)
+    yield from _error_figures(arms, values, grid, key=key)
     if len(arms) > 1:
-        blocks.append(_rank_figure(arms, values, grid, key=key))
+        yield _rank_figure(arms, values, grid, key=key)
     if comparison := comparison_of(results, task, arms):
-        blocks += comparison_blocks(arms, comparison, what="mean validation error (points)", key=key)
-    return (*blocks, _final_table(results, task, arms, seeds, values[:, :, -1]))
+        yield from comparison_blocks(arms, comparison, what="mean validation error (points)", key=key)
+    yield _final_table(results, task, arms, seeds, values[:, :, -1])
 
 
 def no_common_seed(arms: Sequence[Arm]) -> Text:
@@ -81,9 +75,8 @@ def time_figure(
     return Figure(name=name, caption=caption, alt=alt, drawing=drawing)
 
 
-def test_errors(results: Results, task: str, arm: Arm, seeds: Sequence[int]) -> Floats:
-    """Return the mean test error of each seed's last incumbent by the release, (n_seeds,); NaN without an incumbent."""
-    repetitions = results.of(task, arm, seeds)
+def test_errors(results: Results, task: str, arm: Arm, repetitions: Sequence[RepetitionResult]) -> Floats:
+    """Return the mean test error of each last incumbent by the release, (n_repetitions,); NaN without an incumbent."""
     configs = [result.configs[-1] for result in repetitions if result.configs]
     errors = np.full(len(repetitions), np.nan)
     if arm.world == "release" and configs and "test_acc" in results.bench[task].metrics:
@@ -97,6 +90,11 @@ def summary_text(found: Summary) -> str:
     return estimate_text(float(found.mean), float(found.se))
 
 
+def median_text(found: Summary, *, usual: int = 2) -> str:
+    """Return the median with the decimals of the mean for a table, `usual` ones without a standard error."""
+    return number_text(float(found.median), digits_for(float(found.se), usual=usual))
+
+
 def error_limits(values: Floats) -> tuple[float, float] | None:
     """Return limits of an error axis that show the range after the first evaluations; None without any value."""
     finite = values[np.isfinite(values)]
@@ -107,38 +105,33 @@ def error_limits(values: Floats) -> tuple[float, float] | None:
     return max(low - margin, 0.0), min(high + margin, 100.0)
 
 
-def _error_figures(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str) -> list[Block]:
+def _error_figures(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str) -> Iterator[Block]:
     summaries, n_seeds, titles = [summarize(v) for v in values], values.shape[1], ", ".join(a.title for a in arms)
-    return [
-        time_figure(
-            arms,
-            summaries,
-            grid,
-            name=f"{key}-mean",
-            caption=f"Mean validation error of the incumbent: mean over {n_seeds} seeds and standard error. A curve "
-            "starts when every seed has a result.",
-            alt=f"Mean validation error over simulated time: {titles}.",
-            y_limits=error_limits(np.stack([edge for s in summaries for edge in (s.mean - s.se, s.mean)])),
-        ),
-        time_figure(
-            arms,
-            summaries,
-            grid,
-            name=f"{key}-median",
-            caption=f"Mean validation error of the incumbent: median over {n_seeds} seeds and quartiles.",
-            alt=f"Median validation error over simulated time: {titles}.",
-            y_limits=error_limits(np.stack([edge for s in summaries for edge in (s.q25, s.q75)])),
-            is_median=True,
-        ),
-    ]
+    yield time_figure(
+        arms,
+        summaries,
+        grid,
+        name=f"{key}-mean",
+        caption=f"Mean validation error of the incumbent: mean over {n_seeds} seeds and standard error. A curve "
+        "starts when every seed has a result.",
+        alt=f"Mean validation error over simulated time: {titles}.",
+        y_limits=error_limits(np.stack([edge for s in summaries for edge in (s.mean - s.se, s.mean)])),
+    )
+    yield time_figure(
+        arms,
+        summaries,
+        grid,
+        name=f"{key}-median",
+        caption=f"Mean validation error of the incumbent: median over {n_seeds} seeds and quartiles.",
+        alt=f"Median validation error over simulated time: {titles}.",
+        y_limits=error_limits(np.stack([edge for s in summaries for edge in (s.q25, s.q75)])),
+        is_median=True,
+    )
 
 
 def _rank_figure(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str) -> Figure:
-    curves = [
-        Curve(title=arm.title, x=grid, y=row, number=number)
-        for number, (arm, row) in enumerate(zip(arms, mean_ranks(values), strict=True))
-    ]
-    limits = (len(arms) + 0.2, 0.8)
+    ranks, limits = zip(arms, mean_ranks(values), strict=True), (len(arms) + 0.2, 0.8)
+    curves = [Curve(title=arm.title, x=grid, y=y, number=number) for number, (arm, y) in enumerate(ranks)]
     return Figure(
         name=f"{key}-ranks",
         caption="Mean rank over seeds (1 is best). Ties share their mean rank; an arm without a result ranks last.",
@@ -148,32 +141,28 @@ def _rank_figure(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str)
 
 
 def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequence[int], final: Floats) -> Table:
-    scale = {
-        "best": _best_error(results, task),
-        "guess": TASKS[task].chance_error,
-        "budget": float(results.study.n_evaluations),
-    }
+    guess, budget = TASKS[task].chance_error, float(results.study.n_evaluations)
+    scale = {"best": _best_error(results, task), "guess": guess, "budget": budget}
     on_refits = finals(results, task, arms)[1]
     over = "seeds and refits" if on_refits.size else "seeds"
     rows = []
     for number, (arm, values) in enumerate(zip(arms, final, strict=True)):
         finite = values[np.isfinite(values)]
-        counts = [result.n_trials for result in results.of(task, arm, seeds)]
+        repetitions = results.of(task, arm, seeds)
+        counts = [result.n_trials for result in repetitions]
         numbers: tuple[str, ...] = ("–",) * 6
         if finite.size:
             summary, digits = summarize(finite), digits_for(float(summarize(finite).se))
             has_refits = on_refits.size and finite.size == len(values)
             mean = mean_with_refits(finite, on_refits[number]) if has_refits else mean_interval(finite)
-            area = summarize(np.array([100 * regret_area(steps, **scale) for steps in results.steps(task, arm, seeds)]))
-            test = test_errors(results, task, arm, seeds)
-            test = test[np.isfinite(test)]
+            areas = np.array([100 * regret_area(r.incumbents, **scale) for r in repetitions])
+            interval = "–" if math.isnan(mean.low) else f"{mean.low:.{digits}f} to {mean.high:.{digits}f}"
+            quartiles = f"{summary.q25:.{digits}f} to {summary.q75:.{digits}f}"
+            test = test_errors(results, task, arm, repetitions)
+            test_text = summary_text(summarize(test[np.isfinite(test)])) if np.isfinite(test).any() else "–"
             numbers = (
-                summary_text(summary),
-                "–" if math.isnan(mean.low) else f"{mean.low:.{digits}f} to {mean.high:.{digits}f}",
-                number_text(float(summary.median), digits),
-                f"{summary.q25:.{digits}f} to {summary.q75:.{digits}f}",
-                summary_text(area),
-                summary_text(summarize(test)) if test.size else "–",
+                *(summary_text(summary), interval, median_text(summary), quartiles),
+                *(summary_text(summarize(areas)), test_text),
             )
         n_trials = f"{np.mean(counts):.0f}" if counts else "–"
         rows.append((arm.title, *numbers, f"{finite.size}/{len(values)}", n_trials))

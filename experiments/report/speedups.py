@@ -44,12 +44,7 @@ class Speedup:
 
 
 def speedup(
-    fast: Sequence[Steps],
-    slow: Sequence[Steps],
-    *,
-    budget: float,
-    guess: float,
-    n_resamples: int = N_RESAMPLES,
+    fast: Sequence[Steps], slow: Sequence[Steps], *, budget: float, guess: float, n_resamples: int = N_RESAMPLES
 ) -> Speedup:
     """Compare two arms whose values are minimised.
 

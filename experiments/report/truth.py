@@ -12,6 +12,7 @@ from experiments.report.results import Results
 from experiments.report.single import (
     TIME_LABEL,
     error_limits,
+    median_text,
     no_common_seed,
     summary_text,
     time_figure,
@@ -21,7 +22,7 @@ from experiments.study import Arm
 from experiments.worlds import quality_of_worlds
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import rank_agreement
-from jahs.comparison.summaries import digits_for, interval_text, number_text, summarize
+from jahs.comparison.summaries import interval_text, number_text, summarize
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_curves, interval_curve
 
@@ -156,22 +157,16 @@ def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seed
 
 
 def _table(pairs: Sequence[tuple[Arm, Arm]], values: Mapping[str, Floats]) -> Table:
-    rows = []
-    places = {
-        world: stats.rankdata(errors[:, :, -1].mean(axis=1), method="min").astype(int).tolist()
-        for world, errors in values.items()
-    }
+    rows, ends = [], {world: errors[:, :, -1] for world, errors in values.items()}
+    places = {world: stats.rankdata(end.mean(axis=1), method="min").astype(int) for world, end in ends.items()}
     for i, (arm, _) in enumerate(pairs):
         cells = []
-        for world, errors in values.items():
-            final = summarize(errors[i, :, -1])
-            median = number_text(float(final.median), digits_for(float(final.se)))
-            cells += [summary_text(final), median, f"{places[world][i]}"]
-        with np.errstate(invalid="ignore"):
-            one, other = (errors[i].mean(axis=0) for errors in values.values())
-            differences = np.abs(one - other)
-        distance = number_text(float(np.nanmean(differences)) if np.isfinite(differences).any() else np.nan)
-        rows.append((arm.title, *cells, distance))
+        for world, end in ends.items():
+            final = summarize(end[i])
+            cells += [summary_text(final), median_text(final), str(places[world][i])]
+        one, other = (errors[i].mean(axis=0) for errors in values.values())
+        differences = np.abs(one - other)[np.isfinite(one) & np.isfinite(other)]
+        rows.append((arm.title, *cells, number_text(float(np.mean(differences)) if differences.size else None)))
     return Table(
         caption="Final validation error in each world, mean ± standard error over seeds, and the mean absolute "
         "difference between the mean curves",

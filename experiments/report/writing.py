@@ -69,11 +69,7 @@ def written(page: Path) -> dict[str, str]:
 
 
 def check_target(target: Path) -> Path:
-    """Return the absolute path of a folder for a page: new, empty, or that of an older page.
-
-    Raises:
-        InvalidArgument: it has other files, or is the working folder or a parent of it.
-    """
+    """Return the absolute path of a folder for a page: new, empty, or that of an older page; refuse any other."""
     target = target.absolute().resolve()
     with writing(target):
         entries = sorted(target.iterdir()) if target.exists() else []
@@ -84,13 +80,11 @@ def check_target(target: Path) -> Path:
             raise PermissionError(None, "its parent is not a writable folder")
     foreign = [path.name for path in entries if path.name not in _PAGE_FILES]
     foreign += [f"figures/{path.name}" for path in drawings if path.suffix not in _DRAWINGS]
+    fault = "the command runs inside of it" * Path.cwd().is_relative_to(target)
     if foreign:
-        raise InvalidArgument(
-            f"{target} would be replaced, but has files that are not part of a page: {', '.join(foreign[:3])}"
-            f"{' and more' if len(foreign) > 3 else ''}; choose a new folder"
-        )
-    if Path.cwd().is_relative_to(target):
-        raise InvalidArgument(f"{target} would be replaced, but the command runs inside of it; choose a new folder")
+        fault = f"has files that are not part of a page: {', '.join(foreign[:3])}{' and more' * (len(foreign) > 3)}"
+    if fault:
+        raise InvalidArgument(f"{target} would be replaced, but {fault}; choose a new folder")
     return target
 
 
@@ -122,19 +116,16 @@ def write_document(
 def _write_files(document: Document, folder: Path, *, is_for_docs: bool, name: str) -> None:
     (folder / "figures").mkdir()
     drawings = {figure.name: svg_text(figure) for figure in document.figures}
-    for figure, drawing in drawings.items():
-        (folder / "figures" / f"{figure}.svg").write_text(follow_scheme(drawing), encoding="utf-8")
+    for title, drawing in drawings.items():
+        (folder / "figures" / f"{title}.svg").write_text(follow_scheme(drawing), encoding="utf-8")
     (folder / name).write_text(to_markdown(document, has_png=not is_for_docs), encoding="utf-8")
-    if not is_for_docs:
-        (folder / "index.html").write_text(to_html(document, drawings), encoding="utf-8")
-        (folder / "tables.json").write_text(_tables_json(document), encoding="utf-8")
-        _write_pngs(document, folder / "figures")
-
-
-def _write_pngs(document: Document, folder: Path) -> None:
+    if is_for_docs:
+        return
+    (folder / "index.html").write_text(to_html(document, drawings), encoding="utf-8")
+    (folder / "tables.json").write_text(_tables_json(document), encoding="utf-8")
     with mpl.rc_context(dict(style())):
         for figure in document.figures:
-            png = folder / f"{figure.name}.png"
+            png = folder / "figures" / f"{figure.name}.png"
             figure.drawing.savefig(png, dpi=_DOTS_PER_INCH, metadata={"Software": None})
 
 

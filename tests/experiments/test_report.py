@@ -446,7 +446,7 @@ def test_a_critical_difference_diagram_draws_a_bar_for_each_clique():
     rng = np.random.default_rng(0)
     values = np.stack([rng.normal(0, 1, 20), rng.normal(0, 1, 20), rng.normal(9, 1, 20)])
     found = compare_groups([(values, None)])[0]
-    drawing = draw_comparison(found, ["a", "b", "c"], numbers=[0, 1, 2])
+    drawing = draw_comparison(found, ["a", "b", "c"])
     bars = [line for line in drawing.axes[0].lines if line.get_linewidth() == 4]
     assert len(bars) == len(found.cliques) == 1
     left, right = bars[0].get_xdata()
@@ -460,7 +460,7 @@ def test_a_critical_difference_diagram_cuts_no_label_off(title, rank):
     comparison = Comparison(
         mean_ranks=mean_ranks, pairs=(), cliques=(), alpha=0.05, n_family=0, n_blocks=30, p_friedman=0.01
     )
-    drawing = draw_comparison(comparison, [title] * 5, numbers=range(5))
+    drawing = draw_comparison(comparison, [title] * 5)
     assert texts_outside(svg_text(Figure(name="d", caption="", alt="", drawing=drawing))) == []
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from experiments.folder import is_running, read_folder
+from experiments.folder import read_folder
 from experiments.run import main
 from jahs.errors import CorruptFile, UnknownFormat
 from jahs.simulate import read_log
@@ -91,6 +91,14 @@ def start(out, release, *more):
     return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
+def is_alive(pid):
+    """A killed process that nobody has waited for is a zombie."""
+    try:
+        return psutil.Process(pid).status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+    except psutil.NoSuchProcess:
+        return False
+
+
 def wait_for(condition, *, seconds=120):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -108,7 +116,7 @@ def test_what_was_killed_goes_on_where_it_was_and_ends_the_same(reference, relea
     finally:
         os.killpg(running.pid, signal.SIGKILL)
         running.communicate()
-    wait_for(lambda: not any(map(is_running, processes)))
+    wait_for(lambda: not any(map(is_alive, processes)))
     part = out / "fashion_mnist_mini" / ARM / f".seed-0003.jsonl.{running.pid}.part"
     part.write_text("cut")
     assert run(out, release, seeds=4) == 0

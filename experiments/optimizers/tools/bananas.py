@@ -26,15 +26,9 @@ from jahs.spaces.configs import Config
 from jahs.spaces.space import Space
 
 _Floats = npt.NDArray[np.float64]
-_PATHS: Final = {
-    path: place
-    for place, path in enumerate(
-        path
-        for length in sorted({len(edges) for edges in PATH_EDGES})
-        for path in itertools.product(PASSING, repeat=length)
-    )
-}
-"""Every sequence of operations that a path may have, by its place in the encoding."""
+_LENGTHS: Final = sorted({len(edges) for edges in PATH_EDGES})
+_PATHS: Final = tuple(path for length in _LENGTHS for path in itertools.product(PASSING, repeat=length))
+"""Every sequence of operations that a path may have, in the order of the encoding."""
 _PER_BATCH: Final = 32
 
 
@@ -161,18 +155,13 @@ def encoded(space: Space, configs: Sequence[Config], keys: Sequence[str]) -> _Fl
     rows = []
     for config in configs:
         values = cast("dict[str, Any]", config)
-        row = np.zeros(len(_PATHS))
-        for edges in PATH_EDGES:
-            path = tuple(values[OPS[edge]] for edge in edges)
-            if path in _PATHS:
-                row[_PATHS[path]] = 1
+        paths = {tuple(values[OPS[edge]] for edge in edges) for edges in PATH_EDGES}
+        row = [float(path in paths) for path in _PATHS]
         for parameter in others:
             value = values[parameter.name]
-            columns = (
-                [log_share(parameter, value)]
-                if parameter.kind == "float"
-                else [float(choice == value) for choice in parameter.choices]
-            )
-            row = np.append(row, columns)
+            if parameter.kind == "float":
+                row.append(log_share(parameter, value))
+            else:
+                row += [float(choice == value) for choice in parameter.choices]
         rows.append(row)
     return np.array(rows)
