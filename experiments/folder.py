@@ -91,7 +91,7 @@ def open_or_make(
         ProtocolMismatch: the folder has another study, release or budget.
         InvalidArgument: the folder has other files, or cannot be written.
     """
-    now = {"commit": commit(), "versions": package_versions(), "command": shlex.join(command)}
+    now = made_with(command)
     wanted, all_tasks = set(arms), dict(tasks)
     made: tuple[Mapping[str, Any], ...] = (now,)  # Any: JSON
     if (path / _FILE).exists():
@@ -105,19 +105,32 @@ def open_or_make(
         n_seeds = max(n_seeds, old.n_seeds)
     elif path.exists() and not (path.is_dir() and all(file.match(f".{_FILE}.*.part") for file in path.iterdir())):
         raise InvalidArgument(f"{path} must be new or the folder of a study; choose another folder, or remove it")
+    names = tuple(arm.name for arm in study.arms if arm.name in wanted)
+    return write_folder(
+        StudyFolder(path=path, study=study, tasks=all_tasks, arms=names, n_seeds=n_seeds, made_with=made)
+    )
+
+
+def made_with(command: Sequence[str]) -> dict[str, Any]:  # Any: JSON
+    """Return commit, versions and command, as they are recorded."""
+    return {"commit": commit(), "versions": package_versions(), "command": shlex.join(command)}
+
+
+def write_folder(folder: StudyFolder) -> StudyFolder:
+    """Write study.json of a folder, which is made if it does not exist, and read it again."""
     content = {
         "format": STUDY_FORMAT,
-        "study": study.to_dict(),
-        "tasks": {name: asdict(facts) for name, facts in all_tasks.items()},
-        "arms": [arm.name for arm in study.arms if arm.name in wanted],
-        "n_seeds": n_seeds,
-        "made_with": made,
+        "study": folder.study.to_dict(),
+        "tasks": {name: asdict(facts) for name, facts in folder.tasks.items()},
+        "arms": folder.arms,
+        "n_seeds": folder.n_seeds,
+        "made_with": folder.made_with,
     }
-    with writing(path):
-        path.mkdir(parents=True, exist_ok=True)
-        with write_beside(path / _FILE) as beside:
+    with writing(folder.path):
+        folder.path.mkdir(parents=True, exist_ok=True)
+        with write_beside(folder.path / _FILE) as beside:
             beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    return read_folder(path)
+    return read_folder(folder.path)
 
 
 def read_folder(path: Path) -> StudyFolder:

@@ -3,6 +3,7 @@
     python -m experiments.run live --out DIR --minutes 60 --data-dir IMAGES    # start, or continue
     python -m experiments.run live --out DIR --status                          # progress and cost
     python -m experiments.run live --out DIR --beside                          # the runs on the surrogate; no training
+    python -m experiments.run live --out DIR --beside --release RELEASE        # the same on another release
     python -m experiments.report DIR                                           # the page, also of an unfinished study
 
 Stopped at any moment, by Ctrl-C or kill -9, it loses at most the epoch under way: full trainings are runs in
@@ -15,14 +16,22 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from experiments.folder import StudyFolder, facts_of, open_or_make, read_folder, remove_parts
+from experiments.folder import (
+    StudyFolder,
+    facts_of,
+    made_with,
+    open_or_make,
+    read_folder,
+    remove_parts,
+    write_folder,
+)
 from experiments.live.beside import run_beside
 from experiments.live.declared import (
     CHECKPOINTS,
@@ -36,13 +45,17 @@ from experiments.live.declared import (
     n_evaluations_of,
     read_trajectory,
 )
+from experiments.live.results import refuse_seen
 from experiments.live.trajectories import TrajectoryJob, follow
 from experiments.optimizers import refuse_lacking
 from experiments.study import Arm, Repetition, Study
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError
 from jahs.files.atomic import change_folder
-from jahs.files.runs import last_rows, read_runs
+from jahs.files.runs import last_rows, read_configs, read_runs
+from jahs.queries.benchmark import Benchmark
+from jahs.release import read_release
+from jahs.tasks.definitions import Task
 from pipeline.command import add_device, device_faults
 from pipeline.data import load_images
 from pipeline.protocol import protocol_digest, protocol_facts
@@ -122,7 +135,7 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
     load_images(bench.task, data_dir=settings.data_dir, resolutions=(CORNER["Resolution"],))
     check_free_space(path)
     facts = facts_of(bench, unit_s=float(bench.task.max_epoch), n_evaluations=settings.study.n_evaluations)
-    protocol: dict[str, Any] = {"facts": protocol_facts(bench.task), "digest": protocol_digest(bench.task)}  # Any: JSON
+    protocol = _protocol(bench.task)
     if (path / RUNS).is_dir():
         RunsFolder.open_or_make(path / RUNS, **protocol)
     flags = [word for arm in arms for word in ("--arms", arm.name)] if len(arms) < len(settings.study.arms) else []
@@ -136,17 +149,21 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
     )
     remove_parts(path)
     if not release_path.is_dir():
-        with change_folder(release_path) as beside_it:
-            shutil.copytree(release_of(bench).path, beside_it, dirs_exist_ok=True)
+        _store(bench, release_path)
     RunsFolder.open_or_make(path / RUNS, **protocol).recover()
     (path / CHECKPOINTS).mkdir(exist_ok=True)
     return folder
 
 
 def beside(settings: LiveSettings) -> int:
-    """Simulate the missing runs on the surrogate, the release first and then its refits; return the number of files."""
+    """Simulate the missing runs on the surrogate, the release first and then its refits; return the number of files.
+
+    A release takes the place of the study's own, whose runs are removed: proposals and trainings depend on neither.
+    """
     arms = settings.check()
     folder = read_folder(settings.out.absolute())
+    if settings.release is not None:
+        folder = _change_release(folder, settings.release)
     names, n_seeds = [arm.name for arm in arms], folder.study.n_seeds
     repetitions = folder.study.repetitions(tasks=folder.tasks, arms=names, n_seeds=n_seeds)
     paths = {own: beside_path(folder.path, own.arm, own.seed, own.refit) for own in repetitions}
@@ -160,6 +177,31 @@ def beside(settings: LiveSettings) -> int:
     if faults:
         raise JahsError("\n".join([f"{len(faults)} files failed; the same command continues", *faults]))
     return len(jobs)
+
+
+def _change_release(folder: StudyFolder, release: Path) -> StudyFolder:
+    """Compare the trainings of a study with another release, which must not have been fitted to any of them."""
+    ((task, facts),), own = folder.tasks.items(), folder.path / RELEASE
+    bench = open_benchmark(task, release)
+    if (digest := release_of(bench).sha256) == facts.release and read_release(own).sha256 == digest:
+        return folder
+    RunsFolder.open_or_make(folder.path / RUNS, **_protocol(bench.task))
+    refuse_seen(bench, set(read_configs(folder.path / RUNS)["config_id"].tolist()))
+    shutil.rmtree(folder.path / "surrogate", ignore_errors=True)
+    facts = facts_of(bench, unit_s=facts.mean_runtime_s, n_evaluations=folder.study.n_evaluations)
+    command = ["python", "-m", "experiments.run", "live", "--beside", "--release", "RELEASE"]
+    changed = write_folder(replace(folder, tasks={task: facts}, made_with=(*folder.made_with, made_with(command))))
+    _store(bench, own)
+    return changed
+
+
+def _store(bench: Benchmark, path: Path) -> None:
+    with change_folder(path) as new:
+        shutil.copytree(release_of(bench).path, new, dirs_exist_ok=True)
+
+
+def _protocol(task: Task) -> dict[str, Any]:  # Any: JSON
+    return {"facts": protocol_facts(task), "digest": protocol_digest(task)}
 
 
 def status(path: Path) -> dict[str, Any]:  # Any: JSON

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -102,7 +102,7 @@ def read_live(path: Path) -> LiveResults:
         )
     if not n_done.any():
         raise MissingData(f"{path} has no training yet; python -m experiments.run live begins")
-    _refuse_seen(bench, trained)
+    refuse_seen(bench, {config_id(training.config) for trainings in trained.values() for training in trainings})
     beside: dict[tuple[str, int | None], Floats] = {}
     for refit, arm in product((None, *range(facts.n_refits)), study.arms):
         read = [read_beside(beside_path(path, arm.name, seed, refit), facts) for seed in range(study.n_seeds)]
@@ -136,13 +136,12 @@ def measured_noise(bench: Benchmark) -> CornerNoise:
     return CornerNoise(sd, n_configs, n_configs + freedom)
 
 
-def _refuse_seen(bench: Benchmark, trained: Mapping[tuple[str, int], tuple[Trained, ...]]) -> None:
-    """Refuse a release whose record has configs of this study: its models may have been fitted to them."""
-    ids = {config_id(training.config) for trainings in trained.values() for training in trainings}
+def refuse_seen(bench: Benchmark, ids: Set[int]) -> None:
+    """Refuse a release whose record has some of the configs that a study trained: it may have been fitted to them."""
     release = release_of(bench)
     recorded = release.table.runs["config_id"] if release.has("table.npz") else np.empty(0, np.uint64)
     if n_seen := len(np.intersect1d(recorded, np.array(sorted(ids), dtype=np.uint64))):
         raise ProtocolMismatch(
             f"the release may have been fitted to {n_seen} of the configs that this study trained, so it cannot be "
-            "judged by them; a study keeps the release that it began with"
+            "judged by them; name one that was fitted without them"
         )

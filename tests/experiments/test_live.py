@@ -19,16 +19,19 @@ import jahs
 from experiments.folder import read_folder
 from experiments.live.beside import Stepwise
 from experiments.live.command import beside, main, status, train
-from experiments.live.declared import CHECKPOINTS, LIVE, RUNS, log_path, read_trajectory
+from experiments.live.declared import CHECKPOINTS, LIVE, RELEASE, RUNS, log_path, read_trajectory
 from experiments.live.results import measured_noise, read_live
 from experiments.run import main as run
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch, UnknownName
 from jahs.files.runs import read_configs, read_runs
-from jahs.release import read_release
+from jahs.files.tables import empty_table
+from jahs.release import RecordedTable, read_release
+from jahs.schema import PROFILE_COLUMNS
 from jahs.simulate import Proposal, Simulation
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import TASKS
 from pipeline.merge import merge
+from pipeline.protocol import protocol_digest
 from pipeline.verify import verify
 from tests.experiments.live_fakes import (
     N_EVALUATIONS,
@@ -181,6 +184,37 @@ def test_the_surrogate_starts_with_the_same_configs(whole):
     assert curves.shape == (20, N_EVALUATIONS)
     assert (np.diff(curves) <= 0).all()
     assert len(np.unique(curves[:, 0])) == 20  # one config, 20 draws
+
+
+def test_trainings_are_compared_with_another_release_from_then_on(whole, tmp_path):
+    out = tmp_path / "live"
+    shutil.copytree(whole, out)
+    one, other = (
+        make_release(tmp_path / str(n_trees), task=TASK, n_trees=n_trees, noise=noise_model(TASK).to_dict(), n_refits=2)
+        for n_trees in (11, 12)
+    )
+    beside(settings(out, one))
+    n_files = beside(replace(settings(out, other), arms=("random_search",)))
+    assert n_files == N_SEEDS * 3  # the release and two refits
+    assert beside(replace(settings(out, other), arms=("random_search",))) == 0
+    assert read_folder(out).tasks[TASK].release == read_release(out / RELEASE).sha256 == read_release(other).sha256
+    assert logs_of(out) == logs_of(whole)
+    results = read_live(out)
+    assert [arm for arm, refit in results.beside if refit is None] == ["random_search"]
+    assert (results.n_done == N_EVALUATIONS).all()
+
+
+def test_a_release_that_has_seen_the_trainings_changes_nothing(whole, tmp_path):
+    out = tmp_path / "live"
+    shutil.copytree(whole, out)
+    before = (out / "study.json").read_bytes(), read_release(out / RELEASE).sha256
+    table = RecordedTable(
+        configs=read_configs(out / RUNS), runs=read_runs(out / RUNS), profile=empty_table(PROFILE_COLUMNS)
+    )
+    seen = make_release(tmp_path / TASK, task=TASK, table=table, facts={"protocol": protocol_digest(TASKS[TASK])})
+    with pytest.raises(ProtocolMismatch, match="fitted without them"):
+        beside(settings(out, seen))
+    assert before == ((out / "study.json").read_bytes(), read_release(out / RELEASE).sha256)
 
 
 def test_a_wrong_start_is_refused(whole, release, tmp_path, quick, monkeypatch):
