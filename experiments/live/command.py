@@ -40,6 +40,7 @@ from experiments.live.declared import (
     RELEASE,
     RUNS,
     STAGES,
+    SURROGATE,
     beside_path,
     log_path,
     n_evaluations_of,
@@ -187,7 +188,7 @@ def _change_release(folder: StudyFolder, release: Path) -> StudyFolder:
         return folder
     RunsFolder.open_or_make(folder.path / RUNS, **_protocol(bench.task))
     refuse_seen(bench, set(read_configs(folder.path / RUNS)["config_id"].tolist()))
-    shutil.rmtree(folder.path / "surrogate", ignore_errors=True)
+    shutil.rmtree(folder.path / SURROGATE, ignore_errors=True)
     facts = facts_of(bench, unit_s=facts.mean_runtime_s, n_evaluations=folder.study.n_evaluations)
     command = ["python", "-m", "experiments.run", "live", "--beside", "--release", "RELEASE"]
     changed = write_folder(replace(folder, tasks={task: facts}, made_with=(*folder.made_with, made_with(command))))
@@ -227,7 +228,7 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         "core_hours_of_full_trainings": float(seconds.sum()) / _SECONDS_AN_HOUR,
         "mean_core_seconds": mean_s,
         "core_hours_left_at_most": mean_s and (n_wanted - n_done) * mean_s / _SECONDS_AN_HOUR,
-        "surrogate_files": len([*(path / "surrogate").rglob("*.npz")]),
+        "surrogate_files": len([*(path / SURROGATE).rglob("*.npz")]),
         "release": facts.release,
     }
 

@@ -26,6 +26,7 @@ from jahs.simulate import Log, Trial, read_log
 
 RUNS: Final = "runs"
 RELEASE: Final = "release"
+SURROGATE: Final = "surrogate"
 CHECKPOINTS: Final = "checkpoints"
 
 CORNER: Final[Mapping[str, float]] = MappingProxyType({"N": 1, "W": 16, "Resolution": 0.25})
