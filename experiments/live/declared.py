@@ -71,7 +71,7 @@ def log_path(path: Path, task: str, arm: str, seed: int) -> Path:
 
 def beside_path(path: Path, arm: str, seed: int, refit: int | None) -> Path:
     """Return the path of an optimiser's runs on the release, or on a refit of it."""
-    return (path / Repetition(task="surrogate", arm=arm, seed=seed, refit=refit).path).with_suffix(".npz")
+    return (path / Repetition(task=SURROGATE, arm=arm, seed=seed, refit=refit).path).with_suffix(".npz")
 
 
 def read_trajectory(path: Path) -> Log | None:
