@@ -26,7 +26,16 @@ import numpy as np
 
 from jahs.errors import InvalidArgument
 from jahs.files.hashing import sha256_file
-from jahs.files.runs import is_timed, last_rows, read_configs, read_profile, read_protocol, read_runs, timing_machine
+from jahs.files.runs import (
+    is_timed,
+    last_rows,
+    read_configs,
+    read_profile,
+    read_protocol,
+    read_runs,
+    timing_machine,
+    trained_with_both,
+)
 from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import Table, rows_of, take
 from jahs.queries.benchmark import Benchmark
@@ -94,15 +103,12 @@ def seed_agreement(measured: Table) -> dict[str, float | None]:
 
     All values but the number of configs are null if fewer than two configs finished with both seeds.
     """
-    finished = take(measured, measured["status"] == "finished")
-    one, other = (take(finished, finished["seed"] == seed) for seed in _SEEDS)
-    ids, at_one, at_other = np.intersect1d(one["config_id"], other["config_id"], return_indices=True)
-    if len(ids) < 2:
-        return {"n_configs": len(ids), **dict.fromkeys(("tau", "tau_low", "tau_high", "mean_abs_difference"))}
-    x, y = one["valid_acc"][at_one], other["valid_acc"][at_other]
+    x, y = (runs["valid_acc"] for runs in trained_with_both(measured, _SEEDS))
+    if len(x) < 2:
+        return {"n_configs": len(x), **dict.fromkeys(("tau", "tau_low", "tau_high", "mean_abs_difference"))}
     tau = bootstrap_agreement(kendall_tau, x, y, n_resamples=_N_RESAMPLES)
     return {
-        "n_configs": len(ids),
+        "n_configs": len(x),
         "tau": known(tau.value),
         "tau_low": known(tau.low),
         "tau_high": known(tau.high),

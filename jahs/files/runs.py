@@ -266,6 +266,14 @@ def last_rows(runs: Table) -> Table:
     return take(runs, np.append(first_rows(runs), len(runs["epoch"]))[1:] - 1)
 
 
+def trained_with_both(last: Table, seeds: tuple[int, int]) -> tuple[Table, Table]:
+    """Return the finished rows of two seeds for the configs that have both, in their order; `last` is `last_rows`."""
+    finished = last["status"] == "finished"
+    one, other = (take(last, finished & (last["seed"] == seed)) for seed in seeds)
+    _, at_one, at_other = np.intersect1d(one["config_id"], other["config_id"], return_indices=True)
+    return take(one, at_one), take(other, at_other)
+
+
 def without_final(runs: Table, configs: Table) -> tuple[Table, int]:
     """Return the rows of runs outside the final test set, and how many runs are in it."""
     is_final = np.isin(runs["config_id"], configs["config_id"][configs["source"] == FINAL_SOURCE])

@@ -25,6 +25,7 @@ from jahs.files.runs import (
     read_protocol,
     read_runs,
     timing_machine,
+    trained_with_both,
     without_final,
 )
 from jahs.files.tables import Table, rows_of, sort_by, take
@@ -175,14 +176,13 @@ def seed_noise(measured: MeasuredRuns) -> list[SeedNoise]:
         runs = take(runs, np.isfinite(runs[metric]))
         taus, differences = [], []
         shared: Counter[int] = Counter()
-        for a, b in combinations(seeds, 2):
-            runs_a, runs_b = take(runs, runs["seed"] == a), take(runs, runs["seed"] == b)
-            ids, at_a, at_b = np.intersect1d(runs_a["config_id"], runs_b["config_id"], return_indices=True)
-            x, y = runs_a[metric][at_a].astype(np.float64), runs_b[metric][at_b].astype(np.float64)
-            shared.update(ids.tolist())
+        for pair in combinations(seeds, 2):
+            one, other = trained_with_both(runs, pair)
+            x, y = (each[metric].astype(np.float64) for each in (one, other))
+            shared.update(one["config_id"].tolist())
             differences.append(100 * np.abs(np.log(x / y)) if metric == "runtime" else np.abs(x - y))
             if not np.isnan(tau := kendall_tau(x, y)):
-                taus.append((len(ids), tau))
+                taus.append((len(x), tau))
         if not shared:
             continue
         weight = sum(n for n, _ in taus)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from jahs.files.tables import take
+from jahs.files.runs import trained_with_both
 from jahs.schema import OPS, SIZE_KEYS
 from jahs.spaces.parameters import PARAMETERS, Parameter
 from jahs.tasks.definitions import RESOLUTIONS
@@ -145,14 +145,10 @@ def values_against_values(taus: Mapping[str, _Floats]) -> Figure:
 def seed_against_seed(measured: MeasuredRuns) -> Figure:
     """Draw each accuracy at the last epoch: seed 1 against seed 0."""
     figure, axes = new_panels(1, 3, width=9.0, height=3.3)
-    finished = take(measured.last, measured.last["status"] == "finished")
-    runs_a, runs_b = (take(finished, finished["seed"] == seed) for seed in (0, 1))
-    _, at_a, at_b = np.intersect1d(runs_a["config_id"], runs_b["config_id"], return_indices=True)
+    one, other = trained_with_both(measured.last, (0, 1))
     for metric, ax in zip(ACCURACIES, axes, strict=True):
         ax.plot([0, 100], [0, 100], color=LIGHT["muted"], linewidth=0.8)
-        ax.plot(
-            runs_a[metric][at_a], runs_b[metric][at_b], linestyle="", marker="o", markersize=3.6, alpha=0.6, color=_BLUE
-        )
+        ax.plot(one[metric], other[metric], linestyle="", marker="o", markersize=3.6, alpha=0.6, color=_BLUE)
         title = f"{_PARTS[metric]} accuracy, %"
         ax.set(title=title, xlim=(0, 100), ylim=(0, 100), aspect="equal", xlabel="seed 0")
     axes[0].set_ylabel("seed 1")
