@@ -240,9 +240,8 @@ def timing_machine(runs: Table, profile: Table) -> str | None:
         if (on_device := runs["device"] == device).any():
             on_profile = on_device & np.isin(runs["machine"], profile["machine"])
             counted = on_profile if on_profile.any() else on_device
-            names = [runs["machine"][counted].tolist()]
-            if device == _NATIVE:
-                names.append(runs["torch_version"][counted].tolist())
+            columns = ("machine", "torch_version") if device == _NATIVE else ("machine",)
+            names = (runs[column][counted].tolist() for column in columns)
             return ", ".join(Counter(zip(*names, strict=True)).most_common(1)[0][0])
     return None
 
