@@ -26,9 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
     parser.add_argument("--ship", type=Path, help="folder for what jahs compare shows, such as jahs/seasons")
     add_workers(parser)
-    parser.add_argument(
-        "--retrained", type=Path, help="a record of python -m experiments.retrain (default: the one in FOLDER)"
-    )
+    about = "a record of python -m experiments.retrain; repeatable (default: the one in FOLDER)"
+    parser.add_argument("--retrained", type=Path, action="append", default=[], help=about)
     parser.add_argument("--real", type=Path, help="pack of the same study on an imported release: what carries over")
     parser.add_argument("--control", type=Path, help="with --real: pack of the same study with --noise mean")
     given = parser.parse_args(argv)

@@ -39,12 +39,12 @@ _CHAPTERS: Final[Mapping[str, Callable[[Results], Iterator[str | Block]]]] = {
 
 
 def build_document(
-    results: Results, *, retrained: Path | None = None, real: Path | None = None, control: Path | None = None
+    results: Results, *, retrained: Sequence[Path] = (), real: Path | None = None, control: Path | None = None
 ) -> Document:
     """Return the page of results, with its figures drawn.
 
     Args:
-        retrained: a record of `experiments.retrain`.
+        retrained: records of `experiments.retrain`.
         real: the pack of the same study on an imported release.
         control: the pack of the same study without noise.
     """
@@ -62,7 +62,9 @@ def build_document(
     )
 
 
-def _blocks(results: Results, retrained: Path | None, real: Path | None, control: Path | None) -> Iterator[str | Block]:
+def _blocks(
+    results: Results, retrained: Sequence[Path], real: Path | None, control: Path | None
+) -> Iterator[str | Block]:
     study = results.study
     # Trade-offs have no single winner, and worlds cannot be queried again from the release.
     is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)

@@ -72,17 +72,16 @@ def _check(results: Results, task: str, arm: Arm, finished: Sequence[RepetitionR
         )
 
 
-def retrained_blocks(results: Results, record: Path | None = None) -> Iterator[str | Block]:
+def retrained_blocks(results: Results, records: Sequence[Path] = ()) -> Iterator[str | Block]:
     """Yield the trained incumbents of a study; nothing where none is recorded.
 
     Args:
-        record: the record of `experiments.retrain`; None: the one in the study's folder, if there is one.
+        records: records of `experiments.retrain`; without any, the one in the study's folder, if there is one.
     """
-    path = record or results.folder.path / RECORD
-    if record is None and not path.is_file():
-        return
+    own = results.folder.path / RECORD
+    paths = records or [own] * own.is_file()
     releases = {task: facts.release for task, facts in results.folder.tasks.items()}
-    incumbents = read_record(path, study=results.study.name, releases=releases)
+    incumbents = [one for path in paths for one in read_record(path, study=results.study.name, releases=releases)]
     trained = [incumbent for incumbent in incumbents if incumbent.trained and incumbent.task in results.tasks]
     if not trained:
         return

@@ -69,7 +69,9 @@ def test_a_record_elsewhere_needs_no_training(study, release, without_images, tm
     assert "## As trained" not in (study / "report" / "report.md").read_text()
     shown = [str(study), "--docs", "--release", str(release), "--workers", "1", "--retrained", str(record)]
     assert report(shown) == 0
-    assert "## As trained" in (study / "report" / "report.md").read_text()
+    assert "2 of the best incumbents were trained, 4 times in all" in (study / "report" / "report.md").read_text()
+    assert report([*shown, "--retrained", str(record)]) == 0
+    assert "4 of the best incumbents were trained, 8 times in all" in (study / "report" / "report.md").read_text()
     record.write_text(re.sub(r'"seed": (\d+)', lambda found: f'"seed": {int(found[1]) + 1}', record.read_text()))
     with pytest.raises(CorruptFile, match="damaged or edited"):
         read_record(record, study="baselines", releases={})
