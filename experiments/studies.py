@@ -107,7 +107,7 @@ MULTIOBJECTIVE: Final = Study(
     n_evaluations=25,
     combinations=tuple(COMBINATIONS),
     n_seeds=14,
-    n_refit_seeds=2,
+    n_refit_seeds=1,
     arms=(
         *(
             arm_of(
@@ -276,7 +276,7 @@ LONG: Final = Study(
     ),
     n_evaluations=10_000,
     n_seeds=10,
-    n_refit_seeds=2,
+    n_refit_seeds=1,
     arms=tuple(arm_of(name, chapter=MAIN) for name in _OPTIMIZERS_OF_BASELINES[:4]),
 )
 
@@ -293,7 +293,7 @@ WORKERS: Final = Study(
     ),
     n_evaluations=400,
     n_seeds=12,
-    n_refit_seeds=2,
+    n_refit_seeds=1,
     arms=tuple(
         arm_of(
             name,
