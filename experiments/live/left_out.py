@@ -31,11 +31,10 @@ from jahs.spaces.configs import Config, config_id
 from jahs.spaces.encoding import encode
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
-from surrogate.models.boosting import ForestSettings
+from surrogate.models.boosting import UNTUNED
 from surrogate.models.model import Surrogate, fit_surrogate
 
 _MAIN: Final = "valid_acc"
-_SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,11 +79,11 @@ def run_left_out(folder: StudyFolder, arm: str) -> str | None:
         is_own = np.isin(measured.configs["config_id"], ids)
         others = measured.configs["config_id"][~is_own]
         models = {
-            name: fit_surrogate(name, of.take(np.isin(of.config_id, others)), bench.task, settings=_SETTINGS)
+            name: fit_surrogate(name, of.take(np.isin(of.config_id, others)), bench.task, settings=UNTUNED)
             for name, of in rows.items()
         }
         recorded = rows[_MAIN].take(np.isin(rows[_MAIN].config_id, release_of(bench).table.configs["config_id"]))
-        on_record = fit_surrogate(_MAIN, recorded, bench.task, settings=_SETTINGS)
+        on_record = fit_surrogate(_MAIN, recorded, bench.task, settings=UNTUNED)
         X = encode(own, bench.max_epoch)
         world = LeftOutWorld(bench, models)
         curves = [
