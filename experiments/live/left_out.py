@@ -54,18 +54,33 @@ class LeftOut:
 
 
 class LeftOutWorld(SurrogateWorld):
-    """Models with the noise of a release, on the clock of the study."""
+    """Models with the noise of a release, on the clock of the study.
+
+    Some optimisers ask for each epoch of a training, so a config is predicted once, at every epoch.
+    """
 
     def __init__(self, bench: Benchmark, models: Mapping[str, Surrogate]) -> None:
         super().__init__(bench)
         self._models, self._noise = models, release_of(bench).noise
+        self._curves: dict[int, dict[str, Floats]] = {}
 
     def _answer(self, configs: Sequence[Config], epochs: NDArray[np.int64], seed: int | None) -> dict[str, Floats]:
         assert seed is not None, "a run draws noise"
-        X = encode(configs, epochs)
-        means = {name: model.predict(X) for name, model in self._models.items()}
-        drawn: dict[str, Floats] = self._noise.draw(means, X, config_ids(configs), seed)
+        ids = config_ids(configs)
+        curves = [self._curve(*each) for each in zip(ids.tolist(), configs, strict=True)]
+        means = {
+            name: np.array([curve[name][epoch - 1] for curve, epoch in zip(curves, epochs.tolist(), strict=True)])
+            for name in self._models
+        }
+        drawn: dict[str, Floats] = self._noise.draw(means, encode(configs, epochs), ids, seed)
         return drawn
+
+    def _curve(self, identity: int, config: Config) -> dict[str, Floats]:
+        """Return the predicted means of a config, (max_epoch,) for each metric."""
+        if identity not in self._curves:
+            X = encode([config] * self.max_epoch, np.arange(1, self.max_epoch + 1))
+            self._curves[identity] = {name: model.predict(X) for name, model in self._models.items()}
+        return self._curves[identity]
 
 
 def run_left_out(folder: StudyFolder, arm: str) -> str | None:
