@@ -12,6 +12,7 @@ from experiments.analysis.live_agreement import curve_distance
 from experiments.live.beside import N_RUNS
 from experiments.live.results import LiveResults, distinct, measured_noise
 from experiments.report.single import ERROR_LABEL, error_limits
+from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import number_text
 from jahs.spaces.configs import config_id
 from surrogate.judging.agreement import agreement
@@ -88,13 +89,12 @@ def _measures(results: LiveResults, arm: int) -> list[float]:
 def _draw(results: LiveResults, known: Sequence[int]) -> Drawing:
     """Draw a panel for each optimiser."""
     n_rows = -(-len(known) // _PANELS_A_ROW)
-    drawing, panels = new_panels(
-        n_rows, _PANELS_A_ROW, width=8.4, height=0.9 + 2.2 * n_rows, share_x=True, share_y=True
-    )
-    limits = error_limits(np.concatenate([results.curves[i].mean(axis=0) for i in known]))
+    height = 0.9 + 2.2 * n_rows
+    drawing, panels = new_panels(n_rows, _PANELS_A_ROW, width=8.4, height=height, share_x=True, share_y=True)
     for panel in panels[len(known) :]:
         panel.set_axis_off()
-    for panel, i in zip(panels, known, strict=False):
+    drawn: list[Floats] = []
+    for place, (panel, i) in enumerate(zip(panels, known, strict=False)):
         arm, (n, seeds) = results.arms[i], results.furthest(i)
         curves = {
             "trained": results.curves[i, seeds, :n].mean(axis=0),
@@ -104,9 +104,13 @@ def _draw(results: LiveResults, known: Sequence[int]) -> Drawing:
         for number, (title, values) in enumerate(curves.items()):
             panel.plot(np.arange(1, n + 1), values, color=series(number), linestyle=dash(number), label=title)
         set_scale(panel, "x", "log")
-        set_scale(panel, "y", "linear", limits)
-        panel.set_title(arm.title)
+        panel.set(title=arm.title)
+        if place >= len(known) - _PANELS_A_ROW:
+            panel.set(xlabel="full evaluations")
+            panel.tick_params(labelbottom=True)
+        if place % _PANELS_A_ROW == 0:
+            panel.set(ylabel=ERROR_LABEL)
+        drawn += curves.values()
+    set_scale(panels[0], "y", "linear", error_limits(np.concatenate(drawn)))
     drawing.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, handlelength=3.2)
-    drawing.supxlabel("full evaluations (epochs of one)")
-    drawing.supylabel(ERROR_LABEL)
     return drawing
