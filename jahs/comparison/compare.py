@@ -16,14 +16,7 @@ from typing import Final
 
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import Claim, Terms, terms_of
-from jahs.comparison.leaderboard import (
-    Refusal,
-    boards_of,
-    differences_text,
-    each_once,
-    find_logs,
-    read_claim,
-)
+from jahs.comparison.leaderboard import Refusal, boards_of, differences_text, each_once, find_logs, read_claim
 from jahs.comparison.page import Comparison, write_page
 from jahs.comparison.processes import make_logs
 from jahs.comparison.runs import Factory, Run, code_of, split_named

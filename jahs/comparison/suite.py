@@ -27,31 +27,19 @@ SUITES: Final = Path(__file__).parents[1] / "seasons" / "suites"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One problem of a suite.
+    """One problem of a suite."""
 
-    Attributes:
-        id: its permanent name.
-        task: the task.
-        version, release: number of the release, and sha256 of its manifest.
-        rules: view, objectives, noise, budget in mean full evaluations, and workers.
-        budget_s: simulated seconds of one run.
-        best: the best known result: a mean validation error (%), or no missing hypervolume.
-        random_search, random_search_se: mean result of random search, and its standard error.
-        n_seeds: number of its seeds.
-        folder: folder of the release; None: found by `jahs`.
-    """
-
-    id: str
+    id: str  # its permanent name
     task: str
-    version: str
-    release: str
+    version: str  # number of the release
+    release: str  # sha256 of its manifest
     rules: Rules
-    budget_s: float
-    best: float
-    random_search: float
-    random_search_se: float
-    n_seeds: int
-    folder: Path | None = None
+    budget_s: float  # simulated seconds of one run
+    best: float  # the best known result: a mean validation error (%), or no missing hypervolume
+    random_search: float  # mean result of random search
+    random_search_se: float  # its standard error
+    n_seeds: int  # number of its seeds
+    folder: Path | None = None  # folder of the release; None: found by `jahs`
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -90,16 +78,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Problems in a fixed order; iterate over them, or pick one by its id.
-
-    Attributes:
-        name: name of the suite.
-        releases: number and sha256 of the release of each task.
-        problems: the problems.
-    """
+    """Problems in a fixed order; iterate over them, or pick one by its id."""
 
     name: str
-    releases: Mapping[str, tuple[str, str]]
+    releases: Mapping[str, tuple[str, str]]  # number and sha256 of the release of each task
     problems: tuple[Problem, ...]
 
     def __iter__(self) -> Iterator[Problem]:
