@@ -56,7 +56,9 @@ class Commands:
 def add_task(parser: argparse.ArgumentParser) -> None:
     """Add --task and --release."""
     parser.add_argument("--task", help=f"name of the task (default: the release's, or {DEFAULT_TASK})")
-    parser.add_argument("--release", metavar="FOLDER", help="folder of the release (default: the task's own)")
+    parser.add_argument(
+        "--release", type=Path, metavar="FOLDER", help="folder of the release (default: the task's own)"
+    )
 
 
 def add_bench(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +103,15 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
         raise InvalidArgument(f"--configs {arguments.configs}: {err}") from err
     configs = []
     for number, line in json_lines(text):
-        configs.append({**_read_line(arguments.configs, number, line), **overrides})
+        where = f"--configs {arguments.configs}: line {number} is not"
+        try:
+            config = parse_json(line)
+        except json.JSONDecodeError as err:
+            reason = f"JSON ({err.msg} at column {err.colno})"
+            raise InvalidArgument(f"{where} {reason}; write one config per line, as `jahs sample --json`") from err
+        if not isinstance(config, dict):
+            raise InvalidArgument(f"{where} a JSON object; write one config per line")
+        configs.append({**config, **overrides})
     if not configs:
         raise InvalidArgument(
             f"--configs {arguments.configs} holds no config; write one per line, as `jahs sample --json`"
@@ -109,21 +119,8 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
     return configs
 
 
-def _read_line(file: str, number: int, line: str) -> Mapping[str, object]:
-    try:
-        config = parse_json(line)
-    except json.JSONDecodeError as err:
-        raise InvalidArgument(
-            f"--configs {file}: line {number} is not JSON ({err.msg} at column {err.colno}); "
-            "write one config per line, as `jahs sample --json`"
-        ) from err
-    if not isinstance(config, dict):
-        raise InvalidArgument(f"--configs {file}: line {number} is not a JSON object; write one config per line")
-    return config
-
-
 def fixed_values(texts: list[str]) -> dict[str, Any]:  # Any: values of a config
-    """Read KEY=VALUE arguments; a value that is not a number, True or False is a string, with quotes or without."""
+    """Read KEY=VALUE arguments; a string may have quotes."""
     values: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -131,11 +128,12 @@ def fixed_values(texts: list[str]) -> dict[str, Any]:  # Any: values of a config
             raise InvalidArgument(f"{text}: write KEY=VALUE; KEY is one of: {', '.join(CONFIG_KEYS)}")
         if key in values:
             raise InvalidArgument(f"{text}: {key} is given twice; give it once")
-        values[key] = _read_value(value)
+        values[key] = read_value(value)
     return space(values).fixed
 
 
-def _read_value(text: str) -> Any:  # Any: a value of a config, possibly an invalid one
+def read_value(text: str) -> Any:  # Any: the query checks it
+    """Return a number, True or False if the text spells one, or else the text."""
     for form in (text, text.lower()):  # True is not JSON, but true is
         try:
             return json.loads(form)

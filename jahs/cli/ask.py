@@ -11,13 +11,24 @@ from typing import cast
 import numpy as np
 
 import jahs
-from jahs.cli.arguments import Commands, add_bench, add_configs, fixed_values, names, open_bench, read_configs, to_json
+from jahs.cli.arguments import (
+    Commands,
+    add_bench,
+    add_configs,
+    fixed_values,
+    names,
+    open_bench,
+    read_configs,
+    read_value,
+    to_json,
+)
 from jahs.cli.stdout import format_table, paint
+from jahs.comparison.summaries import value_text
 from jahs.errors import InvalidArgument, InvalidFidelity, JahsError
-from jahs.files.strict_json import parse_json
 from jahs.queries.benchmark import Benchmark
 from jahs.release import releases
 from jahs.release.manifest import read_manifest
+from jahs.schema import OPS
 from jahs.spaces.cell import Cell
 from jahs.spaces.configs import Config
 from jahs.spaces.space import space
@@ -38,14 +49,16 @@ def add_commands(commands: Commands) -> None:
     commands.add("info", _info, "List the space, tasks, metrics, releases and versions.", "jahs info --json")
     query = commands.add("query", _query, "Query the metrics of configs.", "jahs query N=5 W=16 --at 5 --at 12")
     query.add_argument(
-        "--at", action="append", type=_number, metavar="EPOCH", help="epoch (default: the last); repeatable"
+        "--at", action="append", type=read_value, metavar="EPOCH", help="epoch (default: the last); repeatable"
     )
     path = commands.add(
         "trajectory", _trajectory, "Query a config's metrics, epoch by epoch.", "jahs trajectory N=5 --to 6 --seed 1"
     )
-    path.add_argument("--from", dest="frm", type=_number, default=1, metavar="EPOCH", help="first epoch (default: 1)")
-    path.add_argument("--to", type=_number, metavar="EPOCH", help="last epoch (default: the task's)")
-    path.add_argument("--step", type=_number, default=1, help="epochs between two rows (default: 1)")
+    path.add_argument(
+        "--from", dest="frm", type=read_value, default=1, metavar="EPOCH", help="first epoch (default: 1)"
+    )
+    path.add_argument("--to", type=read_value, metavar="EPOCH", help="last epoch (default: the task's)")
+    path.add_argument("--step", type=read_value, default=1, help="epochs between two rows (default: 1)")
     for parser in (query, path):
         add_configs(parser)
         parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
@@ -122,18 +135,9 @@ def _release_number(folder: Path) -> str:
 
 def format_config(config: Config) -> str:
     """Return one line per key, the operations of the cell on one."""
-    ops = [str(value) for key, value in config.items() if key.startswith("Op") and key != "Optimizer"]
-    rows = [(key, f"{value:.6g}" if isinstance(value, float) else str(value)) for key, value in config.items()]
-    shown = [row for row in rows if not row[0].startswith("Op") or row[0] == "Optimizer"]
-    return "\n".join(f"  {key:<15} {value}" for key, value in [*shown, ("Op1 .. Op6", " ".join(ops))])
-
-
-def _number(text: str) -> object:
-    """Read a number as it is written; the benchmark checks whether it is an epoch."""
-    try:
-        return parse_json(text)
-    except ValueError:
-        return text
+    texts = {key: value_text(value, 6) for key, value in config.items()}
+    ops = " ".join(texts.pop(op) for op in OPS)
+    return "\n".join(f"  {key:<15} {text}" for key, text in {**texts, "Op1 .. Op6": ops}.items())
 
 
 def _query(arguments: argparse.Namespace) -> str:

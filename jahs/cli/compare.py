@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from jahs.cli.arguments import Commands, names, to_json
+from jahs.cli.arguments import Commands, add_task, names, to_json
 from jahs.cli.stdout import format_table, leave_stdout, write_stdout
 from jahs.comparison.benches import open_benchmark
 from jahs.comparison.compare import BASELINES, compare
@@ -113,14 +113,11 @@ def _add_serve(commands: Commands) -> None:
         "--client", default="client", metavar="NAME", help="the optimiser's name in the log (default: client)"
     )
     parser.add_argument("--study", default="baselines", help=f"study: {', '.join(STUDIES)} (default: baselines)")
-    parser.add_argument("--task", help=f"name of the task (default: the release's, or {DEFAULT_TASK})")
+    add_task(parser)
     parser.add_argument("--seed", type=int, default=0, help="seed of training noise and failures (default: 0)")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="simulated seconds (default: the study's)")
     parser.add_argument("--workers", type=int, help="simulated workers (default: the study's)")
     parser.add_argument("--blind", type=int, metavar="SEED", help="neutral names and permuted choices, from this seed")
-    parser.add_argument(
-        "--release", type=Path, metavar="FOLDER", help="folder of the release (default: the task's own)"
-    )
     parser.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs jahs[mcp]")
 
 
