@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from itertools import combinations, cycle
 from pathlib import Path
 from typing import Any, Final
 
+from jahs.adapters.importing import import_tool
 from jahs.cli.arguments import Commands, add_bench, add_configs, add_task, names, open_bench, read_configs, to_json
 from jahs.comparison.summaries import value_text
-from jahs.errors import InvalidArgument, MissingDependency
+from jahs.errors import InvalidArgument
 from jahs.files.atomic import write_beside
 from jahs.queries.benchmark import Benchmark
 from jahs.release.find import default_task
@@ -59,13 +59,8 @@ def _explore(arguments: argparse.Namespace) -> str:
     subject = read_subject(arguments.task or default_task(arguments.release), arguments.release)
     n_bytes = write_page(subject, out)
     if arguments.json:
-        facts = {
-            "bytes": n_bytes,
-            "page": str(out),
-            "task": subject.task.name,
-            "without_models": subject.without_models,
-        }
-        return to_json(facts)
+        facts = {"bytes": n_bytes, "page": str(out), "task": subject.task.name}
+        return to_json({**facts, "without_models": subject.without_models})
     note = f"\n{subject.without_models} The page shows the recorded runs." if subject.without_models else ""
     return f"{out} ({n_bytes / 1e6:.1f} MB){note}"
 
@@ -83,9 +78,9 @@ def _plot(arguments: argparse.Namespace) -> str:
     out = _checked(arguments.out, *_FORMATS)
     if arguments.n is not None and arguments.n < 1:
         raise InvalidArgument(f"-n {arguments.n} must be at least 1")
-    figure_class = _load_figure()
+    # Figures that are made directly need no display and no global state.
+    figure = import_tool("matplotlib.figure", needs="'jahs[plot]'").Figure(figsize=(7, 4.5), layout="constrained")
     bench = open_bench(arguments)
-    figure = figure_class(figsize=(7, 4.5), layout="constrained")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.3)
@@ -93,14 +88,6 @@ def _plot(arguments: argparse.Namespace) -> str:
     with write_beside(out) as beside:
         figure.savefig(beside, format=out.suffix[1:].lower(), dpi=150, metadata={"Title": axes.get_title()})
     return to_json({"picture": str(out)}) if arguments.json else str(out)
-
-
-def _load_figure() -> Any:  # Any: matplotlib is not a dependency of the core
-    """Return matplotlib's class of figures: used directly, it needs no display and no global state."""
-    try:
-        return import_module("matplotlib.figure").Figure
-    except ImportError as err:
-        raise MissingDependency("jahs plot needs matplotlib: pip install 'jahs[plot]'") from err
 
 
 def _draw_curves(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
