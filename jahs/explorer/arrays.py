@@ -35,29 +35,17 @@ from jahs.tasks.pareto import is_non_dominated
 
 Arrays: TypeAlias = "Mapping[str, NDArray[np.generic]]"
 
-_TYPES: Final = {
-    "float64": "Float64Array",
-    "float32": "Float32Array",
-    "int32": "Int32Array",
-    "uint32": "Uint32Array",
-    "uint16": "Uint16Array",
-    "uint8": "Uint8Array",
-}
 _WORD: Final = 8  # bytes; a typed array begins at a multiple of its item's size
 
 
 def pack_arrays(arrays: Arrays, *, compressed: bool) -> tuple[dict[str, Any], str]:  # Any: JSON
     """Return the position of each array, as {name: [type, first byte, length]}, and all arrays in base64."""
     places: dict[str, Any] = {}
-    parts: list[bytes] = []
-    n_bytes = 0
+    whole = bytearray()
     for name, array in arrays.items():
-        data = array.astype(array.dtype.newbyteorder("<")).tobytes()
-        places[name] = [_TYPES[array.dtype.name], n_bytes, array.size]
-        padded = data + bytes(-len(data) % _WORD)
-        parts.append(padded)
-        n_bytes += len(padded)
-    whole = b"".join(parts)
+        places[name] = [f"{array.dtype.name.capitalize()}Array", len(whole), array.size]  # JavaScript's name of a type
+        whole += array.astype(array.dtype.newbyteorder("<")).tobytes()
+        whole += bytes(-len(whole) % _WORD)
     return places, base64.b64encode(gzip.compress(whole, 9, mtime=0) if compressed else whole).decode()
 
 
