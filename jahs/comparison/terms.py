@@ -80,15 +80,16 @@ def terms(study: str, *, task: str | None = None, release: Path | str | None = N
         >>> configs = iter(baselines.view.sample(200, seed=0))
         >>> trials = baselines.simulation(seed=0).run(lambda trials: next(configs, None))
     """
-    return open_terms(study, task, None if release is None else Path(release))
+    return open_terms(study, task, release)
 
 
-def open_terms(study: str, task: str | None, release: Path | None, budget_s: float | None = None) -> StudyTerms:
+def open_terms(study: str, task: str | None, release: Path | str | None, budget_s: float | None = None) -> StudyTerms:
     """Return the terms of a study as `terms` does; a known budget is not computed again."""
-    task = task or default_task(release)
+    folder = None if release is None else Path(release)
+    task = task or default_task(folder)
     if study not in STUDIES:
         raise UnknownName.of("study", study, STUDIES)
-    return open_rules(study, STUDIES[study], task, release, budget_s)
+    return open_rules(study, STUDIES[study], task, folder, budget_s)
 
 
 @functools.lru_cache(maxsize=32)
