@@ -77,8 +77,8 @@ def open_bench(arguments: argparse.Namespace) -> Benchmark:
     return Benchmark(arguments.task, arguments.kind, release=arguments.release, engine="numpy")
 
 
-def add_configs(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that `read_configs` reads."""
+def add_query(parser: argparse.ArgumentParser, metrics: str) -> None:
+    """Add the arguments of a query: configs for `read_configs`, --seed, --metrics and those of `add_bench`."""
     parser.add_argument(
         "values", nargs="*", default=[], metavar="KEY=VALUE", help="values that replace the config's own"
     )
@@ -88,6 +88,9 @@ def add_configs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--configs", metavar="FILE", help="configs in place of a random one: one JSON object per line; - is stdin"
     )
+    parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
+    parser.add_argument("--metrics", type=names, metavar="NAME,NAME", help=metrics)
+    add_bench(parser)
 
 
 def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1) -> list[dict[str, object]]:
@@ -142,9 +145,9 @@ def read_value(text: str) -> Any:  # Any: the query checks it
     return text
 
 
-def names(text: str | None) -> list[str] | None:
-    """Read names separated by commas; None stays None, and means all."""
-    return None if text is None else [name.strip() for name in text.split(",")]
+def names(text: str) -> list[str]:
+    """Read names separated by commas."""
+    return [name.strip() for name in text.split(",")]
 
 
 def to_json(value: object) -> str:

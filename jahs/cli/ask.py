@@ -11,17 +11,7 @@ from typing import cast
 import numpy as np
 
 import jahs
-from jahs.cli.arguments import (
-    Commands,
-    add_bench,
-    add_configs,
-    fixed_values,
-    names,
-    open_bench,
-    read_configs,
-    read_value,
-    to_json,
-)
+from jahs.cli.arguments import Commands, add_query, fixed_values, open_bench, read_configs, read_value, to_json
 from jahs.cli.stdout import format_table, paint
 from jahs.comparison.summaries import value_text
 from jahs.errors import InvalidArgument, InvalidFidelity, JahsError
@@ -60,10 +50,7 @@ def add_commands(commands: Commands) -> None:
     path.add_argument("--to", type=read_value, metavar="EPOCH", help="last epoch (default: the task's)")
     path.add_argument("--step", type=read_value, default=1, help="epochs between two rows (default: 1)")
     for parser in (query, path):
-        add_configs(parser)
-        parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
-        parser.add_argument("--metrics", metavar="NAME,NAME", help="metrics to return (default: all)")
-        add_bench(parser)
+        add_query(parser, "metrics to return (default: all)")
 
 
 def _sample(arguments: argparse.Namespace) -> str:
@@ -144,7 +131,7 @@ def _query(arguments: argparse.Namespace) -> str:
     bench = open_bench(arguments)
     configs = read_configs(arguments, bench)
     at = arguments.at or [bench.max_epoch]
-    columns = bench.query_many(configs, at=at, seed=arguments.seed, metrics=names(arguments.metrics))
+    columns = bench.query_many(configs, at=at, seed=arguments.seed, metrics=arguments.metrics)
     by_metric = {name: values.tolist() for name, values in columns.items()}  # one row per config in each column
     answers = [
         (i, epoch, {name: by_metric[name][i][j] for name in by_metric})
@@ -178,7 +165,7 @@ def _trajectory(arguments: argparse.Namespace) -> str:
             to=arguments.to,
             step=arguments.step,
             seed=arguments.seed,
-            metrics=names(arguments.metrics),
+            metrics=arguments.metrics,
         )
     except InvalidFidelity as err:  # the option is --from, which is a keyword in Python
         raise InvalidFidelity(str(err).replace("frm=", "from=")) from err

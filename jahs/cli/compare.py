@@ -38,7 +38,9 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--task", help=f"name of the task (default: the log's or the release's, or {DEFAULT_TASK})")
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
     parser.add_argument(
-        "--against", help=f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)"
+        "--against",
+        type=names,
+        help=f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)",
     )
     parser.add_argument("--workers", type=int, default=2, help="number of processes (default: 2)")
     parser.add_argument("--limit-s", type=float, default=600.0, help="maximum seconds per run (default: 600)")
@@ -67,7 +69,7 @@ def _compare(arguments: argparse.Namespace) -> str:
         workers=arguments.workers,
         limit_s=arguments.limit_s,
         release=arguments.release,
-        against=names(arguments.against),
+        against=arguments.against,
         progress=_show_progress if sys.stderr.isatty() else None,
     )
     rows = [standing_row(place, each) for place, each in enumerate(comparison.standings, 1)]

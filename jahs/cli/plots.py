@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jahs.adapters.importing import import_tool
-from jahs.cli.arguments import Commands, add_bench, add_configs, add_task, names, open_bench, read_configs, to_json
+from jahs.cli.arguments import Commands, add_query, add_task, open_bench, read_configs, to_json
 from jahs.comparison.summaries import value_text
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import write_beside
@@ -36,12 +36,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("what", choices=["curves", "front"], help="curves over the epochs, or two metrics at the end")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the picture, .png or .svg")
     parser.add_argument("-n", type=int, default=None, help="number of random configs (default: 8 curves, 500 points)")
-    parser.add_argument(
-        "--metrics", metavar="NAME,NAME", help="metrics to draw (default: valid_acc; for a front also n_params)"
-    )
-    parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
-    add_configs(parser)
-    add_bench(parser)
+    add_query(parser, "metrics to draw (default: valid_acc; for a front also n_params)")
     parser = commands.add(
         "explore",
         _explore,
@@ -91,9 +86,9 @@ def _plot(arguments: argparse.Namespace) -> str:
 
 
 def _draw_curves(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
-    objectives = read_objectives(names(arguments.metrics) or ["valid_acc"], known=bench.metrics)
+    objectives = read_objectives(arguments.metrics or ["valid_acc"], known=bench.metrics)
     if len(objectives) != 1:
-        raise InvalidArgument(f"--metrics {arguments.metrics}: curves show exactly one metric")
+        raise InvalidArgument(f"--metrics {','.join(arguments.metrics)}: curves show exactly one metric")
     metric = objectives[0].metric
     configs = read_configs(arguments, bench, n=8 if arguments.n is None else arguments.n)
     epochs = list(range(1, bench.max_epoch + 1))
@@ -126,9 +121,9 @@ def differences(configs: Sequence[Mapping[str, object]]) -> list[str]:
 
 
 def _draw_front(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
-    objectives = read_objectives(names(arguments.metrics) or ["valid_acc", "n_params"], known=bench.metrics)
+    objectives = read_objectives(arguments.metrics or ["valid_acc", "n_params"], known=bench.metrics)
     if len(objectives) != 2:
-        raise InvalidArgument(f"--metrics {arguments.metrics}: a front needs exactly two metrics")
+        raise InvalidArgument(f"--metrics {','.join(arguments.metrics)}: a front needs exactly two metrics")
     metrics = [objective.metric.name for objective in objectives]
     configs = read_configs(arguments, bench, n=500 if arguments.n is None else arguments.n)
     F = objective_matrix(bench.query_many(configs, seed=arguments.seed, metrics=metrics), objectives)
