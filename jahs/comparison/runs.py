@@ -7,7 +7,6 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -131,12 +130,6 @@ def check_finished(of: Run) -> bool:
             f"{of.log} has {'; '.join(faults)}, so it cannot be continued; choose another folder, or remove this log"
         )
     return True
-
-
-def code_of(optimizer: str) -> str | None:
-    """Return the sha256 of the file in FILE.py:NAME; None for an optimiser of `jahs.optimizers`."""
-    file = Path(optimizer.rpartition(":")[0])
-    return sha256(file.read_bytes()).hexdigest() if file.is_file() else None
 
 
 def remove_parts(of: Run) -> None:
