@@ -155,9 +155,7 @@ def _steps(evaluator: Evaluator, budgets: Iterable[int]) -> list[int]:
     full = evaluator.budgets.most
     early = list(budgets)
     if early and len(evaluator.metrics) > 1:
-        raise InvalidArgument(
-            "budgets: Optuna prunes studies of one metric only; leave budgets out, or name one metric"
-        )
+        raise InvalidArgument("budgets: Optuna prunes studies of one metric only; leave them out, or name one metric")
     are_whole = all(is_number(budget) and budget == int(budget) and 1 <= budget <= full for budget in early)
     if not are_whole or early != sorted(set(early)):
         raise InvalidArgument(f"budgets={show(early)}: not integers in 1..{full}, ascending")

@@ -56,17 +56,13 @@ class Commands:
 def add_task(parser: argparse.ArgumentParser) -> None:
     """Add --task and --release."""
     parser.add_argument("--task", help=f"name of the task (default: the release's, or {DEFAULT_TASK})")
-    parser.add_argument(
-        "--release", type=Path, metavar="FOLDER", help="folder of the release (default: the task's own)"
-    )
+    parser.add_argument("--release", type=Path, metavar="FOLDER", help="release folder (default: the task's own)")
 
 
 def add_bench(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that `open_bench` reads."""
     add_task(parser)
-    parser.add_argument(
-        "--kind", default="surrogate", help="kind of oracle: surrogate, table or live (default: surrogate)"
-    )
+    parser.add_argument("--kind", default="surrogate", help="oracle: surrogate, table or live (default: surrogate)")
 
 
 def open_bench(arguments: argparse.Namespace) -> Benchmark:
@@ -79,15 +75,11 @@ def open_bench(arguments: argparse.Namespace) -> Benchmark:
 
 def add_query(parser: argparse.ArgumentParser, metrics: str) -> None:
     """Add the arguments of a query: configs for `read_configs`, --seed, --metrics and those of `add_bench`."""
-    parser.add_argument(
-        "values", nargs="*", default=[], metavar="KEY=VALUE", help="values that replace the config's own"
-    )
+    parser.add_argument("values", nargs="*", default=[], metavar="KEY=VALUE", help="replaces a value of the config")
     parser.add_argument(
         "--config-seed", type=int, default=0, metavar="SEED", help="seed of the config (default: 0, as `jahs sample`)"
     )
-    parser.add_argument(
-        "--configs", metavar="FILE", help="configs in place of a random one: one JSON object per line; - is stdin"
-    )
+    parser.add_argument("--configs", metavar="FILE", help="file of configs, one JSON object per line; - is stdin")
     parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
     parser.add_argument("--metrics", type=names, metavar="NAME,NAME", help=metrics)
     add_bench(parser)

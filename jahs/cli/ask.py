@@ -33,9 +33,7 @@ def add_commands(commands: Commands) -> None:
     sample.add_argument("--seed", type=int, default=0, help="seed of the configs (default: 0)")
     sample.add_argument("--fix", action="append", default=[], metavar="KEY=VALUE", help="fix a parameter; repeatable")
     cell = commands.add("cell", _cell, "Draw a cell and show its names.", "jahs cell 4 1 2 0 2 1")
-    cell.add_argument(
-        "cell", nargs="+", help="six codes Op1 .. Op6, or a NAS-Bench-201 index, or its architecture string"
-    )
+    cell.add_argument("cell", nargs="+", help="six codes Op1 .. Op6, or NAS-Bench-201's index or architecture string")
     commands.add("info", _info, "List the space, tasks, metrics, releases and versions.", "jahs info --json")
     query = commands.add("query", _query, "Query the metrics of configs.", "jahs query N=5 W=16 --at 5 --at 12")
     query.add_argument(

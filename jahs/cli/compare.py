@@ -28,12 +28,8 @@ def add_commands(commands: Commands) -> None:
         "Compare your optimiser or logs with the results of a study: run, check, rank and write a page.",
         "jahs compare mine.py:Climber --study baselines --seeds 20 --out out",
     )
-    parser.add_argument(
-        "entries", nargs="+", metavar="FILE.py:NAME", help="your optimisers; also logs, or their folders"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path("compared"), help="folder of logs and page (default: %(default)s)"
-    )
+    parser.add_argument("entries", nargs="+", metavar="FILE.py:NAME", help="your optimisers, or logs and their folders")
+    parser.add_argument("--out", type=Path, default=Path("compared"), help="folder to write to (default: %(default)s)")
     parser.add_argument("--study", help=f"study: {', '.join(STUDIES)} (default: the log's, or baselines)")
     parser.add_argument("--task", help=f"name of the task (default: the log's or the release's, or {DEFAULT_TASK})")
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
@@ -53,9 +49,7 @@ def add_commands(commands: Commands) -> None:
     )
     parser.add_argument("logs", type=Path, nargs="+", help="trial logs, or folders with logs")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    parser.add_argument(
-        "--rerun", metavar="FILE.py:NAME", help="run the optimiser made by NAME again, and compare trial by trial"
-    )
+    parser.add_argument("--rerun", metavar="FILE.py:NAME", help="run the optimiser again, and compare trial by trial")
     _add_serve(commands)
 
 
@@ -111,9 +105,7 @@ def _add_serve(commands: Commands) -> None:
         """echo '{"do": "space"}' | jahs serve --log run.jsonl""",
     )
     parser.add_argument("--log", type=Path, metavar="FILE", help="trial log, which is resumed (default: none)")
-    parser.add_argument(
-        "--client", default="client", metavar="NAME", help="the optimiser's name in the log (default: client)"
-    )
+    parser.add_argument("--client", default="client", metavar="NAME", help="name in the log (default: client)")
     parser.add_argument("--study", default="baselines", help=f"study: {', '.join(STUDIES)} (default: baselines)")
     add_task(parser)
     parser.add_argument("--seed", type=int, default=0, help="seed of training noise and failures (default: 0)")

@@ -202,10 +202,9 @@ def write_picture(shown: Demo, bench: Queryable, folder: Path) -> Path:
         Panel(title="Best network so far", x_label=f"simulated {unit}", y_label="valid_acc (%)", lines=search),
     )
     path = folder / f"jahs-demo-{shown.task.name}-seed-{shown.seed}.svg"
+    chart = draw_chart(f"A search on {shown.task.title}, answered by a surrogate", panels)
     with write_beside(path) as beside:
-        beside.write_text(
-            draw_chart(f"A search on {shown.task.title}, answered by a surrogate", panels), encoding="utf-8"
-        )
+        beside.write_text(chart, encoding="utf-8")
     return path
 
 

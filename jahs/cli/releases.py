@@ -7,6 +7,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +26,7 @@ from jahs.queries.completing import add_front
 from jahs.queries.references import References
 from jahs.release import Release, read_release, releases
 from jahs.tasks.definitions import TASKS, caveats_of
-from jahs.tasks.metrics import METRICS, Metric
+from jahs.tasks.metrics import Metric
 
 _WIDTH: Final = 120
 _LEGEND: Final = """\
@@ -174,9 +175,7 @@ def _add_archives(commands: Commands) -> None:
     parser.add_argument("path", type=Path, help="an archive, or the folder it was unpacked to")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the releases or the runs")
     parser.add_argument("--task", action="append", choices=PUBLISHED_TASKS, help="only this task; repeatable")
-    parser.add_argument(
-        "--metric", action="append", metavar="NAME", help=f"only this metric, e.g. {next(iter(METRICS))}; repeatable"
-    )
+    parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; repeatable")
     parser.add_argument(
         "--with-front",
         action="store_true",
@@ -203,9 +202,7 @@ def _download(arguments: argparse.Namespace) -> str:
         report=DownloadBar(sys.stderr),
     )
     if arguments.json:
-        return to_json(
-            [{"path": str(x.path), "n_bytes": x.n_bytes, "sha256": x.sha256, "is_new": x.is_new} for x in fetched]
-        )
+        return to_json([{**asdict(x), "path": str(x.path)} for x in fetched])
     lines = [
         f"{x.path}: {x.n_bytes} bytes, sha256 {x.sha256}{'' if x.is_new else ', already downloaded'}" for x in fetched
     ]
