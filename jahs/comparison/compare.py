@@ -21,7 +21,7 @@ from jahs.comparison.page import Comparison, write_page
 from jahs.comparison.processes import make_logs
 from jahs.comparison.runs import Factory, Run, split_named
 from jahs.comparison.shipped import read_shipped
-from jahs.comparison.standings import REFERENCE, Rollout, pairs_of, rollouts_of, standings_of
+from jahs.comparison.standings import REFERENCE, Rollout, Rollouts, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName
 from jahs.files.hashing import sha256_file
@@ -137,9 +137,7 @@ def compare(
     return comparison
 
 
-def _with_seeds_of(
-    shipped: Mapping[str, Mapping[int, Rollout]], rollouts: Mapping[str, Mapping[int, Rollout]]
-) -> dict[str, Mapping[int, Rollout]]:
+def _with_seeds_of(shipped: Rollouts, rollouts: Rollouts) -> dict[str, Mapping[int, Rollout]]:
     """Return the shipped runs with the seeds of `rollouts`; all runs of an optimiser that has none of these seeds."""
     seeds = {seed for runs in rollouts.values() for seed in runs}
     return {name: {seed: run for seed, run in runs.items() if seed in seeds} or runs for name, runs in shipped.items()}

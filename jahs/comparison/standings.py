@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,10 @@ class Rollout:
         return round(float(self.steps.at(np.array([1.0]))[0]), 4)
 
 
+Rollouts: TypeAlias = Mapping[str, Mapping[int, Rollout]]
+"""Runs by optimiser and seed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Standing:
     """One optimiser. It is compared with random search over the seeds that both have."""
@@ -58,19 +62,17 @@ class Standing:
     curve: tuple[tuple[float, float], ...]  # mean result at shares of the budget; NaN until every seed has one
 
 
-def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> dict[str, Mapping[int, Rollout]]:
-    """Return the runs of checked logs under the same terms, by optimiser and seed."""
+def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> Rollouts:
+    """Return the runs of checked logs under the same terms."""
     rollouts: dict[str, dict[int, Rollout]] = {}
     for claim in sorted(claims, key=lambda each: each.seed):
         steps = steps_of(claim.full, claim.incumbents, terms)
         rollout = Rollout(steps=steps.scaled(terms.budget_s), test_error=claim.test_error)
         rollouts.setdefault(_label(claim, claims), {})[claim.seed] = rollout
-    return dict(rollouts)
+    return rollouts
 
 
-def standings_of(
-    rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms, pairs: Sequence[tuple[str, str, Pair]]
-) -> list[Standing]:
+def standings_of(rollouts: Rollouts, terms: StudyTerms, pairs: Sequence[tuple[str, str, Pair]]) -> list[Standing]:
     """Return a standing for each optimiser, the best first, from runs under the same terms and their `pairs_of`."""
     seeds = sorted(set.intersection(*(set(runs) for runs in rollouts.values())))
     finals = np.array([[runs[seed].final for seed in seeds] for runs in rollouts.values()])
@@ -103,9 +105,7 @@ def standings_of(
     return sorted(standings, key=lambda each: (np.isnan(each.result), each.result))
 
 
-def pairs_of(
-    rollouts: Mapping[str, Mapping[int, Rollout]], *, first: Collection[str] = ()
-) -> list[tuple[str, str, Pair]]:
+def pairs_of(rollouts: Rollouts, *, first: Collection[str] = ()) -> list[tuple[str, str, Pair]]:
     """Return the tests of all pairs of optimisers, over the seeds that both have, with Holm's correction over all.
 
     Args:
@@ -149,7 +149,7 @@ def steps_of(full: TrialLog, incumbents: Steps, terms: StudyTerms) -> Steps:
     return Steps(times=np.concatenate([[0.0], volume.times]), values=np.concatenate([[100.0], values]))
 
 
-def _best(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms) -> float:
+def _best(rollouts: Rollouts, terms: StudyTerms) -> float:
     """Return the best known result: no missing volume, or the least mean validation error of the view and all runs."""
     if len(terms.rules.objectives) > 1:
         return 0.0
