@@ -45,8 +45,9 @@ class Commands:
         """The parser of each command, including commands that are added later."""
         return self._subparsers.choices
 
-    def add(self, name: str, command: Command, about: str, try_: str) -> argparse.ArgumentParser:
-        """Add a command and return its parser; every command has --json."""
+    def add(self, name: str, command: Command, try_: str) -> argparse.ArgumentParser:
+        """Add a command, whose docstring is its help, and return its parser; every command has --json."""
+        about = command.__doc__
         parser = self._subparsers.add_parser(name, help=about, description=about, epilog=f"Try: {try_}")
         parser.add_argument("--json", action="store_true", help="print JSON")
         parser.set_defaults(command=command)

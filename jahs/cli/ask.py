@@ -28,20 +28,18 @@ from jahs.tasks.metrics import METRICS
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module, first those that need no release."""
-    sample = commands.add("sample", _sample, "Draw random configs.", "jahs sample -n 3 --fix N=5 --fix W=16 --json")
+    sample = commands.add("sample", _sample, "jahs sample -n 3 --fix N=5 --fix W=16 --json")
     sample.add_argument("-n", type=int, default=1, help="number of configs (default: 1)")
     sample.add_argument("--seed", type=int, default=0, help="seed of the configs (default: 0)")
     sample.add_argument("--fix", action="append", default=[], metavar="KEY=VALUE", help="fix a parameter; repeatable")
-    cell = commands.add("cell", _cell, "Draw a cell and show its names.", "jahs cell 4 1 2 0 2 1")
+    cell = commands.add("cell", _cell, "jahs cell 4 1 2 0 2 1")
     cell.add_argument("cell", nargs="+", help="six codes Op1 .. Op6, or NAS-Bench-201's index or architecture string")
-    commands.add("info", _info, "List the space, tasks, metrics, releases and versions.", "jahs info --json")
-    query = commands.add("query", _query, "Query the metrics of configs.", "jahs query N=5 W=16 --at 5 --at 12")
+    commands.add("info", _info, "jahs info --json")
+    query = commands.add("query", _query, "jahs query N=5 W=16 --at 5 --at 12")
     query.add_argument(
         "--at", action="append", type=read_value, metavar="EPOCH", help="epoch (default: the last); repeatable"
     )
-    path = commands.add(
-        "trajectory", _trajectory, "Query a config's metrics, epoch by epoch.", "jahs trajectory N=5 --to 6 --seed 1"
-    )
+    path = commands.add("trajectory", _trajectory, "jahs trajectory N=5 --to 6 --seed 1")
     path.add_argument(
         "--from", dest="frm", type=read_value, default=1, metavar="EPOCH", help="first epoch (default: 1)"
     )
@@ -52,6 +50,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _sample(arguments: argparse.Namespace) -> str:
+    """Draw random configs."""
     searched = space(fixed_values(arguments.fix))
     configs = searched.sample(arguments.n, seed=arguments.seed)
     if arguments.json:
@@ -60,6 +59,7 @@ def _sample(arguments: argparse.Namespace) -> str:
 
 
 def _cell(arguments: argparse.Namespace) -> str:
+    """Draw a cell and show its names."""
     words: list[str] = arguments.cell
     if len(words) == 1 and "|" in words[0]:
         cell = Cell.from_nb201_string(words[0])
@@ -89,6 +89,7 @@ def _integer(text: str) -> int:
 
 
 def _info(arguments: argparse.Namespace) -> str:
+    """List the space, tasks, metrics, releases and versions."""
     versions = {"jahs": jahs.__version__, "numpy": np.__version__, "python": platform.python_version()}
     installed = releases()
     folders = {name: str(folder) for name, folder in installed.items()}
@@ -126,6 +127,7 @@ def format_config(config: Config) -> str:
 
 
 def _query(arguments: argparse.Namespace) -> str:
+    """Query the metrics of configs."""
     bench = open_bench(arguments)
     configs = read_configs(arguments, bench)
     at = arguments.at or [bench.max_epoch]
@@ -152,6 +154,7 @@ def _query(arguments: argparse.Namespace) -> str:
 
 
 def _trajectory(arguments: argparse.Namespace) -> str:
+    """Query a config's metrics, epoch by epoch."""
     bench = open_bench(arguments)
     configs = read_configs(arguments, bench)
     if len(configs) != 1:

@@ -22,12 +22,7 @@ from jahs.tasks.definitions import DEFAULT_TASK
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.add(
-        "compare",
-        _compare,
-        "Compare your optimiser or logs with the results of a study: run, check, rank and write a page.",
-        "jahs compare mine.py:Climber --study baselines --seeds 20 --out out",
-    )
+    parser = commands.add("compare", _compare, "jahs compare mine.py:Climber --study baselines --seeds 20 --out out")
     parser.add_argument("entries", nargs="+", metavar="FILE.py:NAME", help="your optimisers, or logs and their folders")
     parser.add_argument("--out", type=Path, default=Path("compared"), help="folder to write to (default: %(default)s)")
     parser.add_argument("--study", help=f"study: {', '.join(STUDIES)} (default: the log's, or baselines)")
@@ -41,12 +36,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--workers", type=int, default=2, help="number of processes (default: 2)")
     parser.add_argument("--limit-s", type=float, default=600.0, help="maximum seconds per run (default: 600)")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    parser = commands.add(
-        "leaderboard",
-        _leaderboard,
-        "Check trial logs against the release that they name, and compare the valid ones.",
-        "jahs leaderboard out/joint my-optimiser.jsonl",
-    )
+    parser = commands.add("leaderboard", _leaderboard, "jahs leaderboard out/joint my-optimiser.jsonl")
     parser.add_argument("logs", type=Path, nargs="+", help="trial logs, or folders with logs")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     parser.add_argument("--rerun", metavar="FILE.py:NAME", help="run the optimiser again, and compare trial by trial")
@@ -54,6 +44,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> str:
+    """Compare your optimiser or logs with the results of a study: run, check, rank and write a page."""
     comparison = compare(
         *arguments.entries,
         out=arguments.out,
@@ -73,6 +64,7 @@ def _compare(arguments: argparse.Namespace) -> str:
 
 
 def _leaderboard(arguments: argparse.Namespace) -> str:
+    """Check trial logs against the release that they name, and compare the valid ones."""
     boards, refused = leaderboard(
         find_logs(arguments.logs),
         opened=lambda task: open_benchmark(task, arguments.release),
@@ -98,12 +90,7 @@ def _show_progress(n_done: int, n_all: int) -> None:
 
 
 def _add_serve(commands: Commands) -> None:
-    parser = commands.add(
-        "serve",
-        _serve,
-        "Run an optimiser in any language in simulated time: JSON lines on stdin, replies on stdout.",
-        """echo '{"do": "space"}' | jahs serve --log run.jsonl""",
-    )
+    parser = commands.add("serve", _serve, """echo '{"do": "space"}' | jahs serve --log run.jsonl""")
     parser.add_argument("--log", type=Path, metavar="FILE", help="trial log, which is resumed (default: none)")
     parser.add_argument("--client", default="client", metavar="NAME", help="name in the log (default: client)")
     parser.add_argument("--study", default="baselines", help=f"study: {', '.join(STUDIES)} (default: baselines)")
@@ -116,6 +103,7 @@ def _add_serve(commands: Commands) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> str:
+    """Run an optimiser in any language in simulated time: JSON lines on stdin, replies on stdout."""
     from jahs.serve.conversation import Conversation
     from jahs.serve.transport import serve_lines
 

@@ -27,27 +27,18 @@ _BLUE, _GREY, _ORANGE = "#0a58ca", "#8c959f", "#bc4c00"
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.add(
-        "plot",
-        _plot,
-        "Draw learning curves, or a trade-off with its reference front (needs matplotlib).",
-        "jahs plot front --metrics valid_acc,n_params -n 500 --out front.png",
-    )
+    parser = commands.add("plot", _plot, "jahs plot front --metrics valid_acc,n_params -n 500 --out front.png")
     parser.add_argument("what", choices=["curves", "front"], help="curves over the epochs, or two metrics at the end")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the picture, .png or .svg")
     parser.add_argument("-n", type=int, default=None, help="number of random configs (default: 8 curves, 500 points)")
     add_query(parser, "metrics to draw (default: valid_acc; for a front also n_params)")
-    parser = commands.add(
-        "explore",
-        _explore,
-        "Write one HTML file to explore a release in a browser, offline.",
-        "jahs explore --out explorer.html",
-    )
+    parser = commands.add("explore", _explore, "jahs explore --out explorer.html")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the page, .html")
     add_task(parser)
 
 
 def _explore(arguments: argparse.Namespace) -> str:
+    """Write one HTML file to explore a release in a browser, offline."""
     out = _checked(arguments.out, ".html")
     from jahs.explorer import read_subject, write_page
 
@@ -70,6 +61,7 @@ def _checked(out: Path, *endings: str) -> Path:
 
 
 def _plot(arguments: argparse.Namespace) -> str:
+    """Draw learning curves, or a trade-off with its reference front (needs matplotlib)."""
     out = _checked(arguments.out, *_FORMATS)
     if arguments.n is not None and arguments.n < 1:
         raise InvalidArgument(f"-n {arguments.n} must be at least 1")

@@ -36,19 +36,15 @@ _LEGEND: Final = """\
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.add("quality", _quality, "Show the scores of a release's models.", "jahs quality --json")
+    parser = commands.add("quality", _quality, "jahs quality --json")
     add_bench(parser)
-    parser = commands.add(
-        "verify",
-        _verify,
-        "Check every file of a release: its sha256, and that it can be read.",
-        "jahs verify cifar10_mini",
-    )
+    parser = commands.add("verify", _verify, "jahs verify cifar10_mini")
     parser.add_argument("release", metavar="RELEASE", help="a release's folder, or the name of a task")
     _add_archives(commands)
 
 
 def _verify(arguments: argparse.Namespace) -> str:
+    """Check every file of a release: its sha256, and that it can be read."""
     folder = _find_folder(arguments.release)
     if not folder.is_dir():
         raise InvalidArgument(f"{folder} is not a folder; give a release's folder, or a task: {', '.join(TASKS)}")
@@ -101,6 +97,7 @@ def _parts(release: Release) -> list[Callable[[], object]]:
 
 
 def _quality(arguments: argparse.Namespace) -> str:
+    """Show the scores of a release's models."""
     bench = open_bench(arguments)
     quality = bench.quality()
     if arguments.json:
@@ -155,23 +152,13 @@ _COUNTED: Final = ("rows", "runs", "configs")
 
 
 def _add_archives(commands: Commands) -> None:
-    parser = commands.add(
-        "download",
-        _download,
-        "Fetch JAHS-Bench-201's archives; its tables require pyarrow.",
-        "jahs download jahs-bench-201 --what surrogates",
-    )
+    parser = commands.add("download", _download, "jahs download jahs-bench-201 --what surrogates")
     parser.add_argument("benchmark", choices=["jahs-bench-201"], help="which benchmark's archives")
     parser.add_argument("--what", choices=ARCHIVES, help="only this archive (default: all)")
     parser.add_argument("--version", choices=VERSIONS, default=VERSIONS[0], help="release (default: %(default)s)")
     parser.add_argument("--dir", type=Path, help="folder for the archives (default: the user's cache)")
     parser.add_argument("--url", help="folder of the archives on another server")
-    parser = commands.add(
-        "import",
-        _import,
-        "Turn JAHS-Bench-201's archives into releases and runs; no pickle is executed.",
-        "jahs import assembled_surrogates.tar --out releases",
-    )
+    parser = commands.add("import", _import, "jahs import assembled_surrogates.tar --out releases")
     parser.add_argument("path", type=Path, help="an archive, or the folder it was unpacked to")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the releases or the runs")
     parser.add_argument("--task", action="append", choices=PUBLISHED_TASKS, help="only this task; repeatable")
@@ -190,6 +177,7 @@ def _add_archives(commands: Commands) -> None:
 
 
 def _download(arguments: argparse.Namespace) -> str:
+    """Fetch JAHS-Bench-201's archives; its tables require pyarrow."""
     what = [arguments.what] if arguments.what else list(ARCHIVES)
     if "table" in what:
         require_pyarrow()
@@ -210,6 +198,7 @@ def _download(arguments: argparse.Namespace) -> str:
 
 
 def _import(arguments: argparse.Namespace) -> str:
+    """Turn JAHS-Bench-201's archives into releases and runs; no pickle is executed."""
     path, out = arguments.path, arguments.out
     with open_files(path, (MODEL, RAW)) as files:
         kinds = {file.name for file in files}

@@ -28,15 +28,14 @@ Try next:
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.add(
-        "demo", _demo, "Show a random config with its cell and cost, then run a short search.", "jahs demo --seed 1"
-    )
+    parser = commands.add("demo", _demo, "jahs demo --seed 1")
     parser.add_argument("--seed", type=int, default=25, help="seed of the configs (default: 25)")
     add_task(parser)
     parser.add_argument("--out", metavar="FOLDER", help="folder for the picture (default: a new temporary folder)")
 
 
 def _demo(arguments: argparse.Namespace) -> str:
+    """Show a random config with its cell and cost, then run a short search."""
     arguments.task = arguments.task or default_task(arguments.release)
     bench = _find_bench(arguments)
     if arguments.out is not None and not Path(arguments.out).is_dir():
