@@ -40,23 +40,23 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("logs", type=Path, nargs="+", help="trial logs, or folders with logs")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     parser.add_argument("--rerun", metavar="FILE.py:NAME", help="run the optimiser again, and compare trial by trial")
-    _add_serve(commands)
+    parser = commands.add("serve", _serve, """echo '{"do": "space"}' | jahs serve --log run.jsonl""")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="trial log, which is resumed (default: none)")
+    parser.add_argument("--client", default="client", metavar="NAME", help="name in the log (default: client)")
+    parser.add_argument("--study", default="baselines", help=f"study: {', '.join(STUDIES)} (default: baselines)")
+    add_task(parser)
+    parser.add_argument("--seed", type=int, default=0, help="seed of training noise and failures (default: 0)")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="simulated seconds (default: the study's)")
+    parser.add_argument("--workers", type=int, help="simulated workers (default: the study's)")
+    parser.add_argument("--blind", type=int, metavar="SEED", help="neutral names and permuted choices, from this seed")
+    parser.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs jahs[mcp]")
 
 
 def _compare(arguments: argparse.Namespace) -> str:
     """Compare your optimiser or logs with the results of a study: run, check, rank and write a page."""
-    comparison = compare(
-        *arguments.entries,
-        out=arguments.out,
-        study=arguments.study,
-        task=arguments.task,
-        seeds=arguments.seeds,
-        workers=arguments.workers,
-        limit_s=arguments.limit_s,
-        release=arguments.release,
-        against=arguments.against,
-        progress=_show_progress if sys.stderr.isatty() else None,
-    )
+    options = ("out", "study", "task", "seeds", "workers", "limit_s", "release", "against")
+    progress = _show_progress if sys.stderr.isatty() else None
+    comparison = compare(*arguments.entries, **{name: getattr(arguments, name) for name in options}, progress=progress)
     rows = [standing_row(place, each) for place, each in enumerate(comparison.standings, 1)]
     others = [board_text(board) for board in comparison.boards[1:]]
     text = "\n\n".join([format_table(HEAD, rows), *others, f"The page: {comparison.out / 'index.html'}"])
@@ -87,19 +87,6 @@ def _result(arguments: argparse.Namespace, text: str, facts: Mapping[str, object
 def _show_progress(n_done: int, n_all: int) -> None:
     sys.stderr.write(f"\r{n_done}/{n_all} runs" + ("\n" if n_done == n_all else ""))
     sys.stderr.flush()
-
-
-def _add_serve(commands: Commands) -> None:
-    parser = commands.add("serve", _serve, """echo '{"do": "space"}' | jahs serve --log run.jsonl""")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="trial log, which is resumed (default: none)")
-    parser.add_argument("--client", default="client", metavar="NAME", help="name in the log (default: client)")
-    parser.add_argument("--study", default="baselines", help=f"study: {', '.join(STUDIES)} (default: baselines)")
-    add_task(parser)
-    parser.add_argument("--seed", type=int, default=0, help="seed of training noise and failures (default: 0)")
-    parser.add_argument("--budget", type=float, metavar="SECONDS", help="simulated seconds (default: the study's)")
-    parser.add_argument("--workers", type=int, help="simulated workers (default: the study's)")
-    parser.add_argument("--blind", type=int, metavar="SEED", help="neutral names and permuted choices, from this seed")
-    parser.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs jahs[mcp]")
 
 
 def _serve(arguments: argparse.Namespace) -> str:

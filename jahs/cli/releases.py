@@ -40,7 +40,28 @@ def add_commands(commands: Commands) -> None:
     add_bench(parser)
     parser = commands.add("verify", _verify, "jahs verify cifar10_mini")
     parser.add_argument("release", metavar="RELEASE", help="a release's folder, or the name of a task")
-    _add_archives(commands)
+    parser = commands.add("download", _download, "jahs download jahs-bench-201 --what surrogates")
+    parser.add_argument("benchmark", choices=["jahs-bench-201"], help="which benchmark's archives")
+    parser.add_argument("--what", choices=ARCHIVES, help="only this archive (default: all)")
+    parser.add_argument("--version", choices=VERSIONS, default=VERSIONS[0], help="release (default: %(default)s)")
+    parser.add_argument("--dir", type=Path, help="folder for the archives (default: the user's cache)")
+    parser.add_argument("--url", help="folder of the archives on another server")
+    parser = commands.add("import", _import, "jahs import assembled_surrogates.tar --out releases")
+    parser.add_argument("path", type=Path, help="an archive, or the folder it was unpacked to")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the releases or the runs")
+    parser.add_argument("--task", action="append", choices=PUBLISHED_TASKS, help="only this task; repeatable")
+    parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; repeatable")
+    parser.add_argument(
+        "--with-front",
+        action="store_true",
+        help="search each release for its Pareto fronts and reference points, on all cores (half a minute a task)",
+    )
+    parser.add_argument(
+        "--costs",
+        choices=("published", "repaired"),
+        default="published",
+        help="costs in the releases: as published, or computed exactly and made consistent",
+    )
 
 
 def _verify(arguments: argparse.Namespace) -> str:
@@ -149,31 +170,6 @@ def _requirement(facts: Mapping[str, Any]) -> str:
 
 
 _COUNTED: Final = ("rows", "runs", "configs")
-
-
-def _add_archives(commands: Commands) -> None:
-    parser = commands.add("download", _download, "jahs download jahs-bench-201 --what surrogates")
-    parser.add_argument("benchmark", choices=["jahs-bench-201"], help="which benchmark's archives")
-    parser.add_argument("--what", choices=ARCHIVES, help="only this archive (default: all)")
-    parser.add_argument("--version", choices=VERSIONS, default=VERSIONS[0], help="release (default: %(default)s)")
-    parser.add_argument("--dir", type=Path, help="folder for the archives (default: the user's cache)")
-    parser.add_argument("--url", help="folder of the archives on another server")
-    parser = commands.add("import", _import, "jahs import assembled_surrogates.tar --out releases")
-    parser.add_argument("path", type=Path, help="an archive, or the folder it was unpacked to")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the releases or the runs")
-    parser.add_argument("--task", action="append", choices=PUBLISHED_TASKS, help="only this task; repeatable")
-    parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; repeatable")
-    parser.add_argument(
-        "--with-front",
-        action="store_true",
-        help="search each release for its Pareto fronts and reference points, on all cores (half a minute a task)",
-    )
-    parser.add_argument(
-        "--costs",
-        choices=("published", "repaired"),
-        default="published",
-        help="costs in the releases: as published, or computed exactly and made consistent",
-    )
 
 
 def _download(arguments: argparse.Namespace) -> str:
