@@ -76,7 +76,12 @@ def _verify(arguments: argparse.Namespace) -> str:
         release.check_contents,
         *_parts(release),
     ]
-    faults = list(dict.fromkeys(fault for check in checks if (fault := _fault(check))))
+    faults: dict[str, None] = {}  # each once, in order
+    for check in checks:
+        try:
+            check()
+        except JahsError as err:  # noqa: PERF203  # a few files
+            faults[str(err)] = None
     if faults:
         raise CorruptFile("\n".join(faults))
     if arguments.json:
@@ -94,15 +99,6 @@ def _find_folder(name: str) -> Path:
     if (folder := releases().get(name)) is None:
         raise MissingData(f"there is no release for task {name!r}; give the folder of one: jahs verify FOLDER")
     return folder
-
-
-def _fault(check: Callable[[], object]) -> str | None:
-    """Return the fault of a part of a release, or None."""
-    try:
-        check()
-    except JahsError as err:
-        return str(err)
-    return None
 
 
 def _parts(release: Release) -> list[Callable[[], object]]:
