@@ -160,28 +160,23 @@ def _trajectory(arguments: argparse.Namespace) -> str:
     if len(configs) != 1:
         raise InvalidArgument(f"--configs {arguments.configs}: {len(configs)} configs; a trajectory needs exactly one")
     try:
-        columns = bench.trajectory(
-            configs[0],
-            frm=arguments.frm,
-            to=arguments.to,
-            step=arguments.step,
-            seed=arguments.seed,
-            metrics=arguments.metrics,
-        )
+        options = ("frm", "to", "step", "seed", "metrics")
+        columns = bench.trajectory(configs[0], **{name: getattr(arguments, name) for name in options})
     except InvalidFidelity as err:  # the option is --from, which is a keyword in Python
         raise InvalidFidelity(str(err).replace("frm=", "from=")) from err
     curves = {name: values.tolist() for name, values in columns.items()}
     if arguments.json:
         return to_json({"config": configs[0], "seed": arguments.seed, "columns": curves})
-    by_config = [name for name, metric in bench.metrics.items() if not metric.by_epoch]
-    constants = [] if arguments.metrics else [name for name in curves if name in by_config]
-    head = [_name(bench, name) for name in curves if name not in constants]
-    table = format_table(head, list(zip(*(curves[name] for name in curves if name not in constants), strict=True)))
-    constants_table = format_table(
-        ["at every epoch", "", ""], [[name, curves[name][0], bench.metrics[name].unit] for name in constants]
-    )
+    known = bench.metrics
+    constants = [] if arguments.metrics else [name for name in curves if name in known and not known[name].by_epoch]
+    varied = [name for name in curves if name not in constants]
+    rows = list(zip(*(curves[name] for name in varied), strict=True))
+    table = format_table([_name(bench, name) for name in varied], rows)
     parts = [_heading(bench, arguments.seed), format_config(cast("Config", configs[0])), table]
-    return "\n\n".join([*parts, constants_table] if constants else parts)
+    if constants:
+        at_every_epoch = [[name, curves[name][0], known[name].unit] for name in constants]
+        parts.append(format_table(["at every epoch", "", ""], at_every_epoch))
+    return "\n\n".join(parts)
 
 
 def _name(bench: Benchmark, name: str) -> str:
