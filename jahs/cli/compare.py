@@ -28,11 +28,8 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--study", help=f"study: {', '.join(STUDIES)} (default: the log's, or baselines)")
     parser.add_argument("--task", help=f"name of the task (default: the log's or the release's, or {DEFAULT_TASK})")
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
-    parser.add_argument(
-        "--against",
-        type=names,
-        help=f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)",
-    )
+    about_against = f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)"
+    parser.add_argument("--against", type=names, help=about_against)
     parser.add_argument("--workers", type=int, default=2, help="number of processes (default: 2)")
     parser.add_argument("--limit-s", type=float, default=600.0, help="maximum seconds per run (default: 600)")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")

@@ -210,9 +210,8 @@ def write_picture(shown: Demo, bench: Queryable, folder: Path) -> Path:
 
 def time_unit(seconds: float) -> tuple[int, str]:
     """Return a readable unit for a time, as seconds and a word."""
-    return next(
-        ((size, word) for size, word in ((3600, "hours"), (60, "minutes")) if seconds >= 2 * size), (1, "seconds")
-    )
+    units = ((3600, "hours"), (60, "minutes"))
+    return next(((size, word) for size, word in units if seconds >= 2 * size), (1, "seconds"))
 
 
 def _stairs(steps: Steps, size: float) -> list[tuple[float, float]]:

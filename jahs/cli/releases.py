@@ -51,17 +51,10 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the releases or the runs")
     parser.add_argument("--task", action="append", choices=PUBLISHED_TASKS, help="only this task; repeatable")
     parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; repeatable")
-    parser.add_argument(
-        "--with-front",
-        action="store_true",
-        help="search each release for its Pareto fronts and reference points, on all cores (half a minute a task)",
-    )
-    parser.add_argument(
-        "--costs",
-        choices=("published", "repaired"),
-        default="published",
-        help="costs in the releases: as published, or computed exactly and made consistent",
-    )
+    about_fronts = "search for Pareto fronts and reference points, on all cores (half a minute a task)"
+    parser.add_argument("--with-front", action="store_true", help=about_fronts)
+    about_costs = "costs as published, or computed exactly and made consistent (default: %(default)s)"
+    parser.add_argument("--costs", choices=("published", "repaired"), default="published", help=about_costs)
 
 
 def _verify(arguments: argparse.Namespace) -> str:

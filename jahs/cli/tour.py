@@ -69,20 +69,14 @@ def _find_table(arguments: argparse.Namespace, bench: Benchmark | None) -> Bench
 
 def _format_config(shown: Demo) -> str:
     side = shown.task.image_side(shown.config["Resolution"])
-    return "\n".join(
+    return "\n\n".join(
         [
             paint(f"A config of the joint space (seed {shown.seed}):", "bold"),
-            "",
             format_config(shown.config),
-            "",
             paint("Its cell, from input (1) to output (4):", "bold"),
-            "",
-            *(f"  {line}".rstrip() for line in shown.cell.draw().splitlines()),
-            "",
+            "\n".join(f"  {line}".rstrip() for line in shown.cell.draw().splitlines()),
             paint(f"Its network for {shown.task.title}, seen at {side} x {side} pixels, costs exactly", "bold"),
-            "",
-            f"  {shown.n_params:>12,} trainable parameters",
-            f"  {shown.n_macs:>12,} multiply-adds per image",
+            f"  {shown.n_params:>12,} trainable parameters\n  {shown.n_macs:>12,} multiply-adds per image",
         ]
     )
 
