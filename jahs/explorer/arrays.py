@@ -105,9 +105,8 @@ def _costs(task: Task) -> Arrays:
         if n3 + n1 < most:
             X = np.ones((1, len(COLUMNS)), np.float32)
             X[0, [COLUMNS.index(key) for key in SIZE_KEYS]] = size
-            X[0, [COLUMNS.index(op) for op in OPS]] = (
-                [CONV3X3] * n3 + [CONV1X1] * n1 + [IDENTITY] * (most - 1 - n3 - n1)
-            )
+            ops = [CONV3X3] * n3 + [CONV1X1] * n1 + [IDENTITY] * (most - 1 - n3 - n1)
+            X[0, [COLUMNS.index(op) for op in OPS]] = ops
             for name, formula in (("n_params", n_params), ("n_macs", n_macs)):
                 tables[name][i, n3, n1] = formula(X, task)[0]
     return {name: table.ravel() for name, table in tables.items()}
