@@ -27,19 +27,31 @@ SUITES: Final = Path(__file__).parents[1] / "seasons" / "suites"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One problem of a suite."""
+    """One problem of a suite.
 
-    id: str  # its permanent name
+    Attributes:
+        id: its permanent name.
+        task: the task.
+        version, release: number of the release, and sha256 of its manifest.
+        rules: view, objectives, noise, budget in mean full evaluations, and workers.
+        budget_s: simulated seconds of one run.
+        best: the best known result: a mean validation error (%), or no missing hypervolume.
+        random_search, random_search_se: mean result of random search, and its standard error.
+        n_seeds: number of its seeds.
+        folder: folder of the release; None: found by `jahs`.
+    """
+
+    id: str
     task: str
-    version: str  # number of the release
-    release: str  # sha256 of its manifest
+    version: str
+    release: str
     rules: Rules
-    budget_s: float  # simulated seconds of one run
-    best: float  # the best known result: a mean validation error (%), or no missing hypervolume
-    random_search: float  # mean result of random search
-    random_search_se: float  # its standard error
-    n_seeds: int  # number of its seeds
-    folder: Path | None = None  # folder of the release; None: found by `jahs`
+    budget_s: float
+    best: float
+    random_search: float
+    random_search_se: float
+    n_seeds: int
+    folder: Path | None = None
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -78,10 +90,16 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Problems in a fixed order; iterate over them, or pick one by its id."""
+    """Problems in a fixed order; iterate over them, or pick one by its id.
+
+    Attributes:
+        name: name of the suite.
+        releases: number and sha256 of the release of each task.
+        problems: the problems.
+    """
 
     name: str
-    releases: Mapping[str, tuple[str, str]]  # number and sha256 of the release of each task
+    releases: Mapping[str, tuple[str, str]]
     problems: tuple[Problem, ...]
 
     def __iter__(self) -> Iterator[Problem]:
