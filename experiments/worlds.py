@@ -41,7 +41,7 @@ from jahs.tasks.metrics import METRICS, Metric
 from splits.folds import k_folds
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
-from surrogate.models.boosting import ForestSettings
+from surrogate.models.boosting import UNTUNED, ForestSettings
 from surrogate.models.model import fit_surrogate
 
 WorldName = Literal["table", "left_out"]
@@ -50,7 +50,6 @@ METRIC_NAMES: Final = ("valid_acc", "test_acc", "runtime")
 WORLD_NAMES: Final[tuple[WorldName, ...]] = ("table", "left_out")
 _WORLDS_FORMAT: Final = 2
 _FEWEST: Final = 50
-_SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -157,7 +156,7 @@ def build_worlds(
     noise: NoiseModel,
     *,
     n_folds: int = 5,
-    settings: ForestSettings = _SETTINGS,
+    settings: ForestSettings = UNTUNED,
 ) -> Worlds:
     """Return measured values and cross-validated predictions of every recorded config.
 

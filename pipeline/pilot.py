@@ -64,7 +64,7 @@ GATE: Final = MappingProxyType({"rho": 0.85, "resolution": 0.5, "seed_tau": 0.82
 """Requirements of a protocol: rho at epoch 200, share of the real Resolution effect, tau of seeds, mean cost."""
 
 
-def read_measured(path: Path) -> Table:
+def read_last_epochs(path: Path) -> Table:
     """Read the last epoch of every run with its config; `runtime` is NaN except on one processor."""
     runs, configs = read_runs(path), read_configs(path)
     runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(path))), runs["runtime"], np.nan)
@@ -90,7 +90,7 @@ def report(measured: Table, landscape: Benchmark) -> dict[str, Any]:  # Any: JSO
     first = take(uniform, uniform["seed"] == _SEEDS[0])
     finished = take(first, first["status"] == "finished")
     facts = compare_with_landscape({key: finished[key] for key in CONFIG_KEYS}, finished["valid_acc"], landscape)
-    facts["n_diverged_runs"] = int(np.sum(measured["status"] != "finished"))
+    facts["n_diverged_runs"] = int(np.sum(uniform["status"] != "finished"))
     facts["seeds"] = seed_agreement(uniform)
     cost = first["runtime"][np.isfinite(first["runtime"])]
     facts["mean_cpu_time_s"] = float(cost.mean()) if len(cost) else None
@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
     landscape = Benchmark("cifar10", release=args.landscape)
     published = None if args.cells is None else read_cell_accuracies(args.cells)
-    measured = read_measured(args.runs)
+    measured = read_last_epochs(args.runs)
     if args.start is not None:
         number = measured["config_index"]
         if not (number >= args.start).any():

@@ -26,7 +26,7 @@ from splits.final import UNIFORM, FinalTest, final_beside, final_path, write_fin
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
-from surrogate.models.boosting import ForestSettings
+from surrogate.models.boosting import UNTUNED, ForestSettings
 from surrogate.models.fitting import leave_folds_out, read_params
 from surrogate.models.optima import MAIN, asking, best_found
 from surrogate.propose import lines_of
@@ -42,10 +42,9 @@ N_UNIFORM: Final = 60
 _N_FOLDS: Final = 4
 _EVALUATIONS: Final = 5000  # per search; TPE: a tenth
 _SEED: Final = 0  # for folds and searches
-_SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 
 
-def draw_final(measured: Measurements, split: Split, *, of_forest: ForestSettings = _SETTINGS) -> FinalTest:
+def draw_final(measured: Measurements, split: Split, *, of_forest: ForestSettings = UNTUNED) -> FinalTest:
     """Return a final test set; it depends on the measurements and the split alone.
 
     Raises:
@@ -95,7 +94,7 @@ def freeze(runs: Path, split_file: Path, out: Path, *, params: Path | None = Non
     final = final_beside(split_file)
     state = "was frozen already"
     if final is None:
-        settings = read_params(params).get(MAIN, _SETTINGS) if params is not None else _SETTINGS
+        settings = read_params(params).get(MAIN, UNTUNED) if params is not None else UNTUNED
         final = draw_final(measured, split, of_forest=settings)
         write_final(split_file, final)
         state = "is frozen"

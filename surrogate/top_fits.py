@@ -32,7 +32,7 @@ from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, development_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.top import full_rows
-from surrogate.models.boosting import ForestSettings
+from surrogate.models.boosting import UNTUNED, ForestSettings
 from surrogate.models.fitting import held_out_rows, read_params
 from surrogate.models.model import default_features, fit_surrogate, fit_transform
 from surrogate.models.optima import MAIN
@@ -48,7 +48,6 @@ MOST_LOST: Final = 0.005
 
 _N_RESAMPLES: Final = 400
 _FEWEST_FULL: Final = 20
-_SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 _PRESENT: Final = "forest"
 _SHOWN: Final = ("Gaussian process", "teacher")  # for comparison: they answer too slowly to ship
 _DISTILLED: Final = (5_000, 20_000)
@@ -95,7 +94,7 @@ def compare_fits(
     measured: Measurements,
     split: Split,
     *,
-    settings: ForestSettings = _SETTINGS,
+    settings: ForestSettings = UNTUNED,
     fit: Callable[[Rows, Rows, Measurements, ForestSettings], Mapping[str, _Floats]] = fit_all,
     n_folds: int = 5,
 ) -> dict[str, Any]:  # Any: JSON
@@ -201,7 +200,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> str:
-        settings = read_params(given.params).get(MAIN, _SETTINGS) if given.params else _SETTINGS
+        settings = read_params(given.params).get(MAIN, UNTUNED) if given.params else UNTUNED
         fits = compare_fits(*read_with_split(given.runs, given.split), settings=settings, n_folds=given.folds)
         if given.out:
             write_text(given.out, sealed_text(fits))

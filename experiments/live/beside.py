@@ -5,10 +5,11 @@ Such runs have the same optimiser, seed and initial configs as a trajectory, wit
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,43 +123,48 @@ def simulation_of(
     return simulation, Stepwise(make(arm.optimizer, view, seed=seed, **dict(arm.settings)))
 
 
-def run_beside(job: tuple[StudyFolder, Repetition]) -> str | None:
-    """Simulate an optimiser with one seed on the release or on a refit, write its curves; return the fault, if any.
+def simulate(world: SurrogateWorld, arm: Arm, facts: TaskFacts, *, seed: int, n_runs: int) -> Floats:
+    """Return the curves of some runs of an optimiser with one seed, (n_runs, n_evaluations).
 
     Each run has another draw of the training noise.
     """
-    folder, own = job
+    curves = []
+    for number in range(n_runs):
+        simulation, optimizer = simulation_of(world, arm, facts, seed=seed, evaluation_seed=seed * N_RUNS + number)
+        curves.append(curve(simulation.run(optimizer), facts, world.max_epoch))
+    return np.stack(curves)
+
+
+def run_beside(folder: StudyFolder, own: Repetition) -> str | None:
+    """Simulate an optimiser with one seed on the release or on a refit, write its curves; return the fault, if any."""
     facts, target = folder.tasks[own.task], beside_path(folder.path, own.arm, own.seed, own.refit)
     try:
+        world = SurrogateWorld(open_benchmark(own.task, folder.path / RELEASE, refit=own.refit))
         n_runs = N_RUNS if own.refit is None else N_RUNS_OF_REFIT
-        curves = np.stack([_simulate_run(folder, own, facts, own.seed * N_RUNS + number) for number in range(n_runs)])
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with write_beside(target) as beside, beside.open("wb") as file:
-            np.savez_compressed(file, curves=curves, release=np.array(facts.release))
+        curves = simulate(world, folder.study.arm(own.arm), facts, seed=own.seed, n_runs=n_runs)
+        write_arrays(target, facts, curves=curves)
     except (JahsError, OSError) as err:
         return f"{target}: {err}"
     return None
 
 
-def _simulate_run(folder: StudyFolder, own: Repetition, facts: TaskFacts, evaluation_seed: int) -> Floats:
-    bench, arm = open_benchmark(own.task, folder.path / RELEASE, refit=own.refit), folder.study.arm(own.arm)
-    world = SurrogateWorld(bench)
-    simulation, optimizer = simulation_of(world, arm, facts, seed=own.seed, evaluation_seed=evaluation_seed)
-    return curve(simulation.run(optimizer), facts, bench.max_epoch)
+def write_arrays(path: Path, facts: TaskFacts, **arrays: NDArray[Any]) -> None:  # Any: each has its own type
+    """Write arrays and the digest of the release that they were computed with."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with write_beside(path) as beside, beside.open("wb") as file:
+        np.savez_compressed(file, release=np.array(facts.release), **arrays)  # type: ignore[arg-type]  # arrays by name
 
 
-def read_beside(path: Path, facts: TaskFacts) -> Floats | None:
-    """Return an optimiser's curves, (n_runs, n_evaluations), see `experiments.live.declared.curve`; None without them.
-
-    Refuse a file of another release.
-    """
+def read_arrays(path: Path, facts: TaskFacts) -> dict[str, NDArray[Any]] | None:  # Any: each has its own type
+    """Return what `write_arrays` wrote; None if there is no file. Refuse a file of another release."""
     if not path.is_file():
         return None
     try:
-        with np.load(path, allow_pickle=False) as file:
-            release, curves = str(file["release"]), np.asarray(file["curves"], dtype=np.float64)
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+            arrays = {**file}
+        release = str(arrays.pop("release"))
     except Exception as err:  # zip, zlib, numpy and the system each have errors of their own
         raise CorruptFile(f"{path} cannot be read: {err}; remove it, and it is simulated again") from err
     if release != facts.release:
         raise ProtocolMismatch(f"{path} has release {release[:16]}, but the study has {facts.release[:16]}; remove it")
-    return curves
+    return arrays

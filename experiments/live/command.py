@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -42,10 +43,12 @@ from experiments.live.declared import (
     STAGES,
     SURROGATE,
     beside_path,
+    left_out_path,
     log_path,
     n_evaluations_of,
     read_trajectory,
 )
+from experiments.live.left_out import run_left_out
 from experiments.live.results import refuse_seen
 from experiments.live.trajectories import TrajectoryJob, follow
 from experiments.optimizers import refuse_lacking
@@ -157,8 +160,9 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
 
 
 def beside(settings: LiveSettings) -> int:
-    """Simulate the missing runs on the surrogate, the release first and then its refits; return the number of files.
+    """Simulate the missing runs on the surrogate, and return the number of files.
 
+    The release comes first, then its refits, then the surrogates that are each not fitted to one optimiser's trainings.
     A release takes the place of the study's own, whose runs are removed: proposals and trainings depend on neither.
     """
     arms = settings.check()
@@ -167,17 +171,24 @@ def beside(settings: LiveSettings) -> int:
         folder = _change_release(folder, settings.release)
     names, n_seeds = [arm.name for arm in arms], folder.study.n_seeds
     repetitions = folder.study.repetitions(tasks=folder.tasks, arms=names, n_seeds=n_seeds)
-    paths = {own: beside_path(folder.path, own.arm, own.seed, own.refit) for own in repetitions}
-    jobs = [(folder, own) for own, path in paths.items() if not path.is_file()]
-    progress, faults = Progress(len(jobs), "surrogate"), []
-    for n_done, done in enumerate(run_jobs(run_beside, jobs, where=Where(workers=settings.workers)), 1):
+    jobs = {
+        beside_path(folder.path, own.arm, own.seed, own.refit): partial(run_beside, folder, own) for own in repetitions
+    }
+    if read_release(folder.path / RELEASE).has("table.npz"):
+        jobs |= {left_out_path(folder.path, name): partial(run_left_out, folder, name) for name in names}
+    missing = [(path, job) for path, job in jobs.items() if not path.is_file()]
+    progress, faults = Progress(len(missing), "surrogate"), []
+    for n_done, done in enumerate(run_jobs(_run_job, missing, where=Where(workers=settings.workers)), 1):
         faults += [done.result] if done.result else []
-        path = paths[done.job[1]].relative_to(folder.path)
-        progress.update(n_done, str(path), spent_s=done.spent_s)
+        progress.update(n_done, str(done.job[0].relative_to(folder.path)), spent_s=done.spent_s)
     progress.close()
     if faults:
         raise JahsError("\n".join([f"{len(faults)} files failed; the same command continues", *faults]))
-    return len(jobs)
+    return len(missing)
+
+
+def _run_job(job: tuple[Path, Callable[[], str | None]]) -> str | None:
+    return job[1]()
 
 
 def _change_release(folder: StudyFolder, release: Path) -> StudyFolder:

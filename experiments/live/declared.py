@@ -7,6 +7,7 @@ DIR/checkpoints/                                the newest trainings that stoppe
 DIR/<task>/<arm>/seed-0000.jsonl                the log of a trajectory, which grows; complete with its last line
 DIR/surrogate/<arm>/seed-0000.npz               the optimiser's runs on the release, see `experiments.live.beside`
 DIR/surrogate/<arm>/refit-0/seed-0000.npz       the same on a refit
+DIR/surrogate/<arm>/left-out.npz                the same on a surrogate that was not fitted to its trainings, all seeds
 """
 
 from __future__ import annotations
@@ -72,6 +73,11 @@ def log_path(path: Path, task: str, arm: str, seed: int) -> Path:
 def beside_path(path: Path, arm: str, seed: int, refit: int | None) -> Path:
     """Return the path of an optimiser's runs on the release, or on a refit of it."""
     return (path / Repetition(task=SURROGATE, arm=arm, seed=seed, refit=refit).path).with_suffix(".npz")
+
+
+def left_out_path(path: Path, arm: str) -> Path:
+    """Return the path of an optimiser's runs on the surrogate that was not fitted to its trainings."""
+    return path / SURROGATE / arm / "left-out.npz"
 
 
 def read_trajectory(path: Path) -> Log | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -12,8 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.folder import StudyFolder, read_folder
-from experiments.live.beside import read_beside
-from experiments.live.declared import CORNER, RELEASE, beside_path, curve, log_path, n_evaluations_of, read_trajectory
+from experiments.live.beside import read_arrays
+from experiments.live.declared import (
+    CORNER,
+    RELEASE,
+    beside_path,
+    curve,
+    left_out_path,
+    log_path,
+    n_evaluations_of,
+    read_trajectory,
+)
+from experiments.live.left_out import LeftOut, read_left_out
 from experiments.study import Arm
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
@@ -46,6 +56,7 @@ class LiveResults:
             progress of a trajectory.
         beside: the same for runs on the surrogate, by arm and number of the refit (None: the release itself),
             (n_seeds, n_runs, n_evaluations). Only complete ones, with every seed.
+        left_out: the arms that were run on a surrogate that was not fitted to their trainings.
         trained: the full trainings of each arm and seed, in the order of proposals.
     """
 
@@ -55,6 +66,7 @@ class LiveResults:
     n_done: Floats
     curves: Floats
     beside: Mapping[tuple[str, int | None], Floats]
+    left_out: Mapping[str, LeftOut]
     trained: Mapping[tuple[str, int], tuple[Trained, ...]]
 
     @property
@@ -105,13 +117,26 @@ def read_live(path: Path) -> LiveResults:
     refuse_seen(bench, {config_id(training.config) for trainings in trained.values() for training in trainings})
     beside: dict[tuple[str, int | None], Floats] = {}
     for refit, arm in product((None, *range(facts.n_refits)), study.arms):
-        read = [read_beside(beside_path(path, arm.name, seed, refit), facts) for seed in range(study.n_seeds)]
-        available = [values for values in read if values is not None]
+        read = [read_arrays(beside_path(path, arm.name, seed, refit), facts) for seed in range(study.n_seeds)]
+        available = [arrays["curves"] for arrays in read if arrays is not None]
         if len(available) == study.n_seeds:
             beside[arm.name, refit] = np.stack(available)
+    left_out = {arm.name: read_left_out(left_out_path(path, arm.name), facts) for arm in study.arms}
     return LiveResults(
-        folder=folder, task=task, bench=bench, n_done=n_done, curves=curves, beside=beside, trained=trained
+        folder=folder,
+        task=task,
+        bench=bench,
+        n_done=n_done,
+        curves=curves,
+        beside=beside,
+        left_out={name: found for name, found in left_out.items() if found is not None},
+        trained=trained,
     )
+
+
+def distinct(trainings: Iterable[Trained]) -> list[Trained]:
+    """Return each training once: a config that is proposed again is not trained again."""
+    return list({(config_id(training.config), training.seed): training for training in trainings}.values())
 
 
 class CornerNoise(NamedTuple):

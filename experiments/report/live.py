@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from experiments.analysis.live_agreement import attainable, curve_distance, order_agreement, reversed_pairs
 from experiments.live.beside import N_RUNS, N_RUNS_OF_REFIT
 from experiments.live.declared import CORNER, STAGES
-from experiments.live.results import LiveResults, Trained, measured_noise, read_live
+from experiments.live.results import LiveResults, Trained, distinct, measured_noise, read_live
 from experiments.report.build import made_facts
+from experiments.report.left_out import left_out_blocks
 from experiments.report.single import ERROR_LABEL, error_limits
 from experiments.report.writing import drawn_sections
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text
-from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import TASKS, caveats_of
 from surrogate.judging.agreement import agreement
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer
@@ -52,6 +52,7 @@ def _blocks(results: LiveResults) -> Iterator[str | Block]:
     yield from _curve_blocks(results)
     yield "On the refits"
     yield from _refit_blocks(results)
+    yield from left_out_blocks(results)
     yield "Predicted and trained accuracies"
     yield from _prediction_blocks(results)
     yield "Settings"
@@ -275,7 +276,7 @@ def _prediction_row(results: LiveResults, name: str, runs: list[tuple[Trained, .
 
 def _predicted(results: LiveResults, trainings: list[Trained]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Return trained and predicted accuracies of different trainings, and whether the 90 % interval covers each."""
-    unique = list({(config_id(training.config), training.seed): training for training in trainings}.values())
+    unique = distinct(trainings)
     trained = np.array([training.valid_acc for training in unique])
     prediction = results.bench.predict([training.config for training in unique], metrics=("valid_acc",))
     low, high = prediction.quantile(_ENDS)["valid_acc"].T

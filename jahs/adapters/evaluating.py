@@ -146,9 +146,8 @@ class Evaluator:
         fidelities = [self.budgets.fidelity(budget) for budget in budgets or [self.budgets.most] * len(configs)]
         names = [*self.metrics, *(objective.metric.name for objective, _ in self.constraints)]
         names = list(dict.fromkeys([*names, *(["runtime"] if "runtime" in self.view.metrics else [])]))
-        columns = self.view.query_many(
-            configs, each_at=fidelities, seed=self.seed if seed is None else seed, metrics=tuple(names)
-        )
+        seed = self.seed if seed is None else seed
+        columns = self.view.query_many(configs, each_at=fidelities, seed=seed, metrics=tuple(names))
         rows = zip(*(columns[name].tolist() for name in names), strict=True)
         answers = (dict(zip(names, row, strict=True)) for row in rows)
         return [self._judge(*each) for each in zip(configs, fidelities, answers, strict=True)]

@@ -157,11 +157,10 @@ def _continues(previous: Mapping[str, float], current: Mapping[str, float]) -> b
 
 
 def _domain(tool: Any, parameter: Parameter, prior: Value | None, confidence: Confidence) -> Any:
+    is_float = parameter.kind == "float"
     options: dict[str, object] = {}
-    if parameter.kind == "float":
-        if prior is not None:
-            options = {"prior": prior, "prior_confidence": confidence}
-        return tool.Float(parameter.lower, parameter.upper, log=parameter.is_log, **options)
     if prior is not None:
-        options = {"prior": parameter.choices.index(prior), "prior_confidence": confidence}
+        options = {"prior": prior if is_float else parameter.choices.index(prior), "prior_confidence": confidence}
+    if is_float:
+        return tool.Float(parameter.lower, parameter.upper, log=parameter.is_log, **options)
     return tool.Categorical(parameter.choices, **options)

@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, cast
 
-from jahs.adapters import values
 from jahs.adapters.evaluating import Evaluation, Evaluator, elapsed_times, make_evaluator
 from jahs.adapters.importing import import_tool
-from jahs.adapters.values import from_config, to_config
+from jahs.adapters.values import from_config, shown_parameters, to_config
 from jahs.errors import InvalidArgument
 from jahs.queries.queryable import Queryable
 from jahs.spaces.configs import Config
@@ -39,7 +38,7 @@ def make_space(space: Space) -> dict[str, Any]:
         MissingDependency: Optuna is not installed.
     """
     tool = import_tool("optuna.distributions", needs="optuna")
-    return {name: _distribution(tool, parameter) for name, parameter in values.shown_parameters(space).items()}
+    return {name: _distribution(tool, parameter) for name, parameter in shown_parameters(space).items()}
 
 
 def directions(metrics: str | Iterable[str]) -> list[str]:
@@ -56,7 +55,7 @@ def directions(metrics: str | Iterable[str]) -> list[str]:
 def suggest(trial: Any, space: Space) -> Config:
     """Return the config that a trial (or a `FixedTrial`) suggests, from the distributions of `make_space`."""
     params: dict[str, object] = {}
-    for name, parameter in values.shown_parameters(space).items():
+    for name, parameter in shown_parameters(space).items():
         if parameter.kind == "float":
             params[name] = trial.suggest_float(name, parameter.lower, parameter.upper, log=parameter.is_log)
         elif step := _step(parameter):
@@ -155,9 +154,7 @@ def _steps(evaluator: Evaluator, budgets: Iterable[int]) -> list[int]:
     full = evaluator.budgets.most
     early = list(budgets)
     if early and len(evaluator.metrics) > 1:
-        raise InvalidArgument(
-            "budgets: Optuna prunes studies of one metric only; leave budgets out, or name one metric"
-        )
+        raise InvalidArgument("budgets: Optuna prunes studies of one metric only; leave them out, or name one metric")
     are_whole = all(is_number(budget) and budget == int(budget) and 1 <= budget <= full for budget in early)
     if not are_whole or early != sorted(set(early)):
         raise InvalidArgument(f"budgets={show(early)}: not integers in 1..{full}, ascending")

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jahs.adapters import values
 from jahs.adapters.evaluating import Options, elapsed_times, make_evaluator
 from jahs.adapters.importing import import_tool
-from jahs.adapters.values import from_config, to_config
+from jahs.adapters.values import from_config, shown_parameters, to_config
 from jahs.errors import InvalidArgument
 from jahs.queries.queryable import Queryable
 from jahs.spaces.parameters import Parameter
@@ -50,7 +49,7 @@ def make_space(space: Space) -> dict[str, Any]:
         MissingDependency: Syne Tune is not installed.
     """
     tool = import_tool("syne_tune.config_space", needs=_NEEDS)
-    return {name: _domain(tool, parameter) for name, parameter in values.shown_parameters(space).items()}
+    return {name: _domain(tool, parameter) for name, parameter in shown_parameters(space).items()}
 
 
 def make_blackbox(bench: Queryable, metrics: str | Iterable[str] = "valid_acc", **options: Unpack[Options]) -> Any:

@@ -35,13 +35,9 @@ _RESUMABLE: Final = ("compare", "download", "import", "serve")
 """Commands that keep finished work: a run's log, an archive or part of one, a model, a task's table."""
 
 
+@open_streams()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or with the process's own."""
-    with open_streams():
-        return _run(argv)
-
-
-def _run(argv: Sequence[str] | None) -> int:
     arguments = _read_arguments(argv)
     command: Command = arguments.command
     try:
@@ -62,7 +58,13 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the arguments; words that argparse leaves over are KEY=VALUE if the command takes such values."""
-    parser, commands = _parser()
+    parser = Parser(
+        prog="jahs", description="Joint architecture and hyperparameter search on a laptop.", epilog="Try: jahs demo"
+    )
+    parser.add_argument("--version", action="version", version=f"jahs {jahs.__version__}")
+    commands = Commands(parser)
+    for module in _MODULES:
+        module.add_commands(commands)
     words = sys.argv[1:] if argv is None else argv
     if not words:
         parser.print_help(sys.stderr)
@@ -74,14 +76,3 @@ def _read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     if extra:
         arguments.values = [*arguments.values, *extra]
     return arguments
-
-
-def _parser() -> tuple[Parser, Commands]:
-    parser = Parser(
-        prog="jahs", description="Joint architecture and hyperparameter search on a laptop.", epilog="Try: jahs demo"
-    )
-    parser.add_argument("--version", action="version", version=f"jahs {jahs.__version__}")
-    commands = Commands(parser)
-    for module in _MODULES:
-        module.add_commands(commands)
-    return parser, commands

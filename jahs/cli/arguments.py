@@ -45,8 +45,9 @@ class Commands:
         """The parser of each command, including commands that are added later."""
         return self._subparsers.choices
 
-    def add(self, name: str, command: Command, about: str, try_: str) -> argparse.ArgumentParser:
-        """Add a command and return its parser; every command has --json."""
+    def add(self, name: str, command: Command, try_: str) -> argparse.ArgumentParser:
+        """Add a command, whose docstring is its help, and return its parser; every command has --json."""
+        about = command.__doc__
         parser = self._subparsers.add_parser(name, help=about, description=about, epilog=f"Try: {try_}")
         parser.add_argument("--json", action="store_true", help="print JSON")
         parser.set_defaults(command=command)
@@ -56,15 +57,13 @@ class Commands:
 def add_task(parser: argparse.ArgumentParser) -> None:
     """Add --task and --release."""
     parser.add_argument("--task", help=f"name of the task (default: the release's, or {DEFAULT_TASK})")
-    parser.add_argument("--release", metavar="FOLDER", help="folder of the release (default: the task's own)")
+    parser.add_argument("--release", type=Path, metavar="FOLDER", help="release folder (default: the task's own)")
 
 
 def add_bench(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that `open_bench` reads."""
     add_task(parser)
-    parser.add_argument(
-        "--kind", default="surrogate", help="kind of oracle: surrogate, table or live (default: surrogate)"
-    )
+    parser.add_argument("--kind", default="surrogate", help="oracle: surrogate, table or live (default: surrogate)")
 
 
 def open_bench(arguments: argparse.Namespace) -> Benchmark:
@@ -75,17 +74,16 @@ def open_bench(arguments: argparse.Namespace) -> Benchmark:
     return Benchmark(arguments.task, arguments.kind, release=arguments.release, engine="numpy")
 
 
-def add_configs(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that `read_configs` reads."""
-    parser.add_argument(
-        "values", nargs="*", default=[], metavar="KEY=VALUE", help="values that replace the config's own"
-    )
+def add_query(parser: argparse.ArgumentParser, metrics: str) -> None:
+    """Add the arguments of a query: configs for `read_configs`, --seed, --metrics and those of `add_bench`."""
+    parser.add_argument("values", nargs="*", default=[], metavar="KEY=VALUE", help="replaces a value of the config")
     parser.add_argument(
         "--config-seed", type=int, default=0, metavar="SEED", help="seed of the config (default: 0, as `jahs sample`)"
     )
-    parser.add_argument(
-        "--configs", metavar="FILE", help="configs in place of a random one: one JSON object per line; - is stdin"
-    )
+    parser.add_argument("--configs", metavar="FILE", help="file of configs, one JSON object per line; - is stdin")
+    parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
+    parser.add_argument("--metrics", type=names, metavar="NAME,NAME", help=metrics)
+    add_bench(parser)
 
 
 def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1) -> list[dict[str, object]]:
@@ -101,7 +99,15 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
         raise InvalidArgument(f"--configs {arguments.configs}: {err}") from err
     configs = []
     for number, line in json_lines(text):
-        configs.append({**_read_line(arguments.configs, number, line), **overrides})
+        where = f"--configs {arguments.configs}: line {number} is not"
+        try:
+            config = parse_json(line)
+        except json.JSONDecodeError as err:
+            reason = f"JSON ({err.msg} at column {err.colno})"
+            raise InvalidArgument(f"{where} {reason}; write one config per line, as `jahs sample --json`") from err
+        if not isinstance(config, dict):
+            raise InvalidArgument(f"{where} a JSON object; write one config per line")
+        configs.append({**config, **overrides})
     if not configs:
         raise InvalidArgument(
             f"--configs {arguments.configs} holds no config; write one per line, as `jahs sample --json`"
@@ -109,21 +115,8 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
     return configs
 
 
-def _read_line(file: str, number: int, line: str) -> Mapping[str, object]:
-    try:
-        config = parse_json(line)
-    except json.JSONDecodeError as err:
-        raise InvalidArgument(
-            f"--configs {file}: line {number} is not JSON ({err.msg} at column {err.colno}); "
-            "write one config per line, as `jahs sample --json`"
-        ) from err
-    if not isinstance(config, dict):
-        raise InvalidArgument(f"--configs {file}: line {number} is not a JSON object; write one config per line")
-    return config
-
-
 def fixed_values(texts: list[str]) -> dict[str, Any]:  # Any: values of a config
-    """Read KEY=VALUE arguments; a value that is not a number, True or False is a string, with quotes or without."""
+    """Read KEY=VALUE arguments; a string may have quotes."""
     values: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -131,11 +124,12 @@ def fixed_values(texts: list[str]) -> dict[str, Any]:  # Any: values of a config
             raise InvalidArgument(f"{text}: write KEY=VALUE; KEY is one of: {', '.join(CONFIG_KEYS)}")
         if key in values:
             raise InvalidArgument(f"{text}: {key} is given twice; give it once")
-        values[key] = _read_value(value)
+        values[key] = read_value(value)
     return space(values).fixed
 
 
-def _read_value(text: str) -> Any:  # Any: a value of a config, possibly an invalid one
+def read_value(text: str) -> Any:  # Any: the query checks it
+    """Return a number, True or False if the text spells one, or else the text."""
     for form in (text, text.lower()):  # True is not JSON, but true is
         try:
             return json.loads(form)
@@ -144,9 +138,9 @@ def _read_value(text: str) -> Any:  # Any: a value of a config, possibly an inva
     return text
 
 
-def names(text: str | None) -> list[str] | None:
-    """Read names separated by commas; None stays None, and means all."""
-    return None if text is None else [name.strip() for name in text.split(",")]
+def names(text: str) -> list[str]:
+    """Read names separated by commas."""
+    return [name.strip() for name in text.split(",")]
 
 
 def to_json(value: object) -> str:

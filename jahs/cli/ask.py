@@ -11,13 +11,14 @@ from typing import cast
 import numpy as np
 
 import jahs
-from jahs.cli.arguments import Commands, add_bench, add_configs, fixed_values, names, open_bench, read_configs, to_json
+from jahs.cli.arguments import Commands, add_query, fixed_values, open_bench, read_configs, read_value, to_json
 from jahs.cli.stdout import format_table, paint
+from jahs.comparison.summaries import value_text
 from jahs.errors import InvalidArgument, InvalidFidelity, JahsError
-from jahs.files.strict_json import parse_json
 from jahs.queries.benchmark import Benchmark
 from jahs.release import releases
 from jahs.release.manifest import read_manifest
+from jahs.schema import OPS
 from jahs.spaces.cell import Cell
 from jahs.spaces.configs import Config
 from jahs.spaces.space import space
@@ -27,33 +28,29 @@ from jahs.tasks.metrics import METRICS
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module, first those that need no release."""
-    sample = commands.add("sample", _sample, "Draw random configs.", "jahs sample -n 3 --fix N=5 --fix W=16 --json")
+    sample = commands.add("sample", _sample, "jahs sample -n 3 --fix N=5 --fix W=16 --json")
     sample.add_argument("-n", type=int, default=1, help="number of configs (default: 1)")
     sample.add_argument("--seed", type=int, default=0, help="seed of the configs (default: 0)")
     sample.add_argument("--fix", action="append", default=[], metavar="KEY=VALUE", help="fix a parameter; repeatable")
-    cell = commands.add("cell", _cell, "Draw a cell and show its names.", "jahs cell 4 1 2 0 2 1")
-    cell.add_argument(
-        "cell", nargs="+", help="six codes Op1 .. Op6, or a NAS-Bench-201 index, or its architecture string"
-    )
-    commands.add("info", _info, "List the space, tasks, metrics, releases and versions.", "jahs info --json")
-    query = commands.add("query", _query, "Query the metrics of configs.", "jahs query N=5 W=16 --at 5 --at 12")
+    cell = commands.add("cell", _cell, "jahs cell 4 1 2 0 2 1")
+    cell.add_argument("cell", nargs="+", help="six codes Op1 .. Op6, or NAS-Bench-201's index or architecture string")
+    commands.add("info", _info, "jahs info --json")
+    query = commands.add("query", _query, "jahs query N=5 W=16 --at 5 --at 12")
     query.add_argument(
-        "--at", action="append", type=_number, metavar="EPOCH", help="epoch (default: the last); repeatable"
+        "--at", action="append", type=read_value, metavar="EPOCH", help="epoch (default: the last); repeatable"
     )
-    path = commands.add(
-        "trajectory", _trajectory, "Query a config's metrics, epoch by epoch.", "jahs trajectory N=5 --to 6 --seed 1"
+    path = commands.add("trajectory", _trajectory, "jahs trajectory N=5 --to 6 --seed 1")
+    path.add_argument(
+        "--from", dest="frm", type=read_value, default=1, metavar="EPOCH", help="first epoch (default: 1)"
     )
-    path.add_argument("--from", dest="frm", type=_number, default=1, metavar="EPOCH", help="first epoch (default: 1)")
-    path.add_argument("--to", type=_number, metavar="EPOCH", help="last epoch (default: the task's)")
-    path.add_argument("--step", type=_number, default=1, help="epochs between two rows (default: 1)")
+    path.add_argument("--to", type=read_value, metavar="EPOCH", help="last epoch (default: the task's)")
+    path.add_argument("--step", type=read_value, default=1, help="epochs between two rows (default: 1)")
     for parser in (query, path):
-        add_configs(parser)
-        parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
-        parser.add_argument("--metrics", metavar="NAME,NAME", help="metrics to return (default: all)")
-        add_bench(parser)
+        add_query(parser, "metrics to return (default: all)")
 
 
 def _sample(arguments: argparse.Namespace) -> str:
+    """Draw random configs."""
     searched = space(fixed_values(arguments.fix))
     configs = searched.sample(arguments.n, seed=arguments.seed)
     if arguments.json:
@@ -62,6 +59,7 @@ def _sample(arguments: argparse.Namespace) -> str:
 
 
 def _cell(arguments: argparse.Namespace) -> str:
+    """Draw a cell and show its names."""
     words: list[str] = arguments.cell
     if len(words) == 1 and "|" in words[0]:
         cell = Cell.from_nb201_string(words[0])
@@ -91,6 +89,7 @@ def _integer(text: str) -> int:
 
 
 def _info(arguments: argparse.Namespace) -> str:
+    """List the space, tasks, metrics, releases and versions."""
     versions = {"jahs": jahs.__version__, "numpy": np.__version__, "python": platform.python_version()}
     installed = releases()
     folders = {name: str(folder) for name, folder in installed.items()}
@@ -122,25 +121,17 @@ def _release_number(folder: Path) -> str:
 
 def format_config(config: Config) -> str:
     """Return one line per key, the operations of the cell on one."""
-    ops = [str(value) for key, value in config.items() if key.startswith("Op") and key != "Optimizer"]
-    rows = [(key, f"{value:.6g}" if isinstance(value, float) else str(value)) for key, value in config.items()]
-    shown = [row for row in rows if not row[0].startswith("Op") or row[0] == "Optimizer"]
-    return "\n".join(f"  {key:<15} {value}" for key, value in [*shown, ("Op1 .. Op6", " ".join(ops))])
-
-
-def _number(text: str) -> object:
-    """Read a number as it is written; the benchmark checks whether it is an epoch."""
-    try:
-        return parse_json(text)
-    except ValueError:
-        return text
+    texts = {key: value_text(value, 6) for key, value in config.items()}
+    ops = " ".join(texts.pop(op) for op in OPS)
+    return "\n".join(f"  {key:<15} {text}" for key, text in {**texts, "Op1 .. Op6": ops}.items())
 
 
 def _query(arguments: argparse.Namespace) -> str:
+    """Query the metrics of configs."""
     bench = open_bench(arguments)
     configs = read_configs(arguments, bench)
     at = arguments.at or [bench.max_epoch]
-    columns = bench.query_many(configs, at=at, seed=arguments.seed, metrics=names(arguments.metrics))
+    columns = bench.query_many(configs, at=at, seed=arguments.seed, metrics=arguments.metrics)
     by_metric = {name: values.tolist() for name, values in columns.items()}  # one row per config in each column
     answers = [
         (i, epoch, {name: by_metric[name][i][j] for name in by_metric})
@@ -163,33 +154,29 @@ def _query(arguments: argparse.Namespace) -> str:
 
 
 def _trajectory(arguments: argparse.Namespace) -> str:
+    """Query a config's metrics, epoch by epoch."""
     bench = open_bench(arguments)
     configs = read_configs(arguments, bench)
     if len(configs) != 1:
         raise InvalidArgument(f"--configs {arguments.configs}: {len(configs)} configs; a trajectory needs exactly one")
     try:
-        columns = bench.trajectory(
-            configs[0],
-            frm=arguments.frm,
-            to=arguments.to,
-            step=arguments.step,
-            seed=arguments.seed,
-            metrics=names(arguments.metrics),
-        )
+        options = ("frm", "to", "step", "seed", "metrics")
+        columns = bench.trajectory(configs[0], **{name: getattr(arguments, name) for name in options})
     except InvalidFidelity as err:  # the option is --from, which is a keyword in Python
         raise InvalidFidelity(str(err).replace("frm=", "from=")) from err
     curves = {name: values.tolist() for name, values in columns.items()}
     if arguments.json:
         return to_json({"config": configs[0], "seed": arguments.seed, "columns": curves})
-    by_config = [name for name, metric in bench.metrics.items() if not metric.by_epoch]
-    constants = [] if arguments.metrics else [name for name in curves if name in by_config]
-    head = [_name(bench, name) for name in curves if name not in constants]
-    table = format_table(head, list(zip(*(curves[name] for name in curves if name not in constants), strict=True)))
-    constants_table = format_table(
-        ["at every epoch", "", ""], [[name, curves[name][0], bench.metrics[name].unit] for name in constants]
-    )
+    known = bench.metrics
+    constants = [] if arguments.metrics else [name for name in curves if name in known and not known[name].by_epoch]
+    varied = [name for name in curves if name not in constants]
+    rows = list(zip(*(curves[name] for name in varied), strict=True))
+    table = format_table([_name(bench, name) for name in varied], rows)
     parts = [_heading(bench, arguments.seed), format_config(cast("Config", configs[0])), table]
-    return "\n\n".join([*parts, constants_table] if constants else parts)
+    if constants:
+        at_every_epoch = [[name, curves[name][0], known[name].unit] for name in constants]
+        parts.append(format_table(["at every epoch", "", ""], at_every_epoch))
+    return "\n\n".join(parts)
 
 
 def _name(bench: Benchmark, name: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from jahs.cli.arguments import Commands, names, to_json
+from jahs.cli.arguments import Commands, add_task, names, to_json
 from jahs.cli.stdout import format_table, leave_stdout, write_stdout
 from jahs.comparison.benches import open_benchmark
 from jahs.comparison.compare import BASELINES, compare
@@ -22,54 +22,38 @@ from jahs.tasks.definitions import DEFAULT_TASK
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.add(
-        "compare",
-        _compare,
-        "Compare your optimiser or logs with the results of a study: run, check, rank and write a page.",
-        "jahs compare mine.py:Climber --study baselines --seeds 20 --out out",
-    )
-    parser.add_argument(
-        "entries", nargs="+", metavar="FILE.py:NAME", help="your optimisers; also logs, or their folders"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path("compared"), help="folder of logs and page (default: %(default)s)"
-    )
+    parser = commands.add("compare", _compare, "jahs compare mine.py:Climber --study baselines --seeds 20 --out out")
+    parser.add_argument("entries", nargs="+", metavar="FILE.py:NAME", help="your optimisers, or logs and their folders")
+    parser.add_argument("--out", type=Path, default=Path("compared"), help="folder to write to (default: %(default)s)")
     parser.add_argument("--study", help=f"study: {', '.join(STUDIES)} (default: the log's, or baselines)")
     parser.add_argument("--task", help=f"name of the task (default: the log's or the release's, or {DEFAULT_TASK})")
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
-    parser.add_argument(
-        "--against", help=f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)"
-    )
+    about_against = f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)"
+    parser.add_argument("--against", type=names, help=about_against)
     parser.add_argument("--workers", type=int, default=2, help="number of processes (default: 2)")
     parser.add_argument("--limit-s", type=float, default=600.0, help="maximum seconds per run (default: 600)")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    parser = commands.add(
-        "leaderboard",
-        _leaderboard,
-        "Check trial logs against the release that they name, and compare the valid ones.",
-        "jahs leaderboard out/joint my-optimiser.jsonl",
-    )
+    parser = commands.add("leaderboard", _leaderboard, "jahs leaderboard out/joint my-optimiser.jsonl")
     parser.add_argument("logs", type=Path, nargs="+", help="trial logs, or folders with logs")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    parser.add_argument(
-        "--rerun", metavar="FILE.py:NAME", help="run the optimiser made by NAME again, and compare trial by trial"
-    )
-    _add_serve(commands)
+    parser.add_argument("--rerun", metavar="FILE.py:NAME", help="run the optimiser again, and compare trial by trial")
+    parser = commands.add("serve", _serve, """echo '{"do": "space"}' | jahs serve --log run.jsonl""")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="trial log, which is resumed (default: none)")
+    parser.add_argument("--client", default="client", metavar="NAME", help="name in the log (default: client)")
+    parser.add_argument("--study", default="baselines", help=f"study: {', '.join(STUDIES)} (default: baselines)")
+    add_task(parser)
+    parser.add_argument("--seed", type=int, default=0, help="seed of training noise and failures (default: 0)")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="simulated seconds (default: the study's)")
+    parser.add_argument("--workers", type=int, help="simulated workers (default: the study's)")
+    parser.add_argument("--blind", type=int, metavar="SEED", help="neutral names and permuted choices, from this seed")
+    parser.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs jahs[mcp]")
 
 
 def _compare(arguments: argparse.Namespace) -> str:
-    comparison = compare(
-        *arguments.entries,
-        out=arguments.out,
-        study=arguments.study,
-        task=arguments.task,
-        seeds=arguments.seeds,
-        workers=arguments.workers,
-        limit_s=arguments.limit_s,
-        release=arguments.release,
-        against=names(arguments.against),
-        progress=_show_progress if sys.stderr.isatty() else None,
-    )
+    """Compare your optimiser or logs with the results of a study: run, check, rank and write a page."""
+    options = ("out", "study", "task", "seeds", "workers", "limit_s", "release", "against")
+    progress = _show_progress if sys.stderr.isatty() else None
+    comparison = compare(*arguments.entries, **{name: getattr(arguments, name) for name in options}, progress=progress)
     rows = [standing_row(place, each) for place, each in enumerate(comparison.standings, 1)]
     others = [board_text(board) for board in comparison.boards[1:]]
     text = "\n\n".join([format_table(HEAD, rows), *others, f"The page: {comparison.out / 'index.html'}"])
@@ -77,6 +61,7 @@ def _compare(arguments: argparse.Namespace) -> str:
 
 
 def _leaderboard(arguments: argparse.Namespace) -> str:
+    """Check trial logs against the release that they name, and compare the valid ones."""
     boards, refused = leaderboard(
         find_logs(arguments.logs),
         opened=lambda task: open_benchmark(task, arguments.release),
@@ -101,30 +86,8 @@ def _show_progress(n_done: int, n_all: int) -> None:
     sys.stderr.flush()
 
 
-def _add_serve(commands: Commands) -> None:
-    parser = commands.add(
-        "serve",
-        _serve,
-        "Run an optimiser in any language in simulated time: JSON lines on stdin, replies on stdout.",
-        """echo '{"do": "space"}' | jahs serve --log run.jsonl""",
-    )
-    parser.add_argument("--log", type=Path, metavar="FILE", help="trial log, which is resumed (default: none)")
-    parser.add_argument(
-        "--client", default="client", metavar="NAME", help="the optimiser's name in the log (default: client)"
-    )
-    parser.add_argument("--study", default="baselines", help=f"study: {', '.join(STUDIES)} (default: baselines)")
-    parser.add_argument("--task", help=f"name of the task (default: the release's, or {DEFAULT_TASK})")
-    parser.add_argument("--seed", type=int, default=0, help="seed of training noise and failures (default: 0)")
-    parser.add_argument("--budget", type=float, metavar="SECONDS", help="simulated seconds (default: the study's)")
-    parser.add_argument("--workers", type=int, help="simulated workers (default: the study's)")
-    parser.add_argument("--blind", type=int, metavar="SEED", help="neutral names and permuted choices, from this seed")
-    parser.add_argument(
-        "--release", type=Path, metavar="FOLDER", help="folder of the release (default: the task's own)"
-    )
-    parser.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs jahs[mcp]")
-
-
 def _serve(arguments: argparse.Namespace) -> str:
+    """Run an optimiser in any language in simulated time: JSON lines on stdin, replies on stdout."""
     from jahs.serve.conversation import Conversation
     from jahs.serve.transport import serve_lines
 

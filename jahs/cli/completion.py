@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from jahs.cli.arguments import Commands, to_json
 
@@ -25,16 +24,14 @@ complete -o default -F _jahs jahs"""
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.add(
-        "completion",
-        partial(_completion, commands.parsers),
-        "Print a script that completes commands and options.",
-        'eval "$(jahs completion bash)"',
-    )
+    parser = commands.add("completion", _completion, 'eval "$(jahs completion bash)"')
+    parser.set_defaults(parsers=commands.parsers)
     parser.add_argument("shell", choices=["bash", "zsh"], help="which shell")
 
 
-def _completion(parsers: Mapping[str, argparse.ArgumentParser], arguments: argparse.Namespace) -> str:
+def _completion(arguments: argparse.Namespace) -> str:
+    """Print a script that completes commands and options."""
+    parsers: Mapping[str, argparse.ArgumentParser] = arguments.parsers
     cases = "\n".join(case for name, parser in parsers.items() for case in _cases(name, parser))
     script = _SCRIPT.format(commands=" ".join(parsers), cases=cases)
     script = _ZSH + script if arguments.shell == "zsh" else script

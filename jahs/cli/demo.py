@@ -202,18 +202,16 @@ def write_picture(shown: Demo, bench: Queryable, folder: Path) -> Path:
         Panel(title="Best network so far", x_label=f"simulated {unit}", y_label="valid_acc (%)", lines=search),
     )
     path = folder / f"jahs-demo-{shown.task.name}-seed-{shown.seed}.svg"
+    chart = draw_chart(f"A search on {shown.task.title}, answered by a surrogate", panels)
     with write_beside(path) as beside:
-        beside.write_text(
-            draw_chart(f"A search on {shown.task.title}, answered by a surrogate", panels), encoding="utf-8"
-        )
+        beside.write_text(chart, encoding="utf-8")
     return path
 
 
 def time_unit(seconds: float) -> tuple[int, str]:
     """Return a readable unit for a time, as seconds and a word."""
-    return next(
-        ((size, word) for size, word in ((3600, "hours"), (60, "minutes")) if seconds >= 2 * size), (1, "seconds")
-    )
+    units = ((3600, "hours"), (60, "minutes"))
+    return next(((size, word) for size, word in units if seconds >= 2 * size), (1, "seconds"))
 
 
 def _stairs(steps: Steps, size: float) -> list[tuple[float, float]]:

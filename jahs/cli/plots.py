@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from itertools import combinations, cycle
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.cli.arguments import Commands, add_bench, add_configs, add_task, names, open_bench, read_configs, to_json
+from jahs.adapters.importing import import_tool
+from jahs.cli.arguments import Commands, add_query, add_task, open_bench, read_configs, to_json
 from jahs.comparison.summaries import value_text
-from jahs.errors import InvalidArgument, MissingDependency
+from jahs.errors import InvalidArgument
 from jahs.files.atomic import write_beside
 from jahs.queries.benchmark import Benchmark
 from jahs.release.find import default_task
@@ -27,45 +27,26 @@ _BLUE, _GREY, _ORANGE = "#0a58ca", "#8c959f", "#bc4c00"
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.add(
-        "plot",
-        _plot,
-        "Draw learning curves, or a trade-off with its reference front (needs matplotlib).",
-        "jahs plot front --metrics valid_acc,n_params -n 500 --out front.png",
-    )
+    parser = commands.add("plot", _plot, "jahs plot front --metrics valid_acc,n_params -n 500 --out front.png")
     parser.add_argument("what", choices=["curves", "front"], help="curves over the epochs, or two metrics at the end")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the picture, .png or .svg")
     parser.add_argument("-n", type=int, default=None, help="number of random configs (default: 8 curves, 500 points)")
-    parser.add_argument(
-        "--metrics", metavar="NAME,NAME", help="metrics to draw (default: valid_acc; for a front also n_params)"
-    )
-    parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
-    add_configs(parser)
-    add_bench(parser)
-    parser = commands.add(
-        "explore",
-        _explore,
-        "Write one HTML file to explore a release in a browser, offline.",
-        "jahs explore --out explorer.html",
-    )
+    add_query(parser, "metrics to draw (default: valid_acc; for a front also n_params)")
+    parser = commands.add("explore", _explore, "jahs explore --out explorer.html")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the page, .html")
     add_task(parser)
 
 
 def _explore(arguments: argparse.Namespace) -> str:
+    """Write one HTML file to explore a release in a browser, offline."""
     out = _checked(arguments.out, ".html")
     from jahs.explorer import read_subject, write_page
 
     subject = read_subject(arguments.task or default_task(arguments.release), arguments.release)
     n_bytes = write_page(subject, out)
     if arguments.json:
-        facts = {
-            "bytes": n_bytes,
-            "page": str(out),
-            "task": subject.task.name,
-            "without_models": subject.without_models,
-        }
-        return to_json(facts)
+        facts = {"bytes": n_bytes, "page": str(out), "task": subject.task.name}
+        return to_json({**facts, "without_models": subject.without_models})
     note = f"\n{subject.without_models} The page shows the recorded runs." if subject.without_models else ""
     return f"{out} ({n_bytes / 1e6:.1f} MB){note}"
 
@@ -80,12 +61,13 @@ def _checked(out: Path, *endings: str) -> Path:
 
 
 def _plot(arguments: argparse.Namespace) -> str:
+    """Draw learning curves, or a trade-off with its reference front (needs matplotlib)."""
     out = _checked(arguments.out, *_FORMATS)
     if arguments.n is not None and arguments.n < 1:
         raise InvalidArgument(f"-n {arguments.n} must be at least 1")
-    figure_class = _load_figure()
+    # Figures that are made directly need no display and no global state.
+    figure = import_tool("matplotlib.figure", needs="'jahs[plot]'").Figure(figsize=(7, 4.5), layout="constrained")
     bench = open_bench(arguments)
-    figure = figure_class(figsize=(7, 4.5), layout="constrained")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.3)
@@ -95,18 +77,10 @@ def _plot(arguments: argparse.Namespace) -> str:
     return to_json({"picture": str(out)}) if arguments.json else str(out)
 
 
-def _load_figure() -> Any:  # Any: matplotlib is not a dependency of the core
-    """Return matplotlib's class of figures: used directly, it needs no display and no global state."""
-    try:
-        return import_module("matplotlib.figure").Figure
-    except ImportError as err:
-        raise MissingDependency("jahs plot needs matplotlib: pip install 'jahs[plot]'") from err
-
-
 def _draw_curves(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
-    objectives = read_objectives(names(arguments.metrics) or ["valid_acc"], known=bench.metrics)
+    objectives = read_objectives(arguments.metrics or ["valid_acc"], known=bench.metrics)
     if len(objectives) != 1:
-        raise InvalidArgument(f"--metrics {arguments.metrics}: curves show exactly one metric")
+        raise InvalidArgument(f"--metrics {','.join(arguments.metrics)}: curves show exactly one metric")
     metric = objectives[0].metric
     configs = read_configs(arguments, bench, n=8 if arguments.n is None else arguments.n)
     epochs = list(range(1, bench.max_epoch + 1))
@@ -139,9 +113,9 @@ def differences(configs: Sequence[Mapping[str, object]]) -> list[str]:
 
 
 def _draw_front(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
-    objectives = read_objectives(names(arguments.metrics) or ["valid_acc", "n_params"], known=bench.metrics)
+    objectives = read_objectives(arguments.metrics or ["valid_acc", "n_params"], known=bench.metrics)
     if len(objectives) != 2:
-        raise InvalidArgument(f"--metrics {arguments.metrics}: a front needs exactly two metrics")
+        raise InvalidArgument(f"--metrics {','.join(arguments.metrics)}: a front needs exactly two metrics")
     metrics = [objective.metric.name for objective in objectives]
     configs = read_configs(arguments, bench, n=500 if arguments.n is None else arguments.n)
     F = objective_matrix(bench.query_many(configs, seed=arguments.seed, metrics=metrics), objectives)

@@ -7,6 +7,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +26,7 @@ from jahs.queries.completing import add_front
 from jahs.queries.references import References
 from jahs.release import Release, read_release, releases
 from jahs.tasks.definitions import TASKS, caveats_of
-from jahs.tasks.metrics import METRICS, Metric
+from jahs.tasks.metrics import Metric
 
 _WIDTH: Final = 120
 _LEGEND: Final = """\
@@ -35,19 +36,29 @@ _LEGEND: Final = """\
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.add("quality", _quality, "Show the scores of a release's models.", "jahs quality --json")
+    parser = commands.add("quality", _quality, "jahs quality --json")
     add_bench(parser)
-    parser = commands.add(
-        "verify",
-        _verify,
-        "Check every file of a release: its sha256, and that it can be read.",
-        "jahs verify cifar10_mini",
-    )
+    parser = commands.add("verify", _verify, "jahs verify cifar10_mini")
     parser.add_argument("release", metavar="RELEASE", help="a release's folder, or the name of a task")
-    _add_archives(commands)
+    parser = commands.add("download", _download, "jahs download jahs-bench-201 --what surrogates")
+    parser.add_argument("benchmark", choices=["jahs-bench-201"], help="which benchmark's archives")
+    parser.add_argument("--what", choices=ARCHIVES, help="only this archive (default: all)")
+    parser.add_argument("--version", choices=VERSIONS, default=VERSIONS[0], help="release (default: %(default)s)")
+    parser.add_argument("--dir", type=Path, help="folder for the archives (default: the user's cache)")
+    parser.add_argument("--url", help="folder of the archives on another server")
+    parser = commands.add("import", _import, "jahs import assembled_surrogates.tar --out releases")
+    parser.add_argument("path", type=Path, help="an archive, or the folder it was unpacked to")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the releases or the runs")
+    parser.add_argument("--task", action="append", choices=PUBLISHED_TASKS, help="only this task; repeatable")
+    parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; repeatable")
+    about_fronts = "search for Pareto fronts and reference points, on all cores (half a minute a task)"
+    parser.add_argument("--with-front", action="store_true", help=about_fronts)
+    about_costs = "costs as published, or computed exactly and made consistent (default: %(default)s)"
+    parser.add_argument("--costs", choices=("published", "repaired"), default="published", help=about_costs)
 
 
 def _verify(arguments: argparse.Namespace) -> str:
+    """Check every file of a release: its sha256, and that it can be read."""
     folder = _find_folder(arguments.release)
     if not folder.is_dir():
         raise InvalidArgument(f"{folder} is not a folder; give a release's folder, or a task: {', '.join(TASKS)}")
@@ -58,7 +69,12 @@ def _verify(arguments: argparse.Namespace) -> str:
         release.check_contents,
         *_parts(release),
     ]
-    faults = list(dict.fromkeys(fault for check in checks if (fault := _fault(check))))
+    faults: dict[str, None] = {}  # each once, in order
+    for check in checks:
+        try:
+            check()
+        except JahsError as err:  # noqa: PERF203  # a few files
+            faults[str(err)] = None
     if faults:
         raise CorruptFile("\n".join(faults))
     if arguments.json:
@@ -78,15 +94,6 @@ def _find_folder(name: str) -> Path:
     return folder
 
 
-def _fault(check: Callable[[], object]) -> str | None:
-    """Return the fault of a part of a release, or None."""
-    try:
-        check()
-    except JahsError as err:
-        return str(err)
-    return None
-
-
 def _parts(release: Release) -> list[Callable[[], object]]:
     """Return a reader for each existing part of a release."""
     readers: dict[str, Callable[[], object]] = {
@@ -100,6 +107,7 @@ def _parts(release: Release) -> list[Callable[[], object]]:
 
 
 def _quality(arguments: argparse.Namespace) -> str:
+    """Show the scores of a release's models."""
     bench = open_bench(arguments)
     quality = bench.quality()
     if arguments.json:
@@ -153,44 +161,8 @@ def _requirement(facts: Mapping[str, Any]) -> str:
 _COUNTED: Final = ("rows", "runs", "configs")
 
 
-def _add_archives(commands: Commands) -> None:
-    parser = commands.add(
-        "download",
-        _download,
-        "Fetch JAHS-Bench-201's archives; its tables require pyarrow.",
-        "jahs download jahs-bench-201 --what surrogates",
-    )
-    parser.add_argument("benchmark", choices=["jahs-bench-201"], help="which benchmark's archives")
-    parser.add_argument("--what", choices=ARCHIVES, help="only this archive (default: all)")
-    parser.add_argument("--version", choices=VERSIONS, default=VERSIONS[0], help="release (default: %(default)s)")
-    parser.add_argument("--dir", type=Path, help="folder for the archives (default: the user's cache)")
-    parser.add_argument("--url", help="folder of the archives on another server")
-    parser = commands.add(
-        "import",
-        _import,
-        "Turn JAHS-Bench-201's archives into releases and runs; no pickle is executed.",
-        "jahs import assembled_surrogates.tar --out releases",
-    )
-    parser.add_argument("path", type=Path, help="an archive, or the folder it was unpacked to")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the releases or the runs")
-    parser.add_argument("--task", action="append", choices=PUBLISHED_TASKS, help="only this task; repeatable")
-    parser.add_argument(
-        "--metric", action="append", metavar="NAME", help=f"only this metric, e.g. {next(iter(METRICS))}; repeatable"
-    )
-    parser.add_argument(
-        "--with-front",
-        action="store_true",
-        help="search each release for its Pareto fronts and reference points, on all cores (half a minute a task)",
-    )
-    parser.add_argument(
-        "--costs",
-        choices=("published", "repaired"),
-        default="published",
-        help="costs in the releases: as published, or computed exactly and made consistent",
-    )
-
-
 def _download(arguments: argparse.Namespace) -> str:
+    """Fetch JAHS-Bench-201's archives; its tables require pyarrow."""
     what = [arguments.what] if arguments.what else list(ARCHIVES)
     if "table" in what:
         require_pyarrow()
@@ -203,9 +175,7 @@ def _download(arguments: argparse.Namespace) -> str:
         report=DownloadBar(sys.stderr),
     )
     if arguments.json:
-        return to_json(
-            [{"path": str(x.path), "n_bytes": x.n_bytes, "sha256": x.sha256, "is_new": x.is_new} for x in fetched]
-        )
+        return to_json([{**asdict(x), "path": str(x.path)} for x in fetched])
     lines = [
         f"{x.path}: {x.n_bytes} bytes, sha256 {x.sha256}{'' if x.is_new else ', already downloaded'}" for x in fetched
     ]
@@ -213,6 +183,7 @@ def _download(arguments: argparse.Namespace) -> str:
 
 
 def _import(arguments: argparse.Namespace) -> str:
+    """Turn JAHS-Bench-201's archives into releases and runs; no pickle is executed."""
     path, out = arguments.path, arguments.out
     with open_files(path, (MODEL, RAW)) as files:
         kinds = {file.name for file in files}

@@ -71,10 +71,9 @@ def format_table(head: Sequence[str], rows: Sequence[Sequence[object]], *, good:
     widths = [max(map(len, column)) for column in zip(head, *texts, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
-        pairs = zip(cells, widths, is_right, strict=True)
-        return "".join(
-            f"  {cell.rjust(width) if right else cell.ljust(width)}" for cell, width, right in pairs
-        ).rstrip()
+        places = zip(cells, widths, is_right, strict=True)
+        aligned = (f"  {cell.rjust(width) if right else cell.ljust(width)}" for cell, width, right in places)
+        return "".join(aligned).rstrip()
 
     lines = [line(cells) for cells in texts]
     return "\n".join([paint(line(head), "bold"), *(paint(x, "good") if i in good else x for i, x in enumerate(lines))])

@@ -28,15 +28,14 @@ Try next:
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.add(
-        "demo", _demo, "Show a random config with its cell and cost, then run a short search.", "jahs demo --seed 1"
-    )
+    parser = commands.add("demo", _demo, "jahs demo --seed 1")
     parser.add_argument("--seed", type=int, default=25, help="seed of the configs (default: 25)")
     add_task(parser)
     parser.add_argument("--out", metavar="FOLDER", help="folder for the picture (default: a new temporary folder)")
 
 
 def _demo(arguments: argparse.Namespace) -> str:
+    """Show a random config with its cell and cost, then run a short search."""
     arguments.task = arguments.task or default_task(arguments.release)
     bench = _find_bench(arguments)
     if arguments.out is not None and not Path(arguments.out).is_dir():
@@ -70,20 +69,14 @@ def _find_table(arguments: argparse.Namespace, bench: Benchmark | None) -> Bench
 
 def _format_config(shown: Demo) -> str:
     side = shown.task.image_side(shown.config["Resolution"])
-    return "\n".join(
+    return "\n\n".join(
         [
             paint(f"A config of the joint space (seed {shown.seed}):", "bold"),
-            "",
             format_config(shown.config),
-            "",
             paint("Its cell, from input (1) to output (4):", "bold"),
-            "",
-            *(f"  {line}".rstrip() for line in shown.cell.draw().splitlines()),
-            "",
+            "\n".join(f"  {line}".rstrip() for line in shown.cell.draw().splitlines()),
             paint(f"Its network for {shown.task.title}, seen at {side} x {side} pixels, costs exactly", "bold"),
-            "",
-            f"  {shown.n_params:>12,} trainable parameters",
-            f"  {shown.n_macs:>12,} multiply-adds per image",
+            f"  {shown.n_params:>12,} trainable parameters\n  {shown.n_macs:>12,} multiply-adds per image",
         ]
     )
 

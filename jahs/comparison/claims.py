@@ -1,7 +1,6 @@
 """The result that a trial log claims, checked against the release that it names.
 
-Incumbents are scored by their means, whatever noise the optimiser saw. Test accuracies are queried only here. A log
-alone does not reveal a search that was done offline and replayed; rerunning the optimiser's code does.
+Incumbents are scored by their means, whatever noise the optimiser saw. Test accuracies are queried only here.
 """
 
 from __future__ import annotations

@@ -16,21 +16,15 @@ from typing import Final
 
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import Claim, Terms, terms_of
-from jahs.comparison.leaderboard import (
-    Refusal,
-    boards_of,
-    differences_text,
-    each_once,
-    find_logs,
-    read_claim,
-)
+from jahs.comparison.leaderboard import Refusal, boards_of, differences_text, each_once, find_logs, read_claim
 from jahs.comparison.page import Comparison, write_page
 from jahs.comparison.processes import make_logs
-from jahs.comparison.runs import Factory, Run, code_of, split_named
+from jahs.comparison.runs import Factory, Run, split_named
 from jahs.comparison.shipped import read_shipped
-from jahs.comparison.standings import REFERENCE, Rollout, pairs_of, rollouts_of, standings_of
+from jahs.comparison.standings import REFERENCE, Rollout, Rollouts, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName
+from jahs.files.hashing import sha256_file
 from jahs.optimizers import OPTIMIZERS
 from jahs.release.find import default_task
 from jahs.simulate.log import read_header
@@ -100,9 +94,9 @@ def compare(
             for seed in range(seeds)
         ]
 
-    in_processes = [each for name, spec in named for each in runs_of(name, spec, code_of(spec))]
+    in_processes = [each for name, spec in named for each in runs_of(name, spec, _code_of(spec))]
     in_processes += [each for name in baselines for each in runs_of(name, name, None)]
-    here = [(each, factory) for name, factory in objects for each in runs_of(name, name, _code_of_object(factory))]
+    here = [(each, factory) for name, factory in objects for each in runs_of(name, name, _code_of(factory))]
 
     def check(log: Path) -> Claim | Refusal:
         return read_claim(log, opened=lambda name: open_benchmark(name, folder, "numpy"))
@@ -143,9 +137,7 @@ def compare(
     return comparison
 
 
-def _with_seeds_of(
-    shipped: Mapping[str, Mapping[int, Rollout]], rollouts: Mapping[str, Mapping[int, Rollout]]
-) -> dict[str, Mapping[int, Rollout]]:
+def _with_seeds_of(shipped: Rollouts, rollouts: Rollouts) -> dict[str, Mapping[int, Rollout]]:
     """Return the shipped runs with the seeds of `rollouts`; all runs of an optimiser that has none of these seeds."""
     seeds = {seed for runs in rollouts.values() for seed in runs}
     return {name: {seed: run for seed, run in runs.items() if seed in seeds} or runs for name, runs in shipped.items()}
@@ -238,9 +230,11 @@ def _drop_repeated(claims: dict[Path, Claim]) -> list[Refusal]:
     return refused
 
 
-def _code_of_object(factory: Factory) -> str | None:
-    """Return the sha256 of an optimiser's source; None if the source is not available."""
+def _code_of(optimizer: str | Factory) -> str | None:
+    """Return the sha256 of the file in FILE.py:NAME, or of an object's source; None if that is not available."""
+    if isinstance(optimizer, str):
+        return sha256_file(Path(optimizer.rpartition(":")[0]))
     try:
-        return sha256(inspect.getsource(factory).encode()).hexdigest()
+        return sha256(inspect.getsource(optimizer).encode()).hexdigest()
     except (OSError, TypeError):
         return None

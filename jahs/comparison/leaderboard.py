@@ -1,11 +1,9 @@
 """Leaderboards of trial logs, our own and others'.
 
-Every metric of every trial is queried again from the release that the log names, and no trial may take less time than
-its training costs. A log that does not match is refused with the reason. Optimisers see training noise; their
-incumbents are scored by the release's means. Logs are compared if they have the same terms: task, release, searched
-keys, fidelities, workers, budget, number of trials, mode, continuation, failure rate, thinking and noise. The first
-valid log sets the terms of the season; every other board states how its terms differ. Seeds are 0, 1, 2 and so on;
-lines with other seeds, which could have been selected, rank last.
+A log that contradicts the release that it names, or the rules of a simulation, is refused with the reason. Optimisers
+see training noise; their incumbents are scored by the release's means. Logs with the same `Terms` are compared. The
+first valid log sets the terms of the season; every other board states how its terms differ. Seeds are 0, 1, 2 and so
+on; lines with other seeds, which could have been selected, rank last.
 
 A log does not reveal a search that was done offline and replayed. A rerun (`replay`) makes the optimiser from its
 code, runs it with the log's terms and seed, and refuses the log if a trial differs.
@@ -13,8 +11,8 @@ code, runs it with the log's terms and seed, and refuses the log if a trial diff
 
 from __future__ import annotations
 
+import json
 import logging
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -231,12 +229,4 @@ def board_facts(board: Board) -> dict[str, object]:
 
 def known_facts(of: Any) -> dict[str, Any]:  # Any: a dataclass of JSON values
     """Return a line, a standing or a pair as JSON, with null for NaN."""
-    return {name: _known(value) for name, value in asdict(of).items()}
-
-
-def _known(value: Any) -> Any:  # Any: JSON
-    if isinstance(value, dict):
-        return {name: _known(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_known(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return json.loads(json.dumps(asdict(of)), parse_constant=lambda _: None)  # type: ignore[no-any-return]  # a dict

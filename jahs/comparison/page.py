@@ -28,27 +28,16 @@ border-bottom:1px solid #8c959f66}svg{max-width:100%;height:auto}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison:
-    """The result of a comparison.
+    """The result of a comparison."""
 
-    Attributes:
-        out: the folder with the page, index.html.
-        names: optimisers that are compared with the baselines.
-        terms: the terms of the study.
-        season: season of the shipped results; None: all logs are the user's.
-        standings: optimisers under the terms of the study, the best first.
-        pairs: each optimiser that was compared, another one, and the test of their results.
-        boards: leaderboards; the first has the terms of the study.
-        refused: logs that are not counted, and why.
-    """
-
-    out: Path
-    names: tuple[str, ...]
+    out: Path  # the folder with the page, index.html
+    names: tuple[str, ...]  # optimisers that are compared with the baselines
     terms: StudyTerms
-    season: str | None
-    standings: tuple[Standing, ...]
-    pairs: tuple[tuple[str, str, Pair], ...]
-    boards: tuple[Board, ...]
-    refused: tuple[Refusal, ...]
+    season: str | None  # season of the shipped results; None: all logs are the user's
+    standings: tuple[Standing, ...]  # optimisers under the terms of the study, the best first
+    pairs: tuple[tuple[str, str, Pair], ...]  # a compared optimiser, another one, and the test of their results
+    boards: tuple[Board, ...]  # the first has the terms of the study
+    refused: tuple[Refusal, ...]  # logs that are not counted
 
     def facts(self) -> dict[str, object]:
         """Return standings, pairs, boards and refused logs as JSON, with null for NaN."""

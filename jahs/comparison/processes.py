@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import json
 import os
@@ -14,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -63,7 +62,7 @@ def run_all(runs: Sequence[Run], *, workers: int, limit_s: float) -> Iterator[Ru
             process.kill()
         pool.shutdown()
         for process in processes:
-            with contextlib.suppress(OSError), process:  # closes the pipes, even with unread data
+            with suppress(OSError), process:  # closes the pipes, even with unread data
                 pass
         for each in runs:
             remove_parts(each)
@@ -135,7 +134,7 @@ def _ask(process: subprocess.Popen[str], job: Run, limit_s: float) -> None:
     assert process.stdout is not None
     begin = time.monotonic()
     answer = ""
-    with contextlib.suppress(OSError):  # the process has ended
+    with suppress(OSError):  # the process has ended
         process.stdin.write(json.dumps(asdict(job)) + "\n")
         process.stdin.flush()
         answer = process.stdout.readline()

@@ -19,7 +19,6 @@ HOLDS: Final = 0.95
 
 _ALPHA: Final = 0.05
 _Z: Final = 1.96
-_FEWEST_BLOCKS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +106,7 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]]) -> list[Compa
     tests = []
     for values, _ in groups:
         n_arms, n_blocks = values.shape
-        if n_arms < 2 or n_blocks < _FEWEST_BLOCKS:
+        if n_arms < 2 or n_blocks < 2:
             raise InvalidArgument(f"values has {n_arms} arms and {n_blocks} blocks; a comparison requires two of each")
         # An arm without a result gets the worst result of all.
         worst = np.nanmax(values) if not np.all(np.isnan(values)) else 0.0

@@ -11,9 +11,8 @@ from itertools import groupby, pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jahs.comparison.logs import FINISHED
+from jahs.comparison.logs import FINISHED, Floats
 from jahs.errors import CorruptFile
 from jahs.queries.views import View
 from jahs.simulate import Log, Trial
@@ -101,7 +100,7 @@ def _cost_faults(trials: Sequence[Trial], view: View, settings: SimulationSettin
         earliest[: last + 1] = np.fmin(earliest[: last + 1], trial.start + runtime[: last + 1] - paid)
 
 
-def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], NDArray[np.float64]]:
+def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], Floats]:
     """Return each network's runtimes up to its last epoch, (max_epoch,); only that epoch's if it has one trial."""
     by_network: dict[tuple[object, ...], list[Trial]] = {}
     for trial in trials:
@@ -119,9 +118,7 @@ def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], N
     return runtimes
 
 
-def _ask(
-    view: View, trials: Sequence[Trial], *, metrics: Sequence[str] | None = None
-) -> dict[str, NDArray[np.float64]]:
+def _ask(view: View, trials: Sequence[Trial], *, metrics: Sequence[str] | None = None) -> dict[str, Floats]:
     """Query metrics (None: all) of every trial, (n,) each."""
     configs, epochs = [], []
     for trial in trials:

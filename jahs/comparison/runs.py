@@ -7,11 +7,10 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from jahs.comparison.terms import StudyTerms, open_terms
+from jahs.comparison.terms import open_terms
 from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch
 from jahs.files.atomic import is_running, write_beside
 from jahs.optimizers import make
@@ -101,7 +100,7 @@ class Run:
 
 def run(of: Run, factory: Factory | None = None) -> None:
     """Write the log, completely or not at all; without a `factory`, `of.optimizer` names the optimiser."""
-    terms = _terms_of(of)
+    terms = open_terms(of.study, of.task, of.release, of.budget_s)
     view, objectives = visible(terms.view), terms.rules.objectives
     optimizer: Optimizer | Callback
     if factory is None and ":" not in of.optimizer:
@@ -121,7 +120,8 @@ def check_finished(of: Run) -> bool:
     if not Path(of.log).exists():
         return False
     header = read_header(of.log)
-    expected = {"release": _terms_of(of).release, "task": of.task, "budget": of.budget_s, "seed": of.seed, **of.facts}
+    release = open_terms(of.study, of.task, of.release, of.budget_s).release
+    expected = {"release": release, "task": of.task, "budget": of.budget_s, "seed": of.seed, **of.facts}
     faults = [
         f"{name}={header.get(name)!r}, not {value!r}" for name, value in expected.items() if header.get(name) != value
     ]
@@ -132,12 +132,6 @@ def check_finished(of: Run) -> bool:
     return True
 
 
-def code_of(optimizer: str) -> str | None:
-    """Return the sha256 of the file in FILE.py:NAME; None for an optimiser of `jahs.optimizers`."""
-    file = Path(optimizer.rpartition(":")[0])
-    return sha256(file.read_bytes()).hexdigest() if file.is_file() else None
-
-
 def remove_parts(of: Run) -> None:
     """Remove partial files that killed processes left beside the log."""
     target = Path(of.log)
@@ -145,7 +139,3 @@ def remove_parts(of: Run) -> None:
         pid = part.name.split(".")[-2]
         if pid.isdigit() and not is_running(int(pid)):
             part.unlink(missing_ok=True)
-
-
-def _terms_of(of: Run) -> StudyTerms:
-    return open_terms(of.study, of.task, None if of.release is None else Path(of.release), of.budget_s)

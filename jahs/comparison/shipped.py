@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jahs.comparison.standings import Rollout
+from jahs.comparison.standings import Rollout, Rollouts
 from jahs.comparison.steps import Steps
 from jahs.errors import CorruptFile
 from jahs.files.atomic import write_beside
@@ -32,7 +32,7 @@ class ShippedResults:
     task: str
     season: str  # names and numbers of the releases of the study
     release: str  # sha256 of its manifest
-    rollouts: Mapping[str, Mapping[int, Rollout]]  # by optimiser and seed
+    rollouts: Rollouts
 
 
 def read_shipped(study: str, task: str, releases: Collection[str], *, folder: Path = SEASONS) -> ShippedResults | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -26,14 +26,12 @@ _GRID: Final = np.arange(1, 101) / 100  # shares of the budget
 class Rollout:
     """One run.
 
-    Attributes:
-        steps: the result so far over shares of the budget, minimised: the incumbent's mean validation error (%), or
-            with several objectives the share of the front's hypervolume that is missing (%).
-        test_error: the final incumbent's mean test error (%).
+    Its result is minimised: the incumbent's mean validation error (%), or with several objectives the share of the
+    front's hypervolume that is missing (%).
     """
 
-    steps: Steps
-    test_error: float
+    steps: Steps  # result so far over shares of the budget
+    test_error: float  # mean test error of the final incumbent (%)
 
     @property
     def final(self) -> float:
@@ -41,52 +39,40 @@ class Rollout:
         return round(float(self.steps.at(np.array([1.0]))[0]), 4)
 
 
+Rollouts: TypeAlias = Mapping[str, Mapping[int, Rollout]]
+"""Runs by optimiser and seed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Standing:
-    """One optimiser.
-
-    Attributes:
-        name: its label.
-        seeds: seeds of its runs.
-        result, result_se, median: mean, standard error and median of the results at the end of the budget.
-        area: mean normalised area under the regret curve (%); 0 is the best known result from the start.
-        test_error, test_se: mean and standard error of the final incumbents' test errors (%).
-        rank: mean rank among all optimisers, over the seeds that all have; NaN without such a seed.
-        difference: mean result minus random search's, over common seeds, with a 95 % interval; None for random search.
-        superiority: share of the common seeds in which it is better than random search, ties count half; else NaN.
-        p_holm: p-value of the signed-rank test against random search, over common seeds, after Holm's correction over
-            all pairs of optimisers; NaN with fewer than two common seeds.
-        curve: mean result so far, at shares of the budget; NaN until every seed has one.
-    """
+    """One optimiser. It is compared with random search over the seeds that both have."""
 
     name: str
     seeds: tuple[int, ...]
-    result: float
+    result: float  # mean of the results at the end of the budget
     result_se: float
     median: float
-    area: float
-    test_error: float
+    area: float  # mean normalised area under the regret curve (%); 0 is the best known result from the start
+    test_error: float  # mean test error of the final incumbents (%)
     test_se: float
-    rank: float
-    difference: Interval | None
-    superiority: float
-    p_holm: float
-    curve: tuple[tuple[float, float], ...]
+    rank: float  # mean rank among all optimisers, over the seeds that all have; NaN without such a seed
+    difference: Interval | None  # mean result minus random search's, with a 95 % interval; None for random search
+    superiority: float  # share of seeds in which it is better than random search, ties count half; else NaN
+    p_holm: float  # signed-rank test against random search, Holm's correction over all pairs; NaN below two seeds
+    curve: tuple[tuple[float, float], ...]  # mean result at shares of the budget; NaN until every seed has one
 
 
-def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> dict[str, Mapping[int, Rollout]]:
-    """Return the runs of checked logs under the same terms, by optimiser and seed."""
+def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> Rollouts:
+    """Return the runs of checked logs under the same terms."""
     rollouts: dict[str, dict[int, Rollout]] = {}
     for claim in sorted(claims, key=lambda each: each.seed):
         steps = steps_of(claim.full, claim.incumbents, terms)
         rollout = Rollout(steps=steps.scaled(terms.budget_s), test_error=claim.test_error)
         rollouts.setdefault(_label(claim, claims), {})[claim.seed] = rollout
-    return dict(rollouts)
+    return rollouts
 
 
-def standings_of(
-    rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms, pairs: Sequence[tuple[str, str, Pair]]
-) -> list[Standing]:
+def standings_of(rollouts: Rollouts, terms: StudyTerms, pairs: Sequence[tuple[str, str, Pair]]) -> list[Standing]:
     """Return a standing for each optimiser, the best first, from runs under the same terms and their `pairs_of`."""
     seeds = sorted(set.intersection(*(set(runs) for runs in rollouts.values())))
     finals = np.array([[runs[seed].final for seed in seeds] for runs in rollouts.values()])
@@ -119,9 +105,7 @@ def standings_of(
     return sorted(standings, key=lambda each: (np.isnan(each.result), each.result))
 
 
-def pairs_of(
-    rollouts: Mapping[str, Mapping[int, Rollout]], *, first: Collection[str] = ()
-) -> list[tuple[str, str, Pair]]:
+def pairs_of(rollouts: Rollouts, *, first: Collection[str] = ()) -> list[tuple[str, str, Pair]]:
     """Return the tests of all pairs of optimisers, over the seeds that both have, with Holm's correction over all.
 
     Args:
@@ -165,7 +149,7 @@ def steps_of(full: TrialLog, incumbents: Steps, terms: StudyTerms) -> Steps:
     return Steps(times=np.concatenate([[0.0], volume.times]), values=np.concatenate([[100.0], values]))
 
 
-def _best(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms) -> float:
+def _best(rollouts: Rollouts, terms: StudyTerms) -> float:
     """Return the best known result: no missing volume, or the least mean validation error of the view and all runs."""
     if len(terms.rules.objectives) > 1:
         return 0.0

@@ -20,21 +20,13 @@ from jahs.simulate import Simulation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The declarations of a study.
-
-    Attributes:
-        view: the part of the space, and the fidelities.
-        objectives: metrics to optimise.
-        noise: "mean": answers are means over trainings; "seeded": they contain training noise of the run's seed.
-        n_evaluations: the budget in mean full evaluations.
-        workers: simulated workers.
-    """
+    """The declarations of a study."""
 
     view: ViewChoice = field(default_factory=ViewChoice)
-    objectives: tuple[str, ...] = ("valid_acc",)
-    noise: Literal["mean", "seeded"] = "seeded"
-    n_evaluations: int = 100
-    workers: int = 1
+    objectives: tuple[str, ...] = ("valid_acc",)  # metrics to optimise
+    noise: Literal["mean", "seeded"] = "seeded"  # means over trainings, or training noise of the run's seed
+    n_evaluations: int = 100  # the budget in mean full evaluations
+    workers: int = 1  # simulated workers
 
 
 STUDIES: Final[Mapping[str, Rules]] = MappingProxyType(
@@ -50,22 +42,14 @@ STUDIES: Final[Mapping[str, Rules]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StudyTerms:
-    """The terms of a study on one release.
-
-    Attributes:
-        study, rules: name and declaration of the study.
-        bench: the benchmark.
-        view: the view that is searched.
-        release: sha256 of the release's manifest.
-        budget_s: simulated seconds of one run.
-    """
+    """The terms of a study on one release."""
 
     study: str
     rules: Rules
     bench: Benchmark
-    view: View
-    release: str
-    budget_s: float
+    view: View  # the view that is searched
+    release: str  # sha256 of the release's manifest
+    budget_s: float  # simulated seconds of one run
 
     def simulation(
         self, seed: int, *, log: Path | str | None = None, facts: Mapping[str, object] | None = None
@@ -96,15 +80,16 @@ def terms(study: str, *, task: str | None = None, release: Path | str | None = N
         >>> configs = iter(baselines.view.sample(200, seed=0))
         >>> trials = baselines.simulation(seed=0).run(lambda trials: next(configs, None))
     """
-    return open_terms(study, task, None if release is None else Path(release))
+    return open_terms(study, task, release)
 
 
-def open_terms(study: str, task: str | None, release: Path | None, budget_s: float | None = None) -> StudyTerms:
+def open_terms(study: str, task: str | None, release: Path | str | None, budget_s: float | None = None) -> StudyTerms:
     """Return the terms of a study as `terms` does; a known budget is not computed again."""
-    task = task or default_task(release)
+    folder = None if release is None else Path(release)
+    task = task or default_task(folder)
     if study not in STUDIES:
         raise UnknownName.of("study", study, STUDIES)
-    return open_rules(study, STUDIES[study], task, release, budget_s)
+    return open_rules(study, STUDIES[study], task, folder, budget_s)
 
 
 @functools.lru_cache(maxsize=32)

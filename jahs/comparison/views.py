@@ -33,17 +33,15 @@ CELLS: Final[Mapping[str, Cell]] = MappingProxyType(
 class ViewChoice:
     """The part of the space that an arm searches, and its fidelities.
 
-    Attributes:
-        search: "all", "nas" (the cell), "hpo" (the hyperparameters) or "sizes" (everything, with N, W and Resolution).
-        fidelities: their names; without "epoch", every training runs to the last epoch.
-        fixed_part: the values of keys that are not searched: their "default", the values of the release's
-            "reference" config, a "random" sample for each seed, or a cell in `CELLS`: the cell itself, or the
-            hyperparameters with the best mean validation accuracy that a search finds for it. N, W and Resolution are
-            at their highest values, as in JAHS-Bench-201, unless they are searched or fidelities.
+    `search` is "all", "nas" (the cell), "hpo" (the hyperparameters) or "sizes" (everything, with N, W and Resolution).
+    `fixed_part` says which values the other keys have: their "default", the values of the release's "reference" config,
+    a "random" sample for each seed, or a cell in `CELLS`: the cell itself, or the hyperparameters with the best mean
+    validation accuracy that a search finds for it. N, W and Resolution are at their highest values, as in
+    JAHS-Bench-201, unless they are searched or fidelities.
     """
 
     search: Literal["all", "nas", "hpo", "sizes"] = "all"
-    fidelities: tuple[str, ...] = ("epoch",)
+    fidelities: tuple[str, ...] = ("epoch",)  # without "epoch", every training runs to the last epoch
     fixed_part: Literal["default", "reference", "random", "resnet", "nasbench201"] = "default"
 
 

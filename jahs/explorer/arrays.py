@@ -35,29 +35,17 @@ from jahs.tasks.pareto import is_non_dominated
 
 Arrays: TypeAlias = "Mapping[str, NDArray[np.generic]]"
 
-_TYPES: Final = {
-    "float64": "Float64Array",
-    "float32": "Float32Array",
-    "int32": "Int32Array",
-    "uint32": "Uint32Array",
-    "uint16": "Uint16Array",
-    "uint8": "Uint8Array",
-}
 _WORD: Final = 8  # bytes; a typed array begins at a multiple of its item's size
 
 
 def pack_arrays(arrays: Arrays, *, compressed: bool) -> tuple[dict[str, Any], str]:  # Any: JSON
     """Return the position of each array, as {name: [type, first byte, length]}, and all arrays in base64."""
     places: dict[str, Any] = {}
-    parts: list[bytes] = []
-    n_bytes = 0
+    whole = bytearray()
     for name, array in arrays.items():
-        data = array.astype(array.dtype.newbyteorder("<")).tobytes()
-        places[name] = [_TYPES[array.dtype.name], n_bytes, array.size]
-        padded = data + bytes(-len(data) % _WORD)
-        parts.append(padded)
-        n_bytes += len(padded)
-    whole = b"".join(parts)
+        places[name] = [f"{array.dtype.name.capitalize()}Array", len(whole), array.size]  # JavaScript's name of a type
+        whole += array.astype(array.dtype.newbyteorder("<")).tobytes()
+        whole += bytes(-len(whole) % _WORD)
     return places, base64.b64encode(gzip.compress(whole, 9, mtime=0) if compressed else whole).decode()
 
 
@@ -117,9 +105,8 @@ def _costs(task: Task) -> Arrays:
         if n3 + n1 < most:
             X = np.ones((1, len(COLUMNS)), np.float32)
             X[0, [COLUMNS.index(key) for key in SIZE_KEYS]] = size
-            X[0, [COLUMNS.index(op) for op in OPS]] = (
-                [CONV3X3] * n3 + [CONV1X1] * n1 + [IDENTITY] * (most - 1 - n3 - n1)
-            )
+            ops = [CONV3X3] * n3 + [CONV1X1] * n1 + [IDENTITY] * (most - 1 - n3 - n1)
+            X[0, [COLUMNS.index(op) for op in OPS]] = ops
             for name, formula in (("n_params", n_params), ("n_macs", n_macs)):
                 tables[name][i, n3, n1] = formula(X, task)[0]
     return {name: table.ravel() for name, table in tables.items()}

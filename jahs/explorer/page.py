@@ -70,19 +70,8 @@ def _without_models(release: Release) -> str | None:
 WEB: Final = Path(__file__).resolve().parent / "web"
 
 MODULES: Final = (
-    "data",
-    "model",
-    "space",
-    "draw",
-    "cell",
-    "curve",
-    "neighbors",
-    "filters",
-    "parallel",
-    "scatter",
-    "recorded",
-    "race",
-    "app",
+    *("data", "model", "space", "draw", "cell", "curve", "neighbors"),
+    *("filters", "parallel", "scatter", "recorded", "race", "app"),
 )
 """The modules of the script, each after those that it imports."""
 

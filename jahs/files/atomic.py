@@ -116,7 +116,10 @@ def write_fault(err: OSError) -> str | None:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process of this machine still runs, such as the writer of `.<name>.<pid>.part`."""
+    """Return whether a process of this machine still runs, such as the writer of `.<name>.<pid>.part`.
+
+    A zombie, killed but not yet waited for, does not run. Without /proc it counts as running.
+    """
     if os.name == "nt":  # on Windows, signal 0 is not a mere check
         return True
     try:
@@ -125,7 +128,11 @@ def is_running(pid: int) -> bool:
         return False
     except PermissionError:  # the process belongs to another user
         pass
-    return True
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return True
+    return state not in {b"Z", b"X"}
 
 
 def fsync_folder(folder: Path) -> None:

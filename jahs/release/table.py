@@ -1,7 +1,8 @@
 """The recorded runs as one npz of plain numbers, readable with numpy only.
 
 The member `runs.valid_acc` is the column valid_acc of the table runs. A column of text has two members: the code of
-each row, and the words in UTF-8, separated by zero bytes (`runs.status`, `runs.status.words`).
+each row, and the words in UTF-8, separated by zero bytes (`runs.status`, `runs.status.words`). A column of float32 has
+the first byte of every value, then the second, and so on, which takes a fifth less than whole values when deflated.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from jahs.files.tables import Table
 from jahs.models.forest.storage import read_member, reading_npz
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
 
-TABLE_FORMAT: Final = 1
-"""Version of the npz; a reader refuses any other."""
+TABLE_FORMAT: Final = 2
+"""Version of the npz. Format 1, with whole float32 values, is still read; any other is refused."""
 
 _SCHEMAS: Final[Mapping[str, Mapping[str, str]]] = {
     "configs": CONFIG_COLUMNS,
     "runs": RUN_COLUMNS,
     "profile": PROFILE_COLUMNS,
 }
+_WHOLE_VALUES: Final = 1  # the format before byte planes
 _HEADER: Final = "header"
 _MOST_WORDS: Final = 2**16
 _LONGEST_WORD: Final = 1000
@@ -61,7 +63,8 @@ def write_table_npz(path: Path, table: RecordedTable) -> None:
                 text = "\0".join(words.tolist()).encode()
                 members[f"{name}.{column}.words"] = np.frombuffer(text, np.uint8)
             else:
-                members[f"{name}.{column}"] = columns[column].astype(dtype, casting="same_kind")
+                values = columns[column].astype(dtype, casting="same_kind")
+                members[f"{name}.{column}"] = _byte_planes(values) if dtype == "float32" else values
     for name in ("runs", "profile"):
         ids: NDArray[Any] = getattr(table, name)["config_id"]
         if n := len(np.setdiff1d(ids, table.configs["config_id"])):
@@ -76,14 +79,30 @@ def parse_table_npz(path: Path, data: bytes) -> RecordedTable:
         header = read_member(archive, f"{_HEADER}.npy")
         if header.dtype != np.int64 or header.size != 1:
             raise ValueError(f"its header is {header.dtype} of {header.size} items")
-        check_format(header[0].item(), TABLE_FORMAT, of=f"{path}: table")
-        return RecordedTable(**{name: _read(archive, name, schema) for name, schema in _SCHEMAS.items()})
+        if header[0] != _WHOLE_VALUES:
+            check_format(header[0].item(), TABLE_FORMAT, of=f"{path}: table")
+        has_planes = header[0] == TABLE_FORMAT
+        return RecordedTable(
+            **{name: _read(archive, name, schema, has_planes=has_planes) for name, schema in _SCHEMAS.items()}
+        )
 
 
-def _read(archive: zipfile.ZipFile, name: str, schema: Mapping[str, str]) -> Table:
+def _byte_planes(values: NDArray[Any]) -> NDArray[np.uint8]:
+    return values.astype("<f4").view(np.uint8).reshape(-1, 4).T.ravel()
+
+
+def _from_planes(planes: NDArray[Any], of: str) -> NDArray[np.float32]:
+    if planes.dtype != np.uint8 or planes.size % 4:
+        raise ValueError(f"{of} holds {planes.size} items of {planes.dtype}, not the four bytes of each float32 value")
+    return np.ascontiguousarray(planes.reshape(4, -1).T).view("<f4").ravel().astype(np.float32)
+
+
+def _read(archive: zipfile.ZipFile, name: str, schema: Mapping[str, str], *, has_planes: bool) -> Table:
     table: Table = {}
     for column, dtype in schema.items():
         values = read_member(archive, f"{name}.{column}.npy")
+        if has_planes and dtype == "float32":
+            values = _from_planes(values, f"{name}.{column}")
         wanted = np.dtype(np.uint16 if dtype == "string" else dtype)
         if values.dtype != wanted:
             raise ValueError(f"{name}.{column} holds {values.dtype}, not {wanted}")

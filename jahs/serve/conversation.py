@@ -21,10 +21,8 @@ from jahs.spaces.seeds import read_seed
 class Journal:
     """An append-only file of the requests that change a run, one JSON object a line, written before it takes effect.
 
-    It is named after the log; without a log, it starts empty. CorruptFile names a line that is not a request.
-
-    Attributes:
-        requests: requests in the file when it was opened; a last line that was cut off is removed.
+    It is named after the log; without a log, it starts empty. CorruptFile names a line that is not a request. A last
+    line that was cut off is removed. `requests` are those in the file when it was opened.
     """
 
     def __init__(self, log: Path) -> None:
@@ -49,15 +47,8 @@ class Journal:
 
 Reply: TypeAlias = dict[str, Any]  # Any: JSON
 
-_VERBS: Final[Mapping[str, tuple[str, ...]]] = {
-    "space": (),
-    "submit": ("config", "at", "reports"),
-    "wait": (),
-    "stop": ("trial",),
-    "trials": (),
-    "status": (),
-    "end": (),
-}
+_VERBS: Final = ("space", "submit", "wait", "stop", "trials", "status", "end")
+_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {"submit": ("config", "at", "reports"), "stop": ("trial",)}
 _CHANGES: Final = ("submit", "wait", "stop", "end")
 
 
@@ -74,11 +65,6 @@ class Conversation:
         client: the client's name, logged as the optimiser.
         log: the log, which is resumed; the requests are kept beside it in `<log>.requests`. None: no log.
         blind: seed of neutral names; None: the client reads the names of the space.
-
-    Raises:
-        InvalidArgument: `seed` or `blind` is not a seed, or a file cannot be written.
-        ProtocolMismatch: the log belongs to another run.
-        CorruptFile: the log or the file of requests is damaged.
     """
 
     def __init__(
@@ -158,18 +144,15 @@ class Conversation:
         return getattr(self, f"_do_{verb}")(**arguments)  # type: ignore[no-any-return]  # one of those below
 
     def _do_space(self) -> Reply:
-        rules, spelling = self._terms.rules, self._spelling
-        known = self._terms.view.metrics
-        metrics = {
-            alias: {"direction": known[name].direction, "objective": name in rules.objectives}
-            for name, alias in spelling.metrics.items()
-        }
-        fidelities = {alias: list(spelling.levels[name]) for name, alias in spelling.fidelities.items()}
+        rules, spelling, known = self._terms.rules, self._spelling, self._terms.view.metrics
         return {
             "task": self._task,
             "parameters": spelling.parameters(),
-            "fidelities": fidelities,
-            "metrics": metrics,
+            "fidelities": {alias: list(spelling.levels[name]) for name, alias in spelling.fidelities.items()},
+            "metrics": {
+                alias: {"direction": known[name].direction, "objective": name in rules.objectives}
+                for name, alias in spelling.metrics.items()
+            },
             "workers": rules.workers,
         }
 
@@ -250,7 +233,7 @@ def _read(request: object) -> Reply:
     verb = request.get("do") if isinstance(request, Mapping) else None
     if not isinstance(request, Mapping) or not isinstance(verb, str) or verb not in _VERBS:
         raise _Refused(f'{show(request)} is not a request; write {{"do": VERB}}, where VERB is one of {verbs}')
-    known = _VERBS[verb]
+    known = _ARGUMENTS.get(verb, ())
     if unknown := [show_key(key) for key in request if key not in {"id", "do", *known}]:
         raise _Refused(f"{verb} takes {', '.join(known) or 'no arguments'}, not {', '.join(unknown)}")
     return {key: value for key, value in request.items() if key != "id"}

@@ -34,13 +34,12 @@ class Spelling:
 
     def parameters(self) -> dict[str, dict[str, object]]:
         """Return the kind and the legal values of each key with more than one value."""
-        described: dict[str, dict[str, object]] = {}
-        for name, each in shown_parameters(self._view.space).items():
-            if each.kind == "float":
-                described[name] = {"kind": "float", "lower": each.lower, "upper": each.upper, "log": each.is_log}
-            else:
-                described[name] = {"kind": each.kind, "choices": list(each.choices)}
-        return described
+        return {
+            name: {"kind": each.kind, "choices": list(each.choices)}
+            if each.choices
+            else {"kind": each.kind, "lower": each.lower, "upper": each.upper, "log": each.is_log}
+            for name, each in shown_parameters(self._view.space).items()
+        }
 
     def read_config(self, config: Mapping[str, object]) -> Mapping[str, object]:
         """Return a client's config under real names; InvalidConfig has one line for every fault."""

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import (
-    Any,  # Any also at run time: a tool's schema is made from its annotations
-    BinaryIO,
-    Final,
-)
+from typing import Any, BinaryIO, Final  # Any also at run time: a tool's schema is made from its annotations
 
 from jahs.adapters.importing import import_tool
 from jahs.errors import JahsError
@@ -22,14 +18,11 @@ _MOST_BYTES: Final = 1_000_000
 def serve_lines(conversation: Conversation, requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer requests until there are no more; JahsError, after a last reply that says why, if the run cannot go on."""
     while line := requests.readline(_MOST_BYTES):
-        is_long = len(line) == _MOST_BYTES and not line.endswith(b"\n")
-        rest = line
-        while is_long and rest and not rest.endswith(b"\n"):
-            rest = requests.readline(_MOST_BYTES)
-        if is_long:
-            _write(
-                replies, conversation.refuse(f"the line is too long; a request has fewer than {_MOST_BYTES:,} bytes")
-            )
+        if len(line) == _MOST_BYTES and not line.endswith(b"\n"):
+            while line and not line.endswith(b"\n"):
+                line = requests.readline(_MOST_BYTES)
+            fault = f"the line is too long; a request has fewer than {_MOST_BYTES:,} bytes"
+            _write(replies, conversation.refuse(fault))
         elif line.strip():
             try:
                 _write(replies, _answer(conversation, line))
@@ -64,9 +57,7 @@ _ABOUT: Final = {
 }
 
 
-def make_server(
-    conversation: Conversation,
-) -> Any:  # Any: MCPServer, whose types are not installed where jahs is checked
+def make_server(conversation: Conversation) -> Any:  # Any: mcp is not installed where jahs is checked
     """Return the server; `run()` serves over stdin and stdout. MissingDependency without `mcp`."""
     server = import_tool("mcp.server.mcpserver", needs="'jahs[mcp]'").MCPServer("jahs", instructions=_INSTRUCTIONS)
 

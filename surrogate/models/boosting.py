@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,10 @@ class ForestSettings:
                 f"{', '.join(map(repr, unknown))} is not a setting; the settings are {', '.join(names)}"
             )
         return cls(**given)  # type: ignore[arg-type]  # __post_init__ checks them
+
+
+UNTUNED: Final = ForestSettings(n_trees=300, learning_rate=0.1)
+"""Settings of models that are fitted in large numbers, and without a search."""
 
 
 def train_forest(

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,12 +18,23 @@ import pytest
 
 import jahs
 from experiments.folder import read_folder
-from experiments.live.beside import Stepwise
+from experiments.live.beside import Stepwise, read_arrays, write_arrays
 from experiments.live.command import beside, main, status, train
-from experiments.live.declared import CHECKPOINTS, LIVE, RELEASE, RUNS, log_path, read_trajectory
+from experiments.live.declared import (
+    CHECKPOINTS,
+    LIVE,
+    RELEASE,
+    RUNS,
+    SURROGATE,
+    beside_path,
+    left_out_path,
+    log_path,
+    read_trajectory,
+)
+from experiments.live.left_out import read_left_out, run_left_out
 from experiments.live.results import measured_noise, read_live
 from experiments.run import main as run
-from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, ProtocolMismatch, UnknownName
 from jahs.files.runs import read_configs, read_runs
 from jahs.files.tables import empty_table
 from jahs.release import RecordedTable, read_release
@@ -45,6 +57,7 @@ from tests.experiments.live_fakes import (
 )
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
+from tests.surrogate import landscape
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -176,11 +189,8 @@ def test_it_stops_when_its_time_is_over(release, tmp_path, quick, monkeypatch):
 def test_the_surrogate_starts_with_the_same_configs(whole):
     assert beside(settings(whole, None)) == len(OPTIMIZERS) * N_SEEDS * 3  # the release and two refits
     assert beside(settings(whole, None)) == 0
-    from experiments.live.beside import read_beside
-    from experiments.live.declared import beside_path
-
     facts = read_folder(whole).tasks[TASK]
-    curves = read_beside(beside_path(whole, "random_search", 0, None), facts)
+    curves = read_arrays(beside_path(whole, "random_search", 0, None), facts)["curves"]
     assert curves.shape == (20, N_EVALUATIONS)
     assert (np.diff(curves) <= 0).all()
     assert len(np.unique(curves[:, 0])) == 20  # one config, 20 draws
@@ -215,6 +225,75 @@ def test_a_release_that_has_seen_the_trainings_changes_nothing(whole, tmp_path):
     with pytest.raises(ProtocolMismatch, match="fitted without them"):
         beside(settings(out, seen))
     assert before == ((out / "study.json").read_bytes(), read_release(out / RELEASE).sha256)
+
+
+@pytest.fixture(scope="module")
+def with_record(whole, tmp_path_factory):
+    """The study compared with a release that has a record, and its number of files."""
+    out = tmp_path_factory.mktemp("live") / "with-record"
+    shutil.copytree(whole, out)
+    shutil.rmtree(out / SURROGATE, ignore_errors=True)
+    protocol = protocol_digest(TASKS[TASK])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(landscape, "WHERE", {**landscape.WHERE, "protocol": protocol})
+        made_up = landscape.measurements(3)
+    release = make_release(
+        tmp_path_factory.mktemp("recorded") / TASK,
+        task=TASK,
+        table=RecordedTable(configs=made_up.configs, runs=made_up.runs, profile=made_up.profile),
+        noise=noise_model(TASK).to_dict(),
+        facts={"protocol": protocol},
+        n_refits=0,
+    )
+    return out, beside(settings(out, release))
+
+
+def test_each_optimiser_runs_on_a_surrogate_without_its_trainings(with_record):
+    out, n_files = with_record
+    assert n_files == len(OPTIMIZERS) * (N_SEEDS + 1)
+    assert beside(settings(out, None)) == 0
+    results = read_live(out)
+    assert [*results.left_out] == list(OPTIMIZERS)
+    for arm, found in results.left_out.items():
+        assert found.curves.shape == (N_SEEDS, 20, N_EVALUATIONS)
+        trained = {config_id(each.config) for run in map(results.trained.get, product([arm], range(2))) for each in run}
+        assert {*found.with_others} == {*found.with_record} == trained
+        assert found.with_others != found.with_record
+
+
+def test_no_training_of_the_optimiser_itself_reaches_its_surrogate(with_record, monkeypatch):
+    out, _ = with_record
+    folder, fitted = read_folder(out), []
+
+    def fit(metric, rows, *_, **__):
+        fitted.append({*rows.config_id.tolist()})
+        raise JahsError("enough")
+
+    monkeypatch.setattr("experiments.live.left_out.fit_surrogate", fit)
+    for arm in OPTIMIZERS:
+        assert "enough" in run_left_out(folder, arm)
+        own = {config_id(each.config) for (by, _), run in read_live(out).trained.items() if by == arm for each in run}
+        everything = {*read_configs(out / RUNS)["config_id"].tolist()}
+        assert everything & fitted[-1] == everything - own
+        assert everything - own, "the others trained something else, too"
+        assert len(fitted[-1] - everything) == 81, "the record of the release"
+
+
+@pytest.mark.parametrize("damage", ["cut", "another release", "no predictions"])
+def test_a_damaged_result_without_an_optimiser_is_refused(with_record, tmp_path, damage):
+    out, _ = with_record
+    path, facts = tmp_path / "left-out.npz", read_folder(out).tasks[TASK]
+    whole = left_out_path(out, "random_search").read_bytes()
+    assert read_left_out(path, facts) is None
+    match damage:
+        case "cut":
+            path.write_bytes(whole[: len(whole) // 2])
+        case "another release":
+            write_arrays(path, replace(facts, release="0" * 64), curves=np.zeros((1, 1, 1)))
+        case "no predictions":
+            write_arrays(path, facts, curves=np.zeros((1, 1, 1)))
+    with pytest.raises((CorruptFile, ProtocolMismatch), match="remove it"):
+        read_left_out(path, facts)
 
 
 def test_a_wrong_start_is_refused(whole, release, tmp_path, quick, monkeypatch):
@@ -313,8 +392,21 @@ def test_the_page_states_how_far_it_is(whole, release, tmp_path, quick, monkeypa
     assert "| local search |" in page
     covered = r"predictive intervals \(model and noise\) cover \d+ to \d+ % of the last 20 proposals of each run: \d of"
     assert re.search(rf"{covered} {len(OPTIMIZERS)} optimisers are outside of 85 to 95 %", page)
+    assert "Leave one optimiser out" not in page  # this release has no record
     assert "standard deviations apart" not in page  # this record has no repeated training to measure it by
     assert not re.search(r"at 3 evaluations \(|\| 3 \| 2 \| -?[\d.]+ \(", page), "an interval from two seeds"
+
+
+def test_the_page_has_the_surrogates_without_an_optimiser(with_record, tmp_path):
+    from experiments.report.__main__ import main as report
+
+    out, _ = with_record
+    assert report([str(out), "--docs", "--out", str(tmp_path / "page")]) == 0
+    page = (tmp_path / "page" / "report.md").read_text()
+    section = page.partition("## Leave one optimiser out")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if re.match(r"\| [a-z]+ ?[a-z]* \| -?\d", line)]
+    assert len(rows) == len(OPTIMIZERS) + 1
+    assert "live-left-out.svg" in section
 
 
 def test_noise_between_seeds_is_measured_on_repeated_trainings_of_the_corner_alone(monkeypatch):

@@ -13,7 +13,7 @@ from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline import pilot
 from pipeline.collect import CollectSettings, collect
-from pipeline.pilot import read_measured, report, seed_agreement, write_cells
+from pipeline.pilot import read_last_epochs, report, seed_agreement, write_cells
 from pipeline.protocol import trained_task
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
@@ -58,7 +58,7 @@ def folder_of(path, accuracies, *, machines=None, statuses=None):
     )
     folder.commit("runs-0001.parquet", sorted_runs(runs), RUN_COLUMNS)
     folder.commit("profile.parquet", filled(PROFILE_COLUMNS, 1, machine="A", protocol="d"), PROFILE_COLUMNS)
-    return read_measured(path)
+    return read_last_epochs(path)
 
 
 # ------------------------------------------------------------------------------------------- the real landscape
@@ -154,6 +154,16 @@ def test_seconds_are_of_the_profiles_processor_alone(tmp_path, machines, seconds
     facts = report(folder_of(tmp_path, [[10], [20], [30], [40]], machines=list(machines)), LANDSCAPE)
     assert facts["mean_cpu_time_s"] == seconds
     json.dumps(facts, allow_nan=False)
+
+
+def test_configs_of_other_sources_are_not_reported_on(tmp_path):
+    statuses = ["finished"] * 4 + ["diverged"] * 2
+    measured = folder_of(tmp_path, [[10], [20], [30], [40], [50], [60]], statuses=statuses)
+    assert report(measured, LANDSCAPE)["n_diverged_runs"] == 2
+    is_other = np.arange(6) == np.flatnonzero(measured["status"] == "diverged")[0]
+    measured["source"] = np.where(is_other, "final", "uniform")
+    facts = report(measured, LANDSCAPE)
+    assert (facts["n_configs"], facts["n_diverged_runs"]) == (4, 1)
 
 
 def test_the_gate_says_which_conditions_hold(tmp_path):

@@ -294,14 +294,51 @@ def test_a_table_that_claims_to_be_huge_is_not_unpacked(copy):
 
 
 def test_a_table_of_another_version_or_with_objects_is_refused(copy):
-    np.savez(copy / "table.npz", header=np.array([2]))
+    np.savez(copy / "table.npz", header=np.array([3]))
     tell_manifest(copy, "table.npz")
-    with pytest.raises(UnknownFormat, match="table: format 2"):
+    with pytest.raises(UnknownFormat, match="table: format 3"):
         _ = read_release(copy).table
     np.savez(copy / "table.npz", header=np.array([{}], dtype=object))
     tell_manifest(copy, "table.npz")
     with pytest.raises(CorruptFile, match=r"table\.npz"):
         _ = read_release(copy).table
+
+
+def rewritten(path, change):
+    """Return the table of a file whose members are changed."""
+    with np.load(path) as file:
+        members = dict(file)
+    change(members)
+    np.savez_compressed(path, **members)
+    return parse_table_npz(path, path.read_bytes())
+
+
+def test_a_table_of_format_1_is_read_as_one_of_format_2(tmp_path):
+    path = tmp_path / "table.npz"
+    write_table_npz(path, TABLE)
+
+    def to_format_1(members):
+        members["header"] = np.array([1])
+        for name in ("configs", "runs", "profile"):
+            columns = getattr(TABLE, name)
+            floats = {key: values for key, values in columns.items() if values.dtype == np.float32}
+            assert all(members[f"{name}.{key}"].dtype == np.uint8 for key in floats)
+            members |= {f"{name}.{key}": values for key, values in floats.items()}
+
+    for read in (parse_table_npz(path, path.read_bytes()), rewritten(path, to_format_1)):
+        for name in ("configs", "runs", "profile"):
+            for key, values in getattr(TABLE, name).items():
+                found = getattr(read, name)[key]
+                assert found.dtype == values.dtype or values.dtype.kind in "OU"
+                assert found.tobytes() == values.tobytes() if values.dtype.kind == "f" else (found == values).all()
+
+
+@pytest.mark.parametrize("values", [np.zeros(7, np.uint8), np.zeros(8, np.float32)], ids=["seven bytes", "floats"])
+def test_bytes_that_are_no_floats_are_refused(tmp_path, values):
+    path = tmp_path / "table.npz"
+    write_table_npz(path, TABLE)
+    with pytest.raises(CorruptFile, match=r"runs\.valid_acc holds . items of .*, not the four bytes"):
+        rewritten(path, lambda members: members.update({"runs.valid_acc": values}))
 
 
 @pytest.mark.parametrize("name", ["runs", "profile"])
