@@ -88,7 +88,7 @@ def parse_table_npz(path: Path, data: bytes) -> RecordedTable:
 
 
 def _byte_planes(values: NDArray[Any]) -> NDArray[np.uint8]:
-    return values.astype("<f4").view(np.uint8).reshape(-1, 4).T.ravel()
+    return np.asarray(values.astype("<f4").view(np.uint8).reshape(-1, 4).T.ravel())
 
 
 def _from_planes(planes: NDArray[Any], of: str) -> NDArray[np.float32]:
