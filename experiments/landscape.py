@@ -33,7 +33,7 @@ from jahs.tasks.metrics import ACCURACIES
 from workshop.command import add_release
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
-from workshop.pages.drawing import draw_curves, draw_estimates, interval_curve
+from workshop.pages.drawing import draw_curves, draw_estimates, interval_curves
 
 _COMMAND: Final = "experiments.landscape"
 _N_REFITTED: Final = 2048
@@ -129,7 +129,7 @@ def _all_together(variance: Variance) -> str:
 
 def _epochs_figure(variance: Variance) -> Figure:
     shown = variance.by_epoch
-    curves = [interval_curve(name, variance.epochs, shares, number=i) for i, (name, shares) in enumerate(shown.items())]
+    curves = interval_curves(shown, variance.epochs)
     return Figure(
         name=f"epochs-{variance.part.name}",
         caption=f"Shares of the variance of ranks among the {variance.part.title} at each epoch, with 95 % intervals.",
@@ -228,10 +228,8 @@ def _figure_by_steps(
     alts = (
         f"{title}: {v[0].value:.2f} after one {step}, {v[-1].value:.2f} after {len(v)}" for title, v in shown.items()
     )
-    curves = [
-        interval_curve(title, range(1, len(values) + 1), values, number=i, has_markers=len(values) < 12)
-        for i, (title, values) in enumerate(shown.items())
-    ]
+    most = max(map(len, shown.values()))
+    curves = interval_curves(shown, range(1, most + 1), has_markers=most < 12)
     drawing = draw_curves(curves, x_label=labels[0], y_label=labels[1], y_limits=y_limits)
     return Figure(name=name, caption=caption, alt="; ".join(alts), drawing=drawing)
 

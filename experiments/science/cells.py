@@ -30,7 +30,7 @@ from jahs.spaces.columns import COLUMN_DTYPES
 from jahs.spaces.space import space
 from surrogate.data.rows import GROUP_VALUES
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
-from workshop.pages.drawing import draw_curves, interval_curve
+from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.ranks import spearman
 
 N_BEST: Final = 12  # functions that count as the best: the best one and 11 others, as in NAS-Bench-101
@@ -227,15 +227,13 @@ def cells_page(subjects: Sequence[Subject]) -> Document:
 
 def _distances(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
     yield "Distance from the best cells"
-    curves = [
-        interval_curve(title, np.sqrt(STEPS), [cells["walk"].at(n - 1) for n in STEPS], number=i, has_markers=False)
-        for i, (title, cells) in enumerate(results.items())
-    ]
+    walks = {title: [cells["walk"].at(n - 1) for n in STEPS] for title, cells in results.items()}
+    curves = interval_curves(walks, np.sqrt(STEPS), has_markers=False)
     yield Figure(
         name="walk",
         caption="Exact autocorrelation of ranks over random walks, by the square root of the number of moves, as in "
         "Figure 6 of NAS-Bench-101, which correlates accuracies; bands: 1.96 standard deviations between refits.",
-        alt="; ".join(f"{title}: {cells['walk'].at(0).value:.2f} after one move" for title, cells in results.items()),
+        alt="; ".join(f"{title}: {walk[0].value:.2f} after one move" for title, walk in walks.items()),
         drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
     )
     yield beside_paper("NAS-Bench-101", [row for title, cells in results.items() for row in _beside(title, cells)])

@@ -31,7 +31,7 @@ from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.columns import Columns
 from splits.split import Split, read_split
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
-from workshop.pages.drawing import draw_curves, interval_curve
+from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.resampling import bootstrap_estimates
 
 FREE: Final[Mapping[str, int]] = {"identity": IDENTITY, "zero": ZERO, "pooling": POOL}
@@ -178,9 +178,7 @@ def _blocks(study: Study) -> Iterator[str | Block]:
     title = study.bench.task.title
     yield f"Replaced operations on {title}, predicted"
     shares = np.arange(_N_OPS + 1) / _N_OPS
-    curves = [
-        interval_curve(name, shares, changes, number=i) for i, (name, changes) in enumerate(study.changes.items())
-    ]
+    curves = interval_curves(study.changes, shares)
     yield Figure(
         name=f"replaced-{study.bench.task.name}",
         caption=f"Change of the predicted {MAIN} at the last epoch as operations of {len(study.measured)} test "
