@@ -1,7 +1,5 @@
 """Write the page that compares model families, from the result files of `surrogate.zoo`; it takes seconds.
 
-Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
-
     python -m experiments.zoo --out out/zoo
 
 `make zoo` fits the families first, which takes minutes.
@@ -48,9 +46,7 @@ PAPER: Final[Mapping[str, tuple[float, float]]] = {
 }
 """Test R2 and sparse tau of NAS-Bench-301, table 3, in its order."""
 
-_PAPER_FINDS: Final = (
-    "NAS-Bench-301's best are LightGBM with R² 0.892 and sparse τ 0.816, and XGBoost with 0.832 and 0.817."
-)
+_PAPER_FINDS: Final = "NAS-Bench-301's best are LightGBM (R² 0.892, sparse τ 0.816) and XGBoost (0.832, 0.817)."
 _SPACES: Final = (
     "GIN's space is narrower than the paper's, because larger networks take too long on one core: at most 64 hidden "
     "units (paper: 256), 6 layers (10) and a dropout of 0.5 (1, where nothing is learned). Defaults are those of the "
@@ -76,19 +72,10 @@ class ModelScores:
     scores: Mapping[str, Sequence[Interval]]  # R2, tau and sparse tau of each model, with 90 % intervals over configs
     differences: Mapping[str, Sequence[Interval]]  # the same scores minus XGBoost's
 
-    @property
-    def sparse(self) -> dict[str, Interval]:
-        """The sparse tau of each model."""
-        return {name: scores[_SPARSE] for name, scores in self.scores.items()}
-
 
 def score_zoo(
-    part: Mapping[str, Any],  # Any: JSON
-    answers: Mapping[str, Sequence[float]],
-    cut: str,
-    *,
-    n_resamples: int,
-) -> ModelScores | None:
+    part: Mapping[str, Any], answers: Mapping[str, Sequence[float]], cut: str, *, n_resamples: int
+) -> ModelScores | None:  # Any: JSON
     """Score answers for one part of a result file on a cut; None where it has fewer than eight configs.
 
     Configs are resampled for all models together, so differences are paired.
@@ -122,11 +109,6 @@ class _Result(NamedTuple):
     zoo: Mapping[str, Any]  # Any: JSON
     valids: Mapping[str, ModelScores | None]
     tests: Mapping[str, ModelScores | None]
-
-    @property
-    def single(self) -> list[str]:
-        """The fitted families, in the order of the paper."""
-        return [name for name in PAPER if name in self.zoo["families"]]
 
 
 def _document(paths: Sequence[Path], *, n_resamples: int) -> Document:
@@ -167,14 +149,15 @@ def _finding(result: _Result) -> str:
     scored = result.tests["all"]
     if scored is None:
         return f"{result.task.title} has too few test configs."
-    single = [name for name in scored.scores if name in result.zoo["families"]]
-    best = max(single, key=lambda name: scored.sparse[name].value)
-    worse = [name for name in single if scored.differences[name][_SPARSE].high < 0]
-    better = [name for name in single if scored.differences[name][_SPARSE].low > 0]
+    families = result.zoo["families"]
+    best = max(families, key=lambda name: scored.scores[name][_SPARSE].value)
+    worse = [name for name in families if scored.differences[name][_SPARSE].high < 0]
+    better = [name for name in families if scored.differences[name][_SPARSE].low > 0]
+    r2, _, sparse = scored.scores[best]
     joined = "and" if better or best == _BASE else "but"
     return (
-        f"On {result.task.title}, {_title(best)} scores highest by sparse τ, {interval_text(scored.sparse[best], 3)} "
-        f"at R² {interval_text(scored.scores[best][0], 3)}, {joined} {_listed(better) if better else 'no family'} "
+        f"On {result.task.title}, {_title(best)} scores highest by sparse τ, {interval_text(sparse, 3)} "
+        f"at R² {interval_text(r2, 3)}, {joined} {_listed(better) if better else 'no family'} "
         f"{'are' if len(better) > 1 else 'is'} better than XGBoost beyond the 90 % interval of the difference in "
         f"sparse τ on {scored.n} test configs; {_listed(worse) if worse else 'none'} "
         f"{'are' if len(worse) > 1 else 'is'} worse."
@@ -182,8 +165,8 @@ def _finding(result: _Result) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    titles = [_title(name) for name in names]
-    return " and ".join([", ".join(titles[:-1]), titles[-1]] if len(titles) > 1 else titles)
+    *others, last = map(_title, names)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
@@ -192,14 +175,13 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
     yield _figure(tested)
     yield _beside(tested)
     for result, scored in tested:
-        single = result.single
-        rho = spearman([PAPER[name][1] for name in single], [scored.sparse[name].value for name in single])
+        both = [(PAPER[name][1], scored.scores[name][_SPARSE].value) for name in result.zoo["families"]]
         yield Text(
-            f"Spearman's rank correlation of the families' sparse τ with the paper's is {rho:.2f} on "
-            f"{result.task.title} ({len(single)} families)."
+            f"Spearman's rank correlation of the families' sparse τ with the paper's is "
+            f"{spearman(*np.array(both).T):.2f} on {result.task.title} ({len(both)} families)."
         )
     for result in results:
-        if missing := [name for name in PAPER if name not in result.single]:
+        if missing := [name for name in PAPER if name not in result.zoo["families"]]:
             yield Text(f"Not fitted yet on {result.task.title}: {_listed(missing)}; `make zoo` resumes.")
     yield Text(
         "The paper's data are about 60,000 architectures, which differ in their cells alone. Here configs also differ "
@@ -235,16 +217,18 @@ def _task_blocks(result: _Result) -> Iterator[str | Block]:
             for name, model in _models(zoo).items()
         ),
     )
-    rows = []
-    for name, model in zoo["families"].items():
-        settings = ", ".join(f"{key}={value_text(value)}" for key, value in model["point"].items())
-        taus = (number_text(tau, 3) for tau in (model["tau"], model["evaluations"][0]["tau"]))
-        rows.append((_title(name), settings, *taus))
     yield Table(
         caption="The settings chosen by τ over all trainings of the validation part (the tables above have one "
         "training of each config)",
         columns=("family", "settings", "τ", "default's τ"),
-        rows=tuple(rows),
+        rows=tuple(
+            (
+                _title(name),
+                ", ".join(f"{key}={value_text(value)}" for key, value in model["point"].items()),
+                *(number_text(tau, 3) for tau in (model["tau"], model["evaluations"][0]["tau"])),
+            )
+            for name, model in zoo["families"].items()
+        ),
         n_labels=2,
         is_folded=True,
     )
@@ -258,7 +242,7 @@ def _beside(tested: Sequence[tuple[_Result, ModelScores]]) -> Table:
         quantity = f"{('R²', 'sparse τ')[k]} of {_title(name)} minus XGBoost's"
         paper = f"{theirs:.3f} - {base:.3f} = {theirs - base:+.3f}"
         for result, scored in tested:
-            if name in result.single:
+            if name in result.zoo["families"]:
                 ours = scored.differences[name][(0, _SPARSE)[k]]
                 same = same_sign(ours, round(theirs - base, 2))  # differences below 0.005 have no sign
                 why = _why(name, theirs - base, ours)
@@ -279,7 +263,7 @@ def _why(name: str, paper: float, ours: Interval) -> str:
 
 def _scores_table(scored: ModelScores, valid: ModelScores | None, cut: str) -> Table:
     rows = []
-    for name in sorted(scored.scores, key=lambda name: -scored.sparse[name].value):
+    for name in sorted(scored.scores, key=lambda name: -scored.scores[name][_SPARSE].value):
         difference = scored.differences[name][_SPARSE]
         on_valid = () if valid is None else valid.scores.get(name, ())
         rows.append(
@@ -303,7 +287,7 @@ def _figure(tested: Sequence[tuple[_Result, ModelScores]]) -> Figure:
     estimates: dict[str, Interval] = {}
     numbers: list[int] = []
     for name, (_, theirs) in PAPER.items():
-        ours = {result.task.title: scored.sparse[name] for result, scored in tested if name in scored.sparse}
+        ours = {result.task.title: found.scores[name][_SPARSE] for result, found in tested if name in found.scores}
         by_source = {"NAS-Bench-301": Interval(value=theirs, low=theirs, high=theirs), **ours}
         estimates |= {f"{_title(name)}, {source}": interval for source, interval in by_source.items()}
         numbers += range(len(by_source))
