@@ -77,23 +77,32 @@ _DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-10
 
 
 Landscape = Mapping[str, Spread]
-"""What `MEASURED` returns for one task, "by size", and "time" if the release has runtimes."""
+"""Measures of one task by name."""
 
 
 def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) -> Landscape:
     """Return the landscape of a task at full size, and its measures at other sizes.
 
-    "by size": `MEASURES` and Spearman's rho with full size, (n_sizes, n_measures + 1). "time": mean relative change of
-    the runtime in percent, (5, 5), as `replacements`, on the released models.
+    "by size": `MEASURES` and Spearman's rho with full size, (n_sizes, n_measures + 1). "time", if the release has
+    runtimes: mean relative change of the runtime in percent, (5, 5), as `replacements`, on the released models.
     """
     by_model = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
-    landscape = {name: spread_of([measure(values) for values in by_model]) for name, measure in MEASURED.items()}
+    measured: dict[str, Callable[[Floats], Floats]] = {
+        "best cells": lambda values: _best(values).sum(),
+        "walk": autocorrelation_of_cells,
+        "reach": reach_of,
+        "measures": measures_of,
+        "accuracy": replacements,
+        "shapes": shapes_of,
+        "gains": gains_of_shape,
+    }
+    landscape = {name: spread_of([measure(values) for values in by_model]) for name, measure in measured.items()}
 
     def at_sizes(model: Benchmark, full: Floats) -> Floats:
-        values_by_size = [values_of_cells(model, MAIN, size) for size in sizes]
-        return np.array([[*measures_of(values), spearman(values.ravel(), full.ravel())] for values in values_by_size])
+        by_size = [values_of_cells(model, MAIN, size) for size in sizes]
+        return np.array([[*measures_of(values), spearman(values, full)] for values in by_size])
 
-    landscape["by size"] = spread_of([at_sizes(*each) for each in zip(subject.models, by_model, strict=True)])
+    landscape["by size"] = spread_of(list(map(at_sizes, subject.models, by_model)))
     if "runtime" in subject.bench.metrics:
         on_log_scale = np.log(values_of_cells(subject.bench, "runtime", LARGEST))
         landscape["time"] = spread_of([100 * np.expm1(replacements(on_log_scale)[0])])
@@ -136,10 +145,9 @@ def distance_to(chosen: NDArray[np.bool_], *, is_canonical: bool) -> NDArray[np.
         is_canonical: whether moving to a cell that computes the same function costs nothing.
     """
     reached, distance = chosen, np.zeros(_SHAPE, np.int64)
-    classes = canonical_keys(all_ops()).reshape(_SHAPE)
+    classes = canonical_keys(all_ops()).reshape(_SHAPE) if is_canonical else np.arange(chosen.size).reshape(_SHAPE)
     for _ in range(len(EDGES) + 1):
-        if is_canonical:
-            reached = np.isin(classes, np.unique(classes[reached]))
+        reached = np.isin(classes, classes[reached])
         distance += ~reached
         reached = np.logical_or.reduce([np.broadcast_to(reached.any(axis=e, keepdims=True), _SHAPE) for e in range(6)])
     return distance
@@ -153,13 +161,11 @@ def _best(values: Floats) -> NDArray[np.bool_]:
 
 
 def measures_of(values: Floats) -> Floats:
-    """Return `MEASURES`: the correlation of neighbours; of ranks with the distance to the best functions; and shares of
-    the space within some moves of them."""
-    ranks, best = rankdata(values), _best(values)
-    plain, canonical = (distance_to(best, is_canonical=flag).ravel() for flag in (False, True))
-    correlations = [float(np.corrcoef(ranks, distance)[0, 1]) for distance in (plain, canonical)]
-    shares = [float((distance <= d).mean()) for distance in (plain, canonical) for d in (1, 2, 3)]
-    return np.array([autocorrelation_of_cells(values, 1)[0], *correlations, *shares])
+    """Return `MEASURES`; distances are those to the best functions."""
+    distances = [distance_to(_best(values), is_canonical=flag).ravel() for flag in (False, True)]
+    correlations = [np.corrcoef(rankdata(values), distance)[0, 1] for distance in distances]
+    shares = [(distance <= d).mean() for distance in distances for d in (1, 2, 3)]
+    return np.array([*autocorrelation_of_cells(values, 1), *correlations, *shares])
 
 
 def replacements(values: Floats) -> Floats:
@@ -168,7 +174,7 @@ def replacements(values: Floats) -> Floats:
     Row a, column b: cells with operation a on an edge against the same cells with b there; NaN over no cells.
     """
     by_edge = [np.moveaxis(values, edge, 0).reshape(len(OPERATIONS), -1) for edge in range(len(EDGES))]
-    table = np.concatenate(by_edge, axis=1)  # (5, n_edges * n_others)
+    table = np.hstack(by_edge)  # (5, n_edges * n_others)
     is_good = table >= np.median(values)
     changes = np.full((len(CUTS), *_SHAPE[:2]), np.nan)
     for k, is_in in enumerate((np.ones_like(is_good), is_good, ~is_good)):
@@ -185,27 +191,15 @@ def live_shape() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def shapes_of(values: Floats) -> Floats:
     """Return depth, width, number of cells, and mean and best value of each shape of a live cell, (n_shapes, 5)."""
-    shapes, of_cell = np.unique(np.stack(live_shape(), axis=1), axis=0, return_inverse=True)
-    members = [values.ravel()[of_cell.ravel() == i] for i in range(len(shapes))]
-    return np.array([[*shape, len(v), v.mean(), v.max()] for shape, v in zip(shapes, members, strict=True)])
+    shapes = np.stack(live_shape(), axis=1)
+    members = [(shape, values.ravel()[(shapes == shape).all(axis=1)]) for shape in np.unique(shapes, axis=0)]
+    return np.array([[*shape, len(of), of.mean(), of.max()] for shape, of in members])
 
 
 def gains_of_shape(values: Floats) -> Floats:
     """Return the differences of mean accuracy of `GAINS`."""
     depth, width = (np.bincount(shape, values.ravel()) / np.bincount(shape) for shape in live_shape())
     return np.array([depth[3] - depth[1], depth[3] - depth[2], *np.diff(width)[1:]])
-
-
-MEASURED: Final[Mapping[str, Callable[[Floats], Floats]]] = {
-    "best cells": lambda values: _best(values).sum(),
-    "walk": autocorrelation_of_cells,
-    "reach": reach_of,
-    "measures": measures_of,
-    "accuracy": replacements,
-    "shapes": shapes_of,
-    "gains": gains_of_shape,
-}
-"""What is computed from the values of all cells by each model."""
 
 
 def cells_page(subjects: Sequence[Subject]) -> Document:
@@ -237,11 +231,11 @@ def _distances(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
         drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
     )
     yield beside_paper("NAS-Bench-101", [row for title, cells in results.items() for row in _beside(title, cells)])
-    one_by_one = {title: _texts(r["accuracy"], sign="+")[2][CONV3X3][CONV1X1] for title, r in results.items()}
+    others = {title: _texts(r["accuracy"], sign="+")[2][CONV3X3][CONV1X1] for title, r in results.items()}
     yield Text(
         "The halves differ because cells enter the better one by their accuracy before the replacement, which selects "
         "those that a 3x3 convolution suits; in the other cells, a 1x1 convolution instead changes the accuracy by "
-        f"{', '.join(f'{change} points ({title})' for title, change in one_by_one.items())}."
+        f"{', '.join(f'{change} points ({title})' for title, change in others.items())}."
     )
     yield Table(
         caption="Locality around the best cells; shares of all cells",
@@ -285,11 +279,10 @@ def _replacing(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
         if "time" in cells:
             tables["Geometric mean change of the training time in percent"] = _texts(cells["time"], sign="+")
         for caption, texts in tables.items():
-            rows = [
-                (name, *("–" if a == b else text for b, text in enumerate(texts[a])))
-                for a, name in enumerate(OPERATIONS)
-            ]
-            yield Table(caption=caption, columns=("from \\ to", *OPERATIONS), rows=tuple(rows))
+            for a in range(len(OPERATIONS)):
+                texts[a][a] = "–"
+            rows = tuple((name, *row) for name, row in zip(OPERATIONS, texts, strict=True))
+            yield Table(caption=caption, columns=("from \\ to", *OPERATIONS), rows=rows)
 
 
 def _shapes_and_sizes(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
