@@ -38,9 +38,9 @@ FREE: Final[Mapping[str, int]] = {"identity": IDENTITY, "zero": ZERO, "pooling":
 N_REPEATS: Final = 4
 
 _N_OPS: Final = len(OPS)
-_LEVEL: Final = 0.9
-_N_RESAMPLES: Final = 400
 _FEWEST: Final = 3
+_estimates: Final = partial(bootstrap_estimates, level=0.9, n_resamples=400)
+_interval: Final = partial(interval_text, digits=1, sign="+")
 _WHY: Final = """NAS-Bench-301 replaces operations of one kind of cell in networks of 8 cells with two kinds, trained
     for 100 epochs at fixed hyperparameters. Here all cells of a network are one cell, sizes and hyperparameters are
     those of random configs, and training is short, which favours what trains fast."""
@@ -50,7 +50,8 @@ _WHY: Final = """NAS-Bench-301 replaces operations of one kind of cell in networ
 class Study:
     """The results of one task."""
 
-    bench: jahs.Benchmark
+    title: str
+    slug: str
     changes: dict[str, list[Interval]]  # change of the predicted accuracy, by operation and number replaced
     measured: Floats  # accuracy of each recorded test config at the last epoch
     predicted: Floats  # the same, predicted
@@ -104,7 +105,8 @@ def study_of(subject: Subject, split: Split) -> Study:
     predictions = replaced(subject.models, tests, seed=subject.seed)
     ops = ops_of(configs)
     return Study(
-        bench=bench,
+        title=subject.title,
+        slug=bench.task.name,
         changes={name: _changes(values) for name, values in predictions.items()},
         measured=means[is_test],
         predicted=answers(bench, tests),
@@ -118,9 +120,7 @@ def _changes(values: Floats) -> list[Interval]:
     """Return the mean change to no replacement by number replaced, with intervals over configs and refits."""
     change = values - values[:, :1]
     models = chain(change[:1], cycle(change[1:]))  # the estimate is computed first, then each resample
-    return bootstrap_estimates(
-        lambda at: next(models)[:, at].mean(axis=1), values.shape[2], level=_LEVEL, n_resamples=_N_RESAMPLES
-    )
+    return _estimates(lambda at: next(models)[:, at].mean(axis=1), values.shape[2])
 
 
 def parameter_free_page(subjects: Sequence[Subject]) -> Document:
@@ -132,11 +132,11 @@ def parameter_free_page(subjects: Sequence[Subject]) -> Document:
                 "parameter_free needs the split of a task; add --data data, which has TASK/split.json"
             )
         studies.append(study_of(subject, read_split(subject.data / subject.bench.task.name / "split.json")))
-    beside: list[str | Block] = ["Comparison with NAS-Bench-301", _beside(studies), Text(_WHY)]
+    blocks = (block for study in studies for block in _blocks(study))
     return Document(
         title="Operations without parameters",
         subtitle=" ".join(map(_finding, studies)),
-        sections=sections_of([*beside, *(block for study in studies for block in _blocks(study))]),
+        sections=sections_of(["Comparison with NAS-Bench-301", _beside(studies), Text(_WHY), *blocks]),
     )
 
 
@@ -146,7 +146,7 @@ def _finding(study: Study) -> str:
     praised = 100 * float((study.cells["identity"] > study.predicted).mean())
     known = len(study.recorded["identity"])
     return (
-        f"On {study.bench.task.title}, replacing all operations of a cell changes the predicted accuracy by {changes} "
+        f"On {study.title}, replacing all operations of a cell changes the predicted accuracy by {changes} "
         f"(90 % intervals over configs and refits), and replacing one of six by an identity by "
         f"{_interval(study.changes['identity'][1])}. A cell of identities alone is predicted to be better than "
         f"the config's own cell for {praised:.0f} % of the test configs; {known or 'no'} such "
@@ -156,14 +156,15 @@ def _finding(study: Study) -> str:
 
 def _beside(studies: Sequence[Study]) -> Table:
     """Return the findings of NAS-Bench-301 and our predictions."""
-    many = {"many identities": ("identity", _N_OPS), "many poolings": ("pooling", _N_OPS)}
-    claims = {**many, "two identities": ("identity", 2)}
+    claims = (
+        ("many identities", "identity", _N_OPS, "falls", -1),
+        ("many poolings", "pooling", _N_OPS, "falls", -1),
+        ("two identities", "identity", 2, "rises", 1),
+    )
     rows = []
-    for (replacement, (name, n)), study in product(claims.items(), studies):
+    for (replacement, name, n, paper, sign), study in product(claims, studies):
         quantity = f"change of the predicted accuracy by {replacement} ({n} of {_N_OPS} operations, points)"
-        paper, sign = ("rises", 1) if n == 2 else ("falls", -1)
-        change = study.changes[name][n]
-        rows.append(compared(quantity, study.bench.task.title, paper, change, sign=sign, show=_interval))
+        rows.append(compared(quantity, study.title, paper, study.changes[name][n], sign=sign, show=_interval))
     more = (
         " over configs and refits. NAS-Bench-301 shows figures and gives no numbers; its cells have no zeros. “Not "
         "shown”: the interval covers 0, or the release's value is on the other side of 0."
@@ -171,16 +172,11 @@ def _beside(studies: Sequence[Study]) -> Table:
     return beside_paper("NAS-Bench-301", rows, level=90, more=more)
 
 
-_interval: Final = partial(interval_text, digits=1, sign="+")
-
-
 def _blocks(study: Study) -> Iterator[str | Block]:
-    title = study.bench.task.title
-    yield f"Replaced operations on {title}, predicted"
-    shares = np.arange(_N_OPS + 1) / _N_OPS
-    curves = interval_curves(study.changes, shares)
+    yield f"Replaced operations on {study.title}, predicted"
+    curves = interval_curves(study.changes, np.arange(_N_OPS + 1) / _N_OPS)
     yield Figure(
-        name=f"replaced-{study.bench.task.name}",
+        name=f"replaced-{study.slug}",
         caption=f"Change of the predicted {MAIN} at the last epoch as operations of {len(study.measured)} test "
         f"configs are replaced, mean over configs and {N_REPEATS} draws of edges, with 90 % intervals over configs and "
         "refits. No such config was trained for this figure.",
@@ -192,13 +188,13 @@ def _blocks(study: Study) -> Iterator[str | Block]:
         columns=("operation", *(f"{n} of {_N_OPS}" for n in range(1, _N_OPS + 1))),
         rows=tuple((name, *map(_interval, values[1:])) for name, values in study.changes.items()),
     )
-    yield f"Recorded cells on {title}, trained and predicted"
+    yield f"Recorded cells on {study.title}, trained and predicted"
     yield Text(
         "These test configs were trained, and no model was fitted to them. The bias is predicted minus trained, with a "
         "90 % interval over configs."
     )
     yield _recorded_table(study)
-    yield f"Cells that no model must praise on {title}"
+    yield f"Cells that no model must praise on {study.title}"
     yield _praise_table(study)
     yield Text(
         "The cell of each row has one operation alone, with the other keys of the test configs. It is praised where "
@@ -210,24 +206,21 @@ def _recorded_table(study: Study) -> Table:
     n_free = np.isin(study.ops, list(FREE.values())).sum(axis=1)
     cuts = {f"{n} of {_N_OPS} without parameters": n_free == n for n in range(_N_OPS + 1)}
     cuts["no path from input to output"] = ~live_paths(study.ops).any(axis=1)
-    rows = []
-    for name, is_in in cuts.items():
-        cells = ["–", "–", "–"]
-        if (n := int(is_in.sum())) >= _FEWEST:
-            trained, predicted = study.measured[is_in], study.predicted[is_in]
-            bias = _interval(_mean(predicted - trained))
-            cells = [f"{trained.mean():.1f}", f"{predicted.mean():.1f}", bias]
-        rows.append((name, str(n), *cells))
+
+    def shown(trained: Floats, predicted: Floats) -> tuple[str, str, str]:
+        if len(trained) < _FEWEST:
+            return "–", "–", "–"
+        (bias,) = _estimates(lambda at: (predicted - trained)[at].mean(), len(trained))
+        return f"{trained.mean():.1f}", f"{predicted.mean():.1f}", _interval(bias)
+
     return Table(
         caption=f"{MAIN} at the last epoch, %, of test configs",
         columns=("cells", "configs", "trained", "predicted", "bias, points"),
-        rows=tuple(rows),
+        rows=tuple(
+            (name, str(is_in.sum()), *shown(study.measured[is_in], study.predicted[is_in]))
+            for name, is_in in cuts.items()
+        ),
     )
-
-
-def _mean(values: Floats) -> Interval:
-    (interval,) = bootstrap_estimates(lambda at: values[at].mean(), len(values), level=_LEVEL, n_resamples=_N_RESAMPLES)
-    return interval
 
 
 def _praise_table(study: Study) -> Table:
