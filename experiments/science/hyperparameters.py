@@ -7,8 +7,7 @@ architectures; the others show how well f(A, H-dagger) ranks by f*(A), and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +34,7 @@ N_FLOATS: Final = 5  # values of each rate in the grid of settings
 _N_RESAMPLES: Final = 200
 _PAPER: Final = 0.9155
 
-_MEASURES: Final = "Agreement (Spearman's rho) and losses in points of validation accuracy, with 95 % intervals"
-
+_CAPTION: Final = "Agreement (Spearman's rho) and losses in points of validation accuracy, with 95 % intervals"
 _METHOD: Final = f"""f*(A) is the best predicted validation accuracy of architecture A at the last epoch over a grid of
     all choices and {N_FLOATS} × {N_FLOATS} rates. H† has the best mean over {N_TUNED} of {N_CELLS} random cells; the
     measures are of the other {N_CELLS - N_TUNED}. The loss of the winner is what choosing the architecture with H†
@@ -51,17 +49,23 @@ _MEANING: Final = f"""A shared setting is a fair judge only after it was tuned, 
     hyperparameters, so the true agreement is probably lower than on this page."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SharedSetting:
+MEASURES: Final[Mapping[str, Callable[[Floats, Floats], float]]] = {
+    "rho": spearman,
+    "rho in the better half": lambda f, g: spearman(f[f >= np.median(f)], g[f >= np.median(f)]),
+    "loss": lambda f, g: float(np.mean(f - g)),
+    "loss of the worst tenth": lambda f, g: float(np.quantile(f - g, 0.9)),
+    "loss of the winner": lambda f, g: float(f.max() - f[np.argmax(g)]),
+}
+"""Measures of f* and f(., H-dagger). The winner is the architecture that H-dagger chooses."""
+
+
+class SharedSetting(NamedTuple):
     """How a shared setting compares with the best setting of each architecture."""
 
     best: Floats  # f*, (n_cells,), of the architectures that it was not chosen on
     shared: Floats  # f(A, H-dagger) of the same architectures
     setting: int  # the position of H-dagger among the settings
-    # "rho" (Spearman's, of both), "rho in the better half" (of f*), "loss" (mean of f* - f-dagger), "loss of the worst
-    # tenth" (its 90 % quantile), and "loss of the winner" (best f* less f* of the architecture that is chosen by
-    # f-dagger).
-    measures: Mapping[str, Interval]
+    measures: Mapping[str, Interval]  # by name, see `MEASURES`
 
 
 def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMPLES) -> SharedSetting:
@@ -71,19 +75,12 @@ def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMP
     """
     setting = int(values[:n_tuned].mean(axis=0).argmax())
     best, shared = values[n_tuned:].max(axis=1), values[n_tuned:, setting]
-    scores: dict[str, Callable[[Floats, Floats], float]] = {
-        "rho": spearman,
-        "rho in the better half": lambda f, g: spearman(f[f >= np.median(f)], g[f >= np.median(f)]),
-        "loss": lambda f, g: float(np.mean(f - g)),
-        "loss of the worst tenth": lambda f, g: float(np.quantile(f - g, 0.9)),
-        "loss of the winner": lambda f, g: float(f.max() - f[np.argmax(g)]),
-    }
 
     def measured(chosen: NDArray[np.int64]) -> list[float]:
-        return [measure(best[chosen], shared[chosen]) for measure in scores.values()]
+        return [measure(best[chosen], shared[chosen]) for measure in MEASURES.values()]
 
     intervals = bootstrap_estimates(measured, len(best), level=0.95, n_resamples=n_resamples)
-    return SharedSetting(best=best, shared=shared, setting=setting, measures=dict(zip(scores, intervals, strict=True)))
+    return SharedSetting(best, shared, setting, dict(zip(MEASURES, intervals, strict=True)))
 
 
 def measure_shared(
@@ -104,7 +101,7 @@ def measure_shared(
     setting = {name: column[released.setting].item() for name, column in settings.items()}
     wide = with_errors_of_fit(released.measures, [refit.measures for refit in refitted])
     measures = {name: ci.within(-1.0, 1.0) if "rho" in name else ci.within(0.0) for name, ci in wide.items()}
-    return replace(released, measures=measures), setting
+    return released._replace(measures=measures), setting
 
 
 _Comparison = tuple[SharedSetting, Mapping[str, object]]
@@ -117,13 +114,13 @@ def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
         for task in subjects
     }
     full = {title: comparisons[GROUP_VALUES.index(LARGEST)] for title, comparisons in by_task.items()}
-    measures = {title: result.measures for title, (result, _) in full.items()}
+    texts = {title: {name: interval_text(ci) for name, ci in of.measures.items()} for title, (of, _) in full.items()}
     summary = "; ".join(
-        f"{title} {interval_text(m['rho'])}, and {interval_text(m['rho in the better half'])} in the better half, "
-        f"at a mean loss of {interval_text(m['loss'])} points"
-        for title, m in measures.items()
+        f"{title} {of['rho']}, and {of['rho in the better half']} in the better half, at a mean loss of {of['loss']} "
+        "points"
+        for title, of in texts.items()
     )
-    by_group = (block for title, comparisons in by_task.items() for block in _groups(title, comparisons))
+    by_group = (block for each in by_task.items() for block in _groups(*each))
     return Document(
         title="One hyperparameter setting for all architectures?",
         subtitle="Spearman's rho between the accuracy of an architecture with its own best hyperparameters and with "
@@ -133,21 +130,17 @@ def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
 
 
 def _at_full_size(full: Mapping[str, _Comparison]) -> Iterator[str | Block]:
-    first, setting = next(iter(full.values()))
     yield "At full size"
     yield _scatter(full)
     yield beside_paper("NAS-Bench-101", [_beside(title, result) for title, (result, _) in full.items()])
     yield Table(
-        caption=_MEASURES,
-        columns=("task", *first.measures),
+        caption=_CAPTION,
+        columns=("task", *MEASURES),
         rows=tuple((title, *map(interval_text, result.measures.values())) for title, (result, _) in full.items()),
     )
-    yield Table(
-        caption="The shared setting H†",
-        columns=("task", *setting),
-        rows=tuple((title, *map(value_text, chosen.values())) for title, (_, chosen) in full.items()),
-        n_labels=1 + len(setting),
-    )
+    rows = tuple((title, *map(value_text, chosen.values())) for title, (_, chosen) in full.items())
+    _, setting = next(iter(full.values()))
+    yield Table(caption="The shared setting H†", columns=("task", *setting), rows=rows, n_labels=1 + len(setting))
     yield Text(_METHOD)
     yield "What it says about fixing hyperparameters in NAS"
     lost = (f"{title} {interval_text(result.measures['loss of the winner'])}" for title, (result, _) in full.items())
@@ -191,7 +184,7 @@ def _groups(title: str, comparisons: Sequence[_Comparison]) -> Iterator[str | Bl
     yield f"Fidelity groups: {title}"
     yield answer(f"Spearman's rho is between {min(rhos):.2f} and {max(rhos):.2f} in the {len(comparisons)} groups.")
     yield Table(
-        caption=_MEASURES,
+        caption=_CAPTION,
         columns=(*LARGEST, *measures),
         rows=tuple(
             (*map(str, sizes.values()), *(interval_text(result.measures[name]) for name in measures))
