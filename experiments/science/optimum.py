@@ -53,7 +53,7 @@ class Optimum(NamedTuple):
     best: float  # value of `Benchmark.best` at full size, which starts from the configs that the release knows
     known: float  # the best value that the same search finds without them, from random configs
     on_refits: Floats  # the refits' values of the optimum, (n_refits,)
-    known_on_refits: Floats  # the refits' values of the config that this latter search finds
+    known_on_refits: Floats  # and of the config that the search without known configs finds
 
 
 def measure_optimum(subject: Subject, *, n_floats: int) -> Optimum:
@@ -68,8 +68,7 @@ def measure_optimum(subject: Subject, *, n_floats: int) -> Optimum:
 
 def find_pack(subject: Subject, study: str) -> Path | None:
     """Return the pack of a study on the release of the subject, or None."""
-    packs = () if subject.data is None else sorted((subject.data / "studies").glob(f"*/{study}/{MANIFEST}"))
-    for manifest in packs:
+    for manifest in [] if subject.data is None else sorted((subject.data / "studies").glob(f"*/{study}/{MANIFEST}")):
         facts = read_folder(manifest.parent).tasks.get(subject.bench.task.name)
         if facts is not None and facts.release in release_of(subject.bench).answers_as:
             return manifest.parent
@@ -81,10 +80,9 @@ def ends_of_pack(pack: Path, task: str) -> Ends:
     titles = {arm.name: arm.title for arm in read_folder(pack).study.arms if arm.chapter == CHAPTER}
     ends: dict[str, list[Config]] = {title: [] for title in titles.values()}
     for log in read_pack(pack):
-        repetition = log.repetition
-        if repetition.task == task and repetition.refit is None and repetition.arm in titles:
-            rows = incumbents(log.found).rows
-            ends[titles[repetition.arm]] += [log.configs[row] for row in rows[-1:].tolist()]
+        if log.repetition.task == task and log.repetition.refit is None and log.repetition.arm in titles:
+            last = incumbents(log.found).rows[-1:].tolist()
+            ends[titles[log.repetition.arm]] += [log.configs[row] for row in last]
     return {title: tuple(configs) for title, configs in ends.items() if configs}
 
 
@@ -143,36 +141,28 @@ def _refit_interval(values: Floats) -> str:
 
 def _optima(optima: Mapping[str, Optimum]) -> Iterator[str | Block]:
     yield "The optimum"
+    columns = ("task", "cells", "configs queried", "default search", "`Benchmark.best`", "first grid", "all grids")
+    rows, configs = [], []
+    for title, opt in optima.items():
+        values = (f"{value:.3f}" for value in (opt.known, opt.best, opt.found.on_grid, opt.found.value))
+        on_refits = map(_refit_interval, (opt.on_refits, opt.known_on_refits))
+        rows.append((title, f"{opt.n_cells:,}", f"{opt.found.n_asked:,}", *values, *on_refits))
+        configs.append((title, ", ".join(f"{key}={value_text(value)}" for key, value in opt.found.config.items())))
     yield Table(
         caption="Validation accuracy (%) at full size and the last epoch; refits: mean and 95 % interval",
-        columns=(
-            *("task", "cells", "configs queried", "default search", "`Benchmark.best`", "first grid", "all grids"),
-            *("optimum on refits", "default search on refits"),
-        ),
-        rows=tuple(
-            (
-                *(title, f"{opt.n_cells:,}", f"{opt.found.n_asked:,}", f"{opt.known:.3f}", f"{opt.best:.3f}"),
-                *(f"{opt.found.on_grid:.3f}", f"{opt.found.value:.3f}"),
-                *(_refit_interval(opt.on_refits), _refit_interval(opt.known_on_refits)),
-            )
-            for title, opt in optima.items()
-        ),
+        columns=(*columns, "optimum on refits", "default search on refits"),
+        rows=tuple(rows),
     )
-    rows = tuple(
-        (title, ", ".join(f"{key}={value_text(value)}" for key, value in opt.found.config.items()))
-        for title, opt in optima.items()
-    )
-    yield Table(caption="The optimum", columns=("task", "config"), rows=rows, n_labels=2)
+    yield Table(caption="The optimum", columns=("task", "config"), rows=tuple(configs), n_labels=2)
     yield Text(_METHOD)
     yield Text(_CURSE)
 
 
 def _distances(subject: Subject, rows: Sequence[Distance]) -> Iterator[str | Block]:
-    first, last = rows[0], rows[-1]
     yield f"Distance of the optimisers on {subject.title}"
     yield answer(
-        f"After a budget of 100 mean full evaluations, {first.title} ends {interval_text(first.own)} points from the "
-        f"optimum, and {last.title} {interval_text(last.own)}."
+        f"After a budget of 100 mean full evaluations, {rows[0].title} ends {interval_text(rows[0].own)} points from "
+        f"the optimum, and {rows[-1].title} {interval_text(rows[-1].own)}."
     )
     yield Figure(
         name=f"distance-{subject.slug}",
