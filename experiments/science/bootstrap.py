@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise, permutations, product
+from itertools import permutations, product
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -71,9 +71,7 @@ class TransferLoss(NamedTuple):
 
     chosen: str  # the arm of `TUNED` with the best mean where it was tuned
     best: str  # the arm with the best mean where it is tested
-    # Mean of the best arm minus mean of the chosen arm, both where they are tested. Each bootstrap resample chooses
-    # anew, so the interval includes the uncertainty of the choice.
-    loss: Interval
+    loss: Interval  # mean of the best arm minus mean of the chosen arm, both where they are tested
     tau: Interval  # Kendall's tau of all arms' means on both problems
 
 
@@ -96,10 +94,10 @@ def measure_ends(subject: Subject, *, n_seeds: int, n_trials: int) -> Ends:
 def transferred(tuned: Floats, tested: Floats) -> TransferLoss:
     """Return how well the best arm of `TUNED` by `tuned` does by `tested`, both (n_arms, n_seeds).
 
-    The seeds of both are resampled independently.
+    The seeds of both are resampled independently. Each resample chooses anew, so intervals include that uncertainty.
     """
-    names = list(ARMS)
-    indices, rng = [names.index(name) for name in TUNED], np.random.default_rng(0)
+    names, rng = list(ARMS), np.random.default_rng(0)
+    indices = [names.index(name) for name in TUNED]
 
     def compare(source: Floats, target: Floats) -> tuple[int, int, float, float]:
         means = source.mean(axis=1), target.mean(axis=1)
@@ -118,7 +116,10 @@ def transferred(tuned: Floats, tested: Floats) -> TransferLoss:
 def bootstrap_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; seeds are those of the searches."""
     by_task = {task.title: measure_ends(task, n_seeds=N_SEEDS, n_trials=N_TRIALS) for task in subjects}
-    moves, orders = _moves(by_task), _orders(by_task)
+    moves = {f"{title}, part to whole": transferred(ends["part"], ends["whole"]) for title, ends in by_task.items()}
+    for (source, tuned), (target, tested) in permutations(by_task.items(), 2):
+        moves[f"{source} to {target}"] = transferred(tuned["whole"], tested["whole"])
+    orders = _orders(by_task)
     gained = "; ".join(f"{quantity} {ours} ({title})" for quantity, title, _, ours, *_ in orders if "whole" in quantity)
     n_best = sum(move.chosen == move.best for move in moves.values())
     most = max(move.loss.high for move in moves.values())
@@ -132,29 +133,14 @@ def bootstrap_page(subjects: Sequence[Subject]) -> Document:
     )
 
 
-def _moves(by_task: Mapping[str, Ends]) -> dict[str, TransferLoss]:
-    """Return the transfers: from the part to the whole of each task, and between the wholes of two tasks."""
-    inside = {f"{title}, part to whole": transferred(ends["part"], ends["whole"]) for title, ends in by_task.items()}
-    between = {
-        f"{source} to {target}": transferred(by_task[source]["whole"], by_task[target]["whole"])
-        for source, target in permutations(by_task, 2)
-    }
-    return inside | between
-
-
 def _orders(by_task: Mapping[str, Ends]) -> list[tuple[str, ...]]:
-    return [
-        compared(
-            f"{name} minus {before}, on the {space} (points)",
-            title,
-            "better",
-            mean_interval(ends[space][i + 1] - ends[space][i]),
-            why=_REASON,
+    rows = []
+    for (title, ends), space, i in product(by_task.items(), SPACES, (1, 2)):
+        quantity = f"{_ORDER[i]} minus {_ORDER[i - 1]}, on the {space} (points)"
+        rows.append(
+            compared(quantity, title, "better", mean_interval(ends[space][i] - ends[space][i - 1]), why=_REASON)
         )
-        for title, ends in by_task.items()
-        for space in SPACES
-        for i, (before, name) in enumerate(pairwise(_ORDER))
-    ]
+    return rows
 
 
 def _table(moves: Mapping[str, TransferLoss]) -> Table:
