@@ -8,9 +8,10 @@ continuous    a weight for each edge and how many of the heaviest are kept, as i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from jahs.comparison.logs import Floats
 from jahs.spaces.cell import EDGES, OPERATIONS, all_ops
 from jahs.spaces.cell.index import STRING_ORDER
 from jahs.spaces.cell.operations import PASSING, ZERO, cell_numbers
-from jahs.spaces.cell.paths import PATH_EDGES
+from jahs.spaces.cell.paths import PATH_EDGES, live_paths
 
 SMAC_TREES: Final = 5
 SMAC_CANDIDATES: Final = 1000  # random ones of a proposal
@@ -31,8 +32,7 @@ _N_INITIAL: Final = 10
 _SMAC_RANDOM: Final = 0.33  # share of random proposals
 _N_OPS: Final = len(OPERATIONS)
 
-Point = dict[str, Any]  # Any: an int or a float, as the parameter
-"""Values of the parameters of an encoding."""
+Point = dict[str, Any]  # values of an encoding's parameters; Any: an int or a float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +60,10 @@ def _cell_number(ops: list[int]) -> int:
 
 
 def _decode_string(point: Point) -> int:
-    group = {2: point["node2"], 3: point["node3"], 4: point["node4"]}
-    ops = [0] * len(EDGES)
+    group, ops = dict(point), [0] * len(EDGES)
     for edge in reversed(STRING_ORDER):
-        target = EDGES[edge][1]
-        group[target], ops[edge] = divmod(group[target], _N_OPS)
+        node = f"node{EDGES[edge][1]}"
+        group[node], ops[edge] = divmod(group[node], _N_OPS)
     return _cell_number(ops)
 
 
@@ -79,9 +78,8 @@ def _paths() -> NDArray[np.int64]:
     columns = []
     for edges in PATH_EDGES:
         on_path = np.searchsorted(PASSING, all_ops()[:, edges])
-        is_alive = (all_ops()[:, edges] != ZERO).all(axis=1)
-        columns.append(np.where(is_alive, 1 + on_path @ (len(PASSING) ** np.arange(len(edges))), 0))
-    return np.stack(columns, axis=1)
+        columns.append(1 + on_path @ (len(PASSING) ** np.arange(len(edges))))
+    return np.stack(columns, axis=1) * live_paths(all_ops())
 
 
 def _decode_weights(point: Point) -> int:
@@ -109,24 +107,20 @@ ENCODINGS: Final[Mapping[str, Encoding]] = {
 
 def _local(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
     """Climb from the best of ten random points to the first better neighbour; restart at a local optimum."""
-    rng, cells = np.random.default_rng(seed), list[int]()
+    rng = np.random.default_rng(seed)
 
-    def ask(point: Point) -> float:
-        cells.append(encoding.decode(point))
-        return float(values[cells[-1]])
+    def visited() -> Iterator[int]:
+        while True:
+            starts = [encoding.random(rng) for _ in range(_N_INITIAL)]
+            cells = [encoding.decode(start) for start in starts]
+            yield from cells
+            best, neighbors = values[cells].max(), encoding.neighbors(starts[values[cells].argmax()], rng)
+            while neighbors:
+                yield (cell := encoding.decode(neighbor := neighbors.pop(0)))
+                if values[cell] > best:
+                    best, neighbors = values[cell], encoding.neighbors(neighbor, rng)
 
-    while len(cells) < n:
-        best, point = max(((ask(p), p) for p in [encoding.random(rng) for _ in range(_N_INITIAL)]), key=lambda p: p[0])
-        is_better = True
-        while is_better and len(cells) < n:
-            is_better = False
-            for neighbor in encoding.neighbors(point, rng):
-                if (value := ask(neighbor)) > best:
-                    best, point, is_better = value, neighbor, True
-                    break
-                if len(cells) >= n:
-                    break
-    return cells[:n]
+    return list(islice(visited(), n))
 
 
 def _tpe(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
@@ -148,9 +142,8 @@ def _smac(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
 
     Its local search iterates over sets of configs, whose order differs between processes, so candidates are random.
     """
-    names = ("smac", "smac.runhistory", "smac.acquisition.maximizer")
-    tool, history, maximizers = (import_tool(name, needs="smac") for name in names)
-    spaces = import_tool("ConfigSpace", needs="smac")
+    names = ("smac", "smac.runhistory", "smac.acquisition.maximizer", "ConfigSpace")
+    tool, history, maximizers, spaces = (import_tool(name, needs="smac") for name in names)
     space = spaces.ConfigurationSpace(seed=seed)
     space.add([spaces.Categorical(name, [*range(n_choices)]) for name, n_choices in encoding.choices.items()])
     space.add([spaces.Float(name, (0.0, 1.0)) for name in encoding.floats])

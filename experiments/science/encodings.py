@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from itertools import product
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from experiments.science.cells import values_of_cells
 from experiments.science.papers import beside_paper, compared
 from experiments.science.subjects import MAIN, Subject
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text, mean_interval
+from jahs.comparison.summaries import interval_text, mean_interval
 from jahs.queries.exhaustive import LARGEST
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import Curve, draw_curves
@@ -56,67 +56,64 @@ _CLAIMS: Final = (
 """Claims of NAS-Bench-101: what, the better (search, encoding), the worse one, the paper's words, why not here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Regrets:
-    """Regrets of all searches with all encodings, by (search, encoding)."""
+class Regret(NamedTuple):
+    """The regret of a search with an encoding, in points."""
 
-    over_time: Mapping[tuple[str, str], Floats]  # (n_seeds, n_trials), in points, on the released models
-    on_refits: Mapping[tuple[str, str], Floats]  # (n_seeds,), of the last incumbents, mean over refits; NaN without
+    over_time: Floats  # (n_seeds, n_trials), on the released models
+    last: Floats  # (n_seeds,), after the last proposal
+    on_refits: Floats  # (n_seeds,), of the last incumbents, mean over refits; NaN without
+
+
+Regrets = Mapping[tuple[str, str], Regret]
+"""By (search, encoding)."""
 
 
 def measure_encodings(subject: Subject, *, n_seeds: int, n_trials: int) -> Regrets:
     """Return the regrets of every search with every encoding."""
     values, *refit_values = (values_of_cells(model, MAIN, LARGEST).ravel() for model in subject.models)
-    over_time, on_refits = {}, {}
-    for search in SEARCHES:
-        for name in ENCODINGS:
-            cells = np.array([SEARCHES[search](values, ENCODINGS[name], n_trials, seed) for seed in range(n_seeds)])
-            over_time[search, name] = values.max() - np.maximum.accumulate(values[cells], axis=1)
-            ends = cells[np.arange(n_seeds), values[cells].argmax(axis=1)]
-            refit_regrets = [refit.max() - refit[ends] for refit in refit_values]
-            on_refits[search, name] = np.mean(refit_regrets, axis=0) if refit_regrets else np.full(n_seeds, np.nan)
-    return Regrets(over_time=over_time, on_refits=on_refits)
+    regrets = {}
+    for search, name in product(SEARCHES, ENCODINGS):
+        cells = np.array([SEARCHES[search](values, ENCODINGS[name], n_trials, seed) for seed in range(n_seeds)])
+        over_time = values.max() - np.maximum.accumulate(values[cells], axis=1)
+        ends = cells[np.arange(n_seeds), values[cells].argmax(axis=1)]
+        on_refits = [refit.max() - refit[ends] for refit in refit_values] or [np.full(n_seeds, np.nan)]
+        regrets[search, name] = Regret(over_time, over_time[:, -1], np.mean(on_refits, axis=0))
+    return regrets
 
 
 def encodings_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; seeds are those of the searches."""
     by_task = {task.title: measure_encodings(task, n_seeds=N_SEEDS, n_trials=N_TRIALS) for task in subjects}
     summary = "; ".join(f"{title}: {_summary(regrets)}" for title, regrets in by_task.items())
-    gains = ", ".join(f"{title} {interval_text(_lead(r, *_CLAIMS[0][1:3]))}" for title, r in by_task.items())
-    rows = [
-        compared(f"{claim} (points)", title, paper, _lead(regrets, better, worse), why=why)
-        for title, regrets in by_task.items()
-        for claim, better, worse, paper, why in _CLAIMS
-    ]
+    rows, gains = [], []
+    for (title, regrets), (claim, better, worse, paper, why) in product(by_task.items(), _CLAIMS):
+        lead = mean_interval(regrets[worse].last - regrets[better].last)  # paired by seeds
+        rows.append(compared(f"{claim} (points)", title, paper, lead, why=why))
+        gains += [f"{title} {interval_text(lead)}"] if claim == _CLAIMS[0][0] else []
     blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", rows), Text(_METHOD))
     return Document(
         title="Encodings of the cell",
         subtitle=f"Gain of the continuous encoding for TPE over adjacency, in points of validation accuracy after "
-        f"{N_TRIALS} proposals: {gains}. NAS-Bench-101 finds a large gain. Smallest regrets, and those with "
+        f"{N_TRIALS} proposals: {', '.join(gains)}. NAS-Bench-101 finds a large gain. Smallest regrets, and those with "
         f"adjacency: {summary}.",
         sections=sections_of([*blocks, *(block for task in subjects for block in _blocks(task, by_task[task.title]))]),
     )
 
 
-def _lead(regrets: Regrets, better: tuple[str, str], worse: tuple[str, str]) -> Interval:
-    """Return how much lower the final regret of one (search, encoding) is than another's, paired by seeds."""
-    return mean_interval(regrets.over_time[worse][:, -1] - regrets.over_time[better][:, -1])
-
-
 def _summary(regrets: Regrets) -> str:
     parts = []
     for search in SEARCHES:
-        ends = {name: values[:, -1] for (who, name), values in regrets.over_time.items() if who == search}
-        best = min(ends, key=lambda name: float(ends[name].mean()))
-        texts = {name: interval_text(mean_interval(ends[name])) for name in (best, "adjacency")}
-        parts.append(f"{search} with " + ", ".join(f"{name} {regret}" for name, regret in texts.items()))
+        ends = {name: mean_interval(regrets[search, name].last) for name in ENCODINGS}
+        best = min(ends, key=lambda name: ends[name].value)
+        texts = [f"{name} {interval_text(ends[name])}" for name in dict.fromkeys((best, "adjacency"))]
+        parts.append(f"{search} with {', '.join(texts)}")
     return " and ".join(parts)
 
 
 def _blocks(subject: Subject, regrets: Regrets) -> Iterator[str | Block]:
     yield subject.title
     for search in SEARCHES:
-        shown = {name: values.mean(axis=0) for (who, name), values in regrets.over_time.items() if who == search}
+        shown = {name: regrets[search, name].over_time.mean(axis=0) for name in ENCODINGS}
         curves = [
             Curve(title=name, x=np.arange(1.0, N_TRIALS + 1), y=mean, number=i)
             for i, (name, mean) in enumerate(shown.items())
@@ -131,8 +128,8 @@ def _blocks(subject: Subject, regrets: Regrets) -> Iterator[str | Block]:
         caption="Final regret in points of validation accuracy",
         columns=("search", "encoding", "regret", "on the refits"),
         rows=tuple(
-            (*key, interval_text(mean_interval(values[:, -1])), interval_text(mean_interval(regrets.on_refits[key])))
-            for key, values in regrets.over_time.items()
+            (*key, *(interval_text(mean_interval(each)) for each in (regret.last, regret.on_refits)))
+            for key, regret in regrets.items()
         ),
         n_labels=2,
     )
