@@ -41,12 +41,11 @@ _log = logging.getLogger(__name__)
 
 
 def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Document:
-    measured = measure_landscape(bench, metric, n=n, seed=seed)
-    refits, refitted = refits_of(bench, metric), []
-    for k, refit in enumerate(refits, start=1):
-        refitted.append(measure_landscape(refit, metric, n=min(n, _N_REFITTED), seed=seed))
-        _log.info("%d/%d refits", k, len(refits))
-    landscape = with_errors_of_fit(measured, refitted)
+    landscapes = [measure_landscape(bench, metric, n=n, seed=seed)]
+    for refit in (refits := refits_of(bench, metric)):
+        landscapes.append(measure_landscape(refit, metric, n=min(n, _N_REFITTED), seed=seed))
+        _log.info("%d/%d refits", len(landscapes) - 1, len(refits))
+    landscape = with_errors_of_fit(landscapes[0], landscapes[1:])
     release = release_of(bench)
     origin = f"{release.facts.get('version')} ({release.facts.get('source')}, {release.sha256[:16]})"
     return Document(
@@ -54,7 +53,7 @@ def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Docum
         caveats=caveats_of([bench.task]),
         subtitle=f"This page shows which keys determine {metric}, alone and in interaction, how similar neighbouring "
         "configs are, and how many changes a good config tolerates. "
-        + " ".join([*_quality(bench, metric), *_fit(bench, metric, len(refitted))]),
+        + " ".join([*_quality(bench, metric), *_fit(bench, metric, len(refits))]),
         sections=sections_of([*_deciding(landscape), *_keys(landscape), *_walking(landscape), *_changing(landscape)]),
         facts=(commit_fact(), ("release", f"{bench.task.name}: {origin}"), versions_fact()),
     )
@@ -94,7 +93,11 @@ def _fit(bench: jahs.Benchmark, metric: str, n_refitted: int) -> Iterator[str]:
 def _deciding(landscape: Landscape) -> Iterator[str | Block]:
     whole, largest, smallest = landscape.variances
     yield "Main effects and interactions"
-    yield answer(_answer(largest, smallest))
+    better = largest.shares.get("better half")
+    aside = f" ({_percent(better[_all_together(largest)])} of the improvement over the median)" if better else ""
+    yield answer(
+        f"Shares of the variance of ranks. Among the {_of_ranks(largest)}{aside}. Among the {_of_ranks(smallest)}."
+    )
     if len(largest.epochs) > 1:
         yield _epochs_figure(largest)
         yield _epochs_figure(smallest)
@@ -109,18 +112,10 @@ def _deciding(landscape: Landscape) -> Iterator[str | Block]:
     yield _shares_table("Shares of the variance in the whole space", (whole,))
 
 
-def _answer(largest: Variance, smallest: Variance) -> str:
-    def text(variance: Variance) -> str:
-        shares = variance.shares["rank"]
-        parts = [f"{group} {_percent(shares[group])}" for group in variance.part.groups]
-        return f"{', '.join(parts)}, interaction {_percent(shares[_all_together(variance)])}"
-
-    better = largest.shares.get("better half")
-    aside = f" ({_percent(better[_all_together(largest)])} of the improvement over the median)" if better else ""
-    return (
-        f"Shares of the variance of ranks. Among the {largest.part.title}: {text(largest)}{aside}. "
-        f"Among the {smallest.part.title}: {text(smallest)}."
-    )
+def _of_ranks(variance: Variance) -> str:
+    shares = variance.shares["rank"]
+    parts = [f"{group} {_percent(shares[group])}" for group in variance.part.groups]
+    return f"{variance.part.title}: {', '.join(parts)}, interaction {_percent(shares[_all_together(variance)])}"
 
 
 def _all_together(variance: Variance) -> str:
@@ -183,55 +178,40 @@ def _walking(landscape: Landscape) -> Iterator[str | Block]:
     first = ", ".join(f"{correlations[0].value:.2f} ({title})" for title, correlations in landscape.walks.items())
     yield "Similarity of neighbours"
     yield answer(f"The ranks of neighbouring configs (one move apart) have a correlation of {first}.")
-    yield _figure_by_steps(
-        "walks",
-        landscape.walks,
-        step="move",
+    curves = interval_curves(landscape.walks, range(1, len(landscape.walks["all keys"]) + 1), has_markers=False)
+    yield Figure(
+        name="walks",
         caption="Random-walk autocorrelation of ranks among the largest networks, as in NAS-Bench-101, which "
         "correlates accuracies. A move is one of `jahs.Space.neighbors`. If only one group moves, the other is fixed "
         "at random values, whose effect is subtracted.",
-        labels=("moves", "correlation of ranks"),
-        y_limits=(-0.25, 1.02),
+        alt=_alt_by_steps(landscape.walks, "move"),
+        drawing=draw_curves(curves, x_label="moves", y_label="correlation of ranks", y_limits=(-0.25, 1.02)),
     )
 
 
 def _changing(landscape: Landscape) -> Iterator[str | Block]:
     first = ", ".join(f"{_percent(shares[0])} ({title})" for title, shares in landscape.mutants.items())
-    worst, best = (f"{value:.4g}" for value in landscape.top)
+    worst, best = landscape.top
     doubt = " Where the error of the surrogate is larger than this range, the figure shows the surrogate's own shape."
-    doubt = doubt if landscape.metric.kind == "learned" else ""
+    doubt *= landscape.metric.kind == "learned"
     yield "Mutants of the best configs"
     yield answer(f"Share of the best configs that stay among the best 1 % after one key is changed: {first}.")
-    yield Text(f"The best 1 % have values between {worst} and {best} {landscape.metric.unit}.{doubt}")
-    yield _figure_by_steps(
-        "mutants",
-        landscape.mutants,
-        step="key",
+    yield Text(f"The best 1 % have values between {worst:.4g} and {best:.4g} {landscape.metric.unit}.{doubt}")
+    curves = interval_curves(landscape.mutants, range(1, len(landscape.mutants["all keys"]) + 1))
+    yield Figure(
+        name="mutants",
         caption=f"Share of mutants of the best {N_BEST} configs that are among the best 1 % of {N_RANDOM:,} random "
         "configs, by the number of changed keys. A choice changes to any other, a float by up to half a decade. For a "
         f"random config, the share is {100 * landscape.share_of_top:.2g} %.",
-        labels=("changed keys", "share among the best 1 %"),
-        y_limits=(-0.02, 1.0),
+        alt=_alt_by_steps(landscape.mutants, "key"),
+        drawing=draw_curves(curves, x_label="changed keys", y_label="share among the best 1 %", y_limits=(-0.02, 1.0)),
     )
 
 
-def _figure_by_steps(
-    name: str,
-    shown: Mapping[str, Sequence[Interval]],
-    *,
-    step: str,
-    caption: str,
-    labels: tuple[str, str],
-    y_limits: tuple[float, float],
-) -> Figure:
-    """Return a figure with a curve for each group over 1, 2, ... steps."""
-    alts = (
-        f"{title}: {v[0].value:.2f} after one {step}, {v[-1].value:.2f} after {len(v)}" for title, v in shown.items()
-    )
-    most = max(map(len, shown.values()))
-    curves = interval_curves(shown, range(1, most + 1), has_markers=most < 12)
-    drawing = draw_curves(curves, x_label=labels[0], y_label=labels[1], y_limits=y_limits)
-    return Figure(name=name, caption=caption, alt="; ".join(alts), drawing=drawing)
+def _alt_by_steps(shown: Mapping[str, Sequence[Interval]], step: str) -> str:
+    """Describe a figure with a curve for each title over 1, 2, ... steps."""
+    ends = ((title, found[0].value, found[-1].value, len(found)) for title, found in shown.items())
+    return "; ".join(f"{title}: {first:.2f} after one {step}, {last:.2f} after {n}" for title, first, last, n in ends)
 
 
 def _percent(share: Interval) -> str:
