@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -39,6 +40,7 @@ from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import TASKS, Task, task
+from surrogate.data.rows import group_numbers
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_estimates
@@ -105,20 +107,17 @@ def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
     if folder is not None and folder.is_dir() and np.isin(runs["protocol"], read_protocol(folder).digest).all():
         configs, halves = read_configs(folder), halves_of_visits(read_profile_visits(folder)[1])
         runs, _ = without_final(read_runs(folder), configs)
-    found = {}
+    found: dict[str, dict[str, Repeats]] = {}
     ids = configs["config_id"]
     for size, chosen in {"full size": ids[at_full_size(configs)], "all sizes": ids}.items():
         runs_in, *halves_in = (take(t, np.isin(t["config_id"], chosen)) for t in (runs, *halves))
         latencies = [half["latency"].astype(np.float64) for half in halves_in] or [np.array([])] * 2
-        pairs = {"latency": latencies, **pairs_of_seeds(runs_in)}
-        found[size] = {name: _agreement(*pair) for name, pair in pairs.items()}
+        found[size] = {}
+        for name, pair in {"latency": latencies, **pairs_of_seeds(runs_in)}.items():
+            has_tau = len(pair[0]) >= _FEWEST
+            tau = bootstrap_agreement(kendall_tau, *pair, n_resamples=_N_RESAMPLES) if has_tau else None
+            found[size][name] = Repeats(len(pair[0]), tau)
     return found
-
-
-def _agreement(one: Floats, other: Floats) -> Repeats:
-    if len(one) < _FEWEST:
-        return Repeats(len(one), None)
-    return Repeats(len(one), bootstrap_agreement(kendall_tau, one, other, n_resamples=_N_RESAMPLES))
 
 
 def pairs_of_seeds(runs: Rows) -> dict[str, tuple[Floats, Floats]]:
@@ -130,11 +129,9 @@ def pairs_of_seeds(runs: Rows) -> dict[str, tuple[Floats, Floats]]:
     last = take(last, (last["status"] == "finished") & (last["epoch"] == last["epoch"].max(initial=0)))
     _, first, counts = np.unique(last["config_id"], return_index=True, return_counts=True)
     one = first[counts >= 2]
-    places = [*zip(last["machine"].tolist(), last["torch_version"].tolist(), strict=True)]
-    is_timed = np.isfinite(last["runtime"])
-    timed = [row for row in one.tolist() if is_timed[row] and is_timed[row + 1] and places[row] == places[row + 1]]
-    most = Counter(places[row] for row in timed).most_common(1)
-    on_one = np.array([row for row in timed if places[row] == most[0][0]], dtype=np.intp)
+    places = np.array([*map(" ".join, zip(last["machine"], last["torch_version"], strict=True))], np.str_)
+    timed = one[np.isfinite(last["runtime"][one] + last["runtime"][one + 1]) & (places[one] == places[one + 1])]
+    on_one = timed[np.isin(places[timed], [place for place, _ in Counter(places[timed].tolist()).most_common(1)])]
     rows = {"runtime": on_one, "train_acc": one, "valid_acc": one, "test_acc": one}
     return {name: (last[name][at].astype(float), last[name][at + 1].astype(float)) for name, at in rows.items()}
 
@@ -144,12 +141,10 @@ def flops_agreement(columns: Columns, recorded: Floats, task: Task) -> dict[tupl
 
     It is NaN where a group has fewer than two configs.
     """
-    exact = n_macs(encode(columns, 1), task)
-    taus: dict[tuple[object, ...] | None, float] = {None: kendall_tau(recorded, exact)}
-    for size in FIDELITY_GROUPS:
-        is_in = np.logical_and.reduce([columns[key] == value for key, value in zip(LARGEST, size, strict=True)])
-        taus[size] = kendall_tau(recorded[is_in], exact[is_in])
-    return taus
+    encoded = encode(columns, 1)
+    exact, groups = n_macs(encoded, task), group_numbers(encoded)
+    of_groups = [kendall_tau(recorded[groups == i], exact[groups == i]) for i in range(len(FIDELITY_GROUPS))]
+    return {None: kendall_tau(recorded, exact), **dict(zip(FIDELITY_GROUPS, of_groups, strict=True))}
 
 
 def recorded_flops(folder: Path) -> tuple[Columns, Floats]:
@@ -200,11 +195,10 @@ def _finding(repeats: Repeats, where: str) -> str:
 
 def _figure(found: _Found) -> Figure:
     estimates, numbers = {}, []
-    for name in _PAPER:
-        for number, (title, by_size) in enumerate(found.items()):
-            if (tau := by_size["all sizes"][name].tau) is not None:
-                estimates[f"{name}, {title}"] = tau
-                numbers.append(number)
+    for name, (number, (title, by_size)) in product(_PAPER, enumerate(found.items())):
+        if (tau := by_size["all sizes"][name].tau) is not None:
+            estimates[f"{name}, {title}"] = tau
+            numbers.append(number)
     return Figure(
         name="tau",
         caption="Kendall's tau between two measurements of the recorded configs of all sizes, with 95 % intervals.",
@@ -220,9 +214,8 @@ def _beside(found: _Found) -> Table:
         for title, by_size in found.items()
         for where, of in by_size.items()
     ]
-    rows += [
-        (f"τ of {name}", "both", "1 / 1", "1", "yes", "computed from the config") for name in ("n_macs", "n_params")
-    ]
+    exact = ("both", "1 / 1", "1", "yes", "computed from the config")
+    rows += [("τ of n_macs", *exact), ("τ of n_params", *exact)]
     more = " over configs; Kendall's τ between two measurements, the paper's on CIFAR-10 and Colorectal-Histology"
     return beside_paper("JAHS-Bench-201", rows, more=more)
 
@@ -253,17 +246,16 @@ def _flops_blocks(computed: Sequence[str], folders: Sequence[Path]) -> Iterator[
     for folder in folders:
         columns, flops = recorded_flops(folder)
         imported_task = task(read_protocol(folder).facts["task"]["name"])
-        tau = flops_agreement(columns, flops, imported_task)
-        n_models = Counter(zip(*(columns[key].tolist() for key in LARGEST), strict=True))
-        rows = [(*("all",) * len(LARGEST), str(len(flops)), f"{_PAPER_OVERALL:.3f}", number_text(tau[None], 3))]
-        rows += [
-            (*map(str, size), str(n_models[size]), f"{theirs:.3f}", number_text(tau[size], 3))
-            for size, theirs in PAPER_FLOPS.items()
-        ]
+        taus = flops_agreement(columns, flops, imported_task).values()
+        n_models = [len(flops), *np.bincount(group_numbers(encode(columns, 1)), minlength=len(FIDELITY_GROUPS))]
+        sizes, papers = [("all",) * len(LARGEST), *FIDELITY_GROUPS], [_PAPER_OVERALL, *_TAUS]
         yield Table(
             caption="Kendall's tau of recorded and exact FLOPS of the imported table of "
             f"{imported_task.title}; the paper's is of {_PAPER_TASK}",
             columns=(*LARGEST, "models", "paper", "ours"),
-            rows=tuple(rows),
+            rows=tuple(
+                (*map(str, size), str(n), f"{paper:.3f}", number_text(tau, 3))
+                for size, n, paper, tau in zip(sizes, n_models, papers, taus, strict=True)
+            ),
             n_labels=len(LARGEST),
         )
