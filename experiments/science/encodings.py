@@ -1,33 +1,51 @@
-"""Encodings of the cell for an optimiser: regret of three searches with each, and what NAS-Bench-101 found."""
+"""Encodings of the cell for an optimiser: regret of three searches with each, and what NAS-Bench-101 found.
+
+The same 15,625 cells are described by other parameters, see `_METHOD`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice, product
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from joblib import parallel_config
+from numpy.typing import NDArray
 
-from experiments.science.cell_encodings import ENCODINGS, SEARCHES, SMAC_CANDIDATES, SMAC_TREES
 from experiments.science.cells import values_of_cells
 from experiments.science.papers import beside_paper, compared
 from experiments.science.subjects import MAIN, Subject
+from jahs.adapters.importing import import_tool
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import interval_text, mean_interval
 from jahs.queries.exhaustive import LARGEST
+from jahs.spaces.cell import EDGES, OPERATIONS, all_ops
+from jahs.spaces.cell.index import STRING_ORDER
+from jahs.spaces.cell.operations import PASSING, ZERO, cell_numbers
+from jahs.spaces.cell.paths import PATH_EDGES, live_paths
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import Curve, draw_curves
 
 N_SEEDS: Final = 20
 N_TRIALS: Final = 100
+_SMAC_TREES: Final = 5
+_SMAC_CANDIDATES: Final = 1000  # random ones of a proposal
+_N_INITIAL: Final = 10
+_SMAC_RANDOM: Final = 0.33  # share of random proposals
+_N_OPS: Final = len(OPERATIONS)
+
 _METHOD: Final = f"""Only the cell is searched, at full size with the hyperparameters of the release's reference config,
     for {N_TRIALS} proposals with {N_SEEDS} seeds, without training noise; each proposal counts, a repeated one too.
     Regret is exact: all cells are known. **adjacency** is the operation of each edge; **string** is one choice for each
     target node (5, 25 and 125), as NAS-Bench-201's string groups them; **path** is the operations on each of the four
     paths, and the cell that agrees with most of them; **continuous** is a weight for each edge, the number of heaviest
     edges that are kept, and their operations. TPE is Optuna's with its defaults. SMAC has a random forest with the
-    settings of NAS-Bench-101: {SMAC_TREES} trees, a third of the proposals random; the others are the best of
-    {SMAC_CANDIDATES} random points by expected improvement. Intervals are over seeds; the last column is the regret of
+    settings of NAS-Bench-101: {_SMAC_TREES} trees, a third of the proposals random; the others are the best of
+    {_SMAC_CANDIDATES} random points by expected improvement. Intervals are over seeds; the last column is the regret of
     the same cells by the refits, on the refits' mean."""
 
 _CLAIMS: Final = (
@@ -54,6 +72,151 @@ _CLAIMS: Final = (
     ),
 )
 """Claims of NAS-Bench-101: what, the better (search, encoding), the worse one, the paper's words, why not here."""
+
+Point = dict[str, Any]  # values of an encoding's parameters; Any: an int or a float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """An encoding."""
+
+    choices: Mapping[str, int]  # parameters that are categorical, and the number of their choices
+    floats: tuple[str, ...] = ()  # parameters in [0, 1]
+    decode: Callable[[Point], int]  # the number of the cell of a point
+
+    def random(self, rng: np.random.Generator) -> Point:
+        """Return a uniformly random point."""
+        drawn: Point = {name: int(rng.integers(n)) for name, n in self.choices.items()}
+        return drawn | {name: float(rng.random()) for name in self.floats}
+
+    def neighbors(self, point: Point, rng: np.random.Generator) -> list[Point]:
+        """Return points with another choice of one parameter, or a random value of one float, in random order."""
+        moves = [(name, value) for name, n in self.choices.items() for value in range(n) if value != point[name]]
+        changes: list[tuple[str, float]] = [*moves, *((name, float(rng.random())) for name in self.floats)]
+        return [{**point, changes[i][0]: changes[i][1]} for i in rng.permutation(len(changes)).tolist()]
+
+
+def _cell_number(ops: list[int]) -> int:
+    return int(cell_numbers(np.array([ops]))[0])
+
+
+def _decode_string(point: Point) -> int:
+    group, ops = dict(point), [0] * len(EDGES)
+    for edge in reversed(STRING_ORDER):
+        node = f"node{EDGES[edge][1]}"
+        group[node], ops[edge] = divmod(group[node], _N_OPS)
+    return _cell_number(ops)
+
+
+def _decode_paths(point: Point) -> int:
+    """Return the first cell that agrees with most paths; not every set of four paths is one of a cell."""
+    return int((_paths() == np.array([point[f"path{i}"] for i in range(len(PATH_EDGES))])).sum(axis=1).argmax())
+
+
+@cache
+def _paths() -> NDArray[np.int64]:
+    """Return the number of each cell's operations on each path, (15625, 4): 0 where the path is dead."""
+    columns = []
+    for edges in PATH_EDGES:
+        on_path = np.searchsorted(PASSING, all_ops()[:, edges])
+        columns.append(1 + on_path @ (len(PASSING) ** np.arange(len(edges))))
+    return np.stack(columns, axis=1) * live_paths(all_ops())
+
+
+def _decode_weights(point: Point) -> int:
+    heaviest = sorted(range(len(EDGES)), key=lambda edge: -point[f"weight{edge}"])[: point["n_edges"]]
+    return _cell_number([PASSING[point[f"op{edge}"]] if edge in heaviest else ZERO for edge in range(len(EDGES))])
+
+
+ENCODINGS: Final[Mapping[str, Encoding]] = {
+    "adjacency": Encoding(
+        choices={f"op{edge}": _N_OPS for edge in range(len(EDGES))},
+        decode=lambda point: _cell_number([point[f"op{edge}"] for edge in range(len(EDGES))]),
+    ),
+    "string": Encoding(choices={f"node{k}": _N_OPS ** (k - 1) for k in (2, 3, 4)}, decode=_decode_string),
+    "path": Encoding(
+        choices={f"path{i}": len(PASSING) ** len(edges) + 1 for i, edges in enumerate(PATH_EDGES)}, decode=_decode_paths
+    ),
+    "continuous": Encoding(
+        choices={"n_edges": len(EDGES) + 1} | {f"op{edge}": len(PASSING) for edge in range(len(EDGES))},
+        floats=tuple(f"weight{edge}" for edge in range(len(EDGES))),
+        decode=_decode_weights,
+    ),
+}
+"""The encodings by name."""
+
+
+def _local(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
+    """Climb from the best of ten random points to the first better neighbour; restart at a local optimum."""
+    rng = np.random.default_rng(seed)
+
+    def visited() -> Iterator[int]:
+        while True:
+            starts = [encoding.random(rng) for _ in range(_N_INITIAL)]
+            cells = [encoding.decode(start) for start in starts]
+            yield from cells
+            best, neighbors = values[cells].max(), encoding.neighbors(starts[values[cells].argmax()], rng)
+            while neighbors:
+                yield (cell := encoding.decode(neighbor := neighbors.pop(0)))
+                if values[cell] > best:
+                    best, neighbors = values[cell], encoding.neighbors(neighbor, rng)
+
+    return list(islice(visited(), n))
+
+
+def _tpe(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
+    tool = import_tool("optuna", needs="optuna")
+    tool.logging.set_verbosity(tool.logging.ERROR)
+    distributions = {name: tool.distributions.CategoricalDistribution(range(n)) for name, n in encoding.choices.items()}
+    distributions |= {name: tool.distributions.FloatDistribution(0.0, 1.0) for name in encoding.floats}
+    study = tool.create_study(direction="maximize", sampler=tool.samplers.TPESampler(seed=seed))
+    cells = []
+    for _ in range(n):
+        trial = study.ask(distributions)
+        cells.append(encoding.decode(trial.params))
+        study.tell(trial, float(values[cells[-1]]))
+    return cells
+
+
+def _smac(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
+    """Run SMAC with a random forest and the settings of NAS-Bench-101 (appendix S3).
+
+    Its local search iterates over sets of configs, whose order differs between processes, so candidates are random.
+    """
+    names = ("smac", "smac.runhistory", "smac.acquisition.maximizer", "ConfigSpace")
+    tool, history, maximizers, spaces = (import_tool(name, needs="smac") for name in names)
+    space = spaces.ConfigurationSpace(seed=seed)
+    space.add([spaces.Categorical(name, [*range(n_choices)]) for name, n_choices in encoding.choices.items()])
+    space.add([spaces.Float(name, (0.0, 1.0)) for name in encoding.floats])
+    facade = tool.HyperparameterOptimizationFacade
+    with TemporaryDirectory() as folder:
+        scenario = tool.Scenario(space, output_directory=folder, deterministic=True, n_trials=n, seed=seed)
+        smac = facade(
+            scenario,
+            model=facade.get_model(scenario, n_trees=_SMAC_TREES),
+            random_design=facade.get_random_design(scenario, probability=_SMAC_RANDOM),
+            intensifier=facade.get_intensifier(scenario, max_config_calls=1),
+            acquisition_maximizer=maximizers.RandomSearch(space, challengers=_SMAC_CANDIDATES, seed=seed),
+            initial_design=facade.get_initial_design(scenario, n_configs=_N_INITIAL),
+            logging_level=False,
+            overwrite=True,
+        )
+        cells = []
+        for _ in range(n):
+            with parallel_config(backend="sequential"):  # threads make its forest four times as slow
+                trial = smac.ask()
+            point = {name: float(v) if name in encoding.floats else int(v) for name, v in trial.config.items()}
+            cells.append(encoding.decode(point))
+            smac.tell(trial, history.TrialValue(cost=100.0 - float(values[cells[-1]])), save=False)
+    return cells
+
+
+SEARCHES: Final[Mapping[str, Callable[[Floats, Encoding, int, int], list[int]]]] = {
+    "local search": _local,
+    "TPE": _tpe,
+    "SMAC": _smac,
+}
+"""Searches by name: each returns the first n cells that it evaluates, with repetitions, given the values of all."""
 
 
 class Regret(NamedTuple):
