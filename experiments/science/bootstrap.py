@@ -47,23 +47,19 @@ ARMS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {  # Any: settings
 TUNED: Final = tuple(name for name in ARMS if name.startswith("RE"))
 
 _ON_REFITS: Final = ", on the refits"
+# The first arms, in the paper's order: the worst first.
 _ORDER: Final = ("random search", "evolution that removes the worst", "evolution that removes the oldest")
-"""The first arms, in the paper's order: the worst first."""
-
-_REASON: Final = (
-    "removing the oldest helps when a lucky noisy result would survive; here evaluations have no noise; not tested"
-)
+_REASON: Final = "removing the oldest helps against lucky noisy results; here evaluations have no noise; not tested"
 _METHOD: Final = f"""The part of the space has {", ".join(f"{key}={value}" for key, value in PART.items())}, no
     operation on that edge, so 3,125 cells with all hyperparameters; the whole has 15,625. Both are at full size. Each
     arm proposes {N_TRIALS} configs with {N_SEEDS} seeds, without training noise. Regularized evolution has a population
     of 20, one mutation and tournaments of 5 unless named. Intervals are over seeds; for the points lost and tau, the
-    seeds that choose a setting and those that test it are resampled apart. The refits' values are those of the configs
-    that were found on the released models."""
-
+    seeds that choose a setting and those that test it are resampled apart. The refits answer for the configs that were
+    found on the released models."""
 
 Ends = Mapping[str, Floats]
-"""Final values of every arm, (n_arms, n_seeds), by space: the best value of each search on the released models. By the
-name of a space plus `_ON_REFITS`: the refits' mean values of the same configs; NaN without refits."""
+"""Best value of each search by space, (n_arms, n_seeds), on the released models; and, by the name of the space plus
+`_ON_REFITS`, the refits' mean value of its config, NaN without refits."""
 
 
 class TransferLoss(NamedTuple):
@@ -104,11 +100,10 @@ def transferred(tuned: Floats, tested: Floats) -> TransferLoss:
         chosen, best = (indices[int(mean[indices].argmax())] for mean in means)
         return chosen, best, float(means[1][best] - means[1][chosen]), kendall_tau(*means)
 
-    def resampled(ends: Floats) -> Floats:
-        return np.asarray(ends[:, rng.integers(ends.shape[1], size=ends.shape[1])])
-
     chosen, best, *values = compare(tuned, tested)
-    drawn = np.array([compare(resampled(tuned), resampled(tested))[2:] for _ in range(N_RESAMPLES)])
+    n_seeds = (tuned.shape[1], tested.shape[1])
+    picks = ([rng.integers(n, size=n) for n in n_seeds] for _ in range(N_RESAMPLES))
+    drawn = np.array([compare(tuned[:, at], tested[:, other])[2:] for at, other in picks])
     loss, tau = (percentile_interval(value, drawn[:, i]) for i, value in enumerate(values))
     return TransferLoss(names[chosen], names[best], loss, tau)
 
@@ -123,7 +118,14 @@ def bootstrap_page(subjects: Sequence[Subject]) -> Document:
     gained = "; ".join(f"{quantity} {ours} ({title})" for quantity, title, _, ours, *_ in orders if "whole" in quantity)
     n_best = sum(move.chosen == move.best for move in moves.values())
     most = max(move.loss.high for move in moves.values())
-    blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", orders), _table(moves), Text(_METHOD))
+    transfers = Table(
+        caption="Settings of regularized evolution, chosen where they were tuned; points lost against the best where "
+        "they are tested; Kendall's tau of the means of all arms on both problems; 95 % intervals",
+        columns=("from and to", "chosen", "best there", "points lost", "tau"),
+        rows=tuple((title, *move[:2], *map(interval_text, move[2:])) for title, move in moves.items()),
+        n_labels=3,
+    )
+    blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", orders), transfers, Text(_METHOD))
     return Document(
         title="Do tuned settings generalise?",
         subtitle=f"In {n_best} of {len(moves)} transfers, the setting of regularized evolution tuned on one problem is "
@@ -143,18 +145,6 @@ def _orders(by_task: Mapping[str, Ends]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _table(moves: Mapping[str, TransferLoss]) -> Table:
-    return Table(
-        caption="Settings of regularized evolution, chosen where they were tuned; points lost against the best where "
-        "they are tested; Kendall's tau of the means of all arms on both problems; 95 % intervals",
-        columns=("from and to", "chosen", "best there", "points lost", "tau"),
-        rows=tuple(
-            (title, m.chosen, m.best, interval_text(m.loss), interval_text(m.tau)) for title, m in moves.items()
-        ),
-        n_labels=3,
-    )
-
-
 def _task_blocks(subject: Subject, ends: Ends) -> Iterator[str | Block]:
     yield subject.title
     estimates = {f"{arm}, {space}": mean_interval(ends[space][i]) for i, arm in enumerate(ARMS) for space in SPACES}
@@ -165,10 +155,9 @@ def _task_blocks(subject: Subject, ends: Ends) -> Iterator[str | Block]:
         alt="; ".join(f"{title} {interval.value:.2f}" for title, interval in estimates.items()),
         drawing=draw_estimates(estimates, numbers=[*range(len(SPACES))] * len(ARMS), x_label="validation accuracy (%)"),
     )
+    texts = [[interval_text(mean_interval(values[i])) for values in ends.values()] for i in range(len(ARMS))]
     yield Table(
         caption=f"Validation accuracy (%) after {N_TRIALS} evaluations, with 95 % intervals over seeds",
         columns=("arm", *ends),
-        rows=tuple(
-            (arm, *(interval_text(mean_interval(values[i])) for values in ends.values())) for i, arm in enumerate(ARMS)
-        ),
+        rows=tuple((arm, *row) for arm, row in zip(ARMS, texts, strict=True)),
     )

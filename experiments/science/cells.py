@@ -1,7 +1,5 @@
 """The landscape of all 15,625 cells with fixed hyperparameters: exact sums over the whole space, as in NAS-Bench-101.
 
-Over 300 lines: it is one study, from the predictions for all cells to the text of its page.
-
 Values of cells are an array of shape (5, 5, 5, 5, 5, 5), one axis for each edge. A move changes the operation of one
 edge. A canonical distance counts moves between functions: cells that compute the same function are one point.
 """
@@ -35,8 +33,7 @@ from workshop.ranks import spearman
 
 N_BEST: Final = 12  # functions that count as the best: the best one and 11 others, as in NAS-Bench-101
 
-STEPS: Final = range(1, 37)
-"""Numbers of moves of a random walk, which reaches a mean distance of about their square root."""
+STEPS: Final = range(1, 37)  # moves of a random walk, which reaches a mean distance of about their square root
 
 MEASURES: Final = (
     *("correlation of neighbours", "fitness-distance correlation", "the same, canonical"),
@@ -44,8 +41,7 @@ MEASURES: Final = (
 )
 """Names of the columns of `measures_of`."""
 
-CUTS: Final = ("all cells", "cells of at least median accuracy", "the other cells")
-"""Which cells a replacement is averaged over, by their accuracy before it."""
+CUTS: Final = ("all cells", "cells of at least median accuracy", "the other cells")  # by accuracy before a replacement
 
 GAINS: Final = (
     *(f"depth 3 minus depth {less}" for less in (1, 2)),
@@ -54,7 +50,6 @@ GAINS: Final = (
 """Compared shapes of live cells, the columns of `gains_of_shape`."""
 
 GONE: Final = 0.05  # correlations below this value count as zero
-
 _SHAPE: Final = (len(OPERATIONS),) * len(EDGES)
 
 _PAPER: Final[Mapping[int, tuple[str, float, float]]] = {
@@ -69,15 +64,12 @@ _METHOD: Final = f"""All 15,625 cells are queried at full size and the last epoc
     of one edge. The best cells compute one of the {N_BEST} best functions, as NAS-Bench-101 takes its best graph and 11
     others. Canonical distances count moves between functions, so a change of a dead edge costs nothing. The paper's
     changes are means over all its cells. Correlations are of ranks; the fitness-distance correlation is negative where
-    accuracy falls with the distance from the best cells. Depth is the edges on the longest live path; width is the
-    number of live paths, which is the greatest directed cut, the width of NAS-Bench-101."""
-
+    accuracy falls with the distance from the best cells. Width is the number of live paths, which is the greatest
+    directed cut, the width of NAS-Bench-101."""
 _WHY: Final = "the models err by as much, or cheaper operations are as good in short training; not tested"
 _DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-101's at most 26"
 
-
-Landscape = Mapping[str, Spread]
-"""Measures of one task by name."""
+Landscape = Mapping[str, Spread]  # measures of one task by name
 
 
 def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) -> Landscape:
@@ -125,9 +117,9 @@ def autocorrelation_of_cells(values: Floats, n_steps: int = len(STEPS)) -> Float
     ranks -= ranks.mean()
     expected, correlations = ranks, []
     for _ in range(n_steps):
-        sums = sum(expected.sum(axis=edge, keepdims=True) for edge in range(len(EDGES)))
-        expected = (sums - len(EDGES) * expected) / (len(EDGES) * (len(OPERATIONS) - 1))
-        correlations.append(float((ranks * expected).mean() / (ranks**2).mean()))
+        sums = sum(expected.sum(axis=edge, keepdims=True) for edge in range(6))
+        expected = (sums - 6 * expected) / 24
+        correlations.append((ranks * expected).mean() / ranks.var())
     return np.array(correlations)
 
 
@@ -138,11 +130,9 @@ def reach_of(values: Floats) -> Floats:
 
 
 def distance_to(chosen: NDArray[np.bool_], *, is_canonical: bool) -> NDArray[np.int64]:
-    """Return the least number of moves from each cell to a chosen one, in the shape of `chosen`.
+    """Return the least number of moves from each cell to one of the `chosen`, of which there is at least one.
 
-    Args:
-        chosen: which cells to reach, at least one.
-        is_canonical: whether moving to a cell that computes the same function costs nothing.
+    If it is canonical, moving to a cell that computes the same function costs nothing.
     """
     reached, distance = chosen, np.zeros(_SHAPE, np.int64)
     classes = canonical_keys(all_ops()).reshape(_SHAPE) if is_canonical else np.arange(chosen.size).reshape(_SHAPE)
@@ -206,9 +196,9 @@ def cells_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; nothing on it is drawn at random."""
     results = {task.title: measure_cells(task, sizes=GROUP_VALUES) for task in subjects}
     summary = "; ".join(
-        f"{title}: {_share_within_two(cells)} of the cells are within two moves of one of the {N_BEST} best "
-        f"functions, and two cells that differ in one operation have accuracy ranks that correlate at "
-        f"{_texts(cells['measures'])[0]}"
+        f"{title}: {_share_within_two(cells)} of the cells are within two moves of one of the {N_BEST} best functions, "
+        "and two cells that differ in one operation have accuracy ranks that correlate at "
+        + _texts(cells["measures"])[0]
         for title, cells in results.items()
     )
     return Document(
@@ -237,20 +227,16 @@ def _distances(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
         "those that a 3x3 convolution suits; in the other cells, a 1x1 convolution instead changes the accuracy by "
         f"{', '.join(f'{change} points ({title})' for title, change in others.items())}."
     )
-    yield Table(
-        caption="Locality around the best cells; shares of all cells",
-        columns=("task", "best cells", *MEASURES),
-        rows=tuple(
-            (title, f"{cells['best cells'].values:.0f}", *_texts(cells["measures"])) for title, cells in results.items()
-        ),
-    )
+    rows = [(title, f"{of['best cells'].values:.0f}", *_texts(of["measures"])) for title, of in results.items()]
+    columns = ("task", "best cells", *MEASURES)
+    yield Table(caption="Locality around the best cells; shares of all cells", columns=columns, rows=tuple(rows))
     yield Text(_METHOD)
 
 
 def _beside(title: str, cells: Landscape) -> Iterator[tuple[str, ...]]:
-    show = partial(interval_text, sign="+")
-    reach, ours = f"distance beyond which the autocorrelation is below {GONE} (square root of moves)", cells["reach"]
-    yield reach, title, "about 6", interval_text(ours.at()), same_sign(ours.at()), _DIAMETER
+    show, ours = partial(interval_text, sign="+"), cells["reach"].at()
+    reach = f"distance beyond which the autocorrelation is below {GONE} (square root of moves)"
+    yield reach, title, "about 6", interval_text(ours), same_sign(ours), _DIAMETER
     near = f"{_share_within_two(cells)} within 2"
     yield "share near the best", title, "35.4 % within 6", near, NO_SIGN, _DIAMETER
     for operation, (replacement, points, percent) in _PAPER.items():
@@ -301,9 +287,9 @@ def _shapes_and_sizes(results: Mapping[str, Landscape]) -> Iterator[str | Block]
         by_size = zip(GROUP_VALUES, _texts(cells["by size"]), strict=True)
         yield Table(
             caption=f"The same measures at every size on {title}, and Spearman's rho of the cells with full size",
-            columns=(*GROUP_VALUES[0], *MEASURES, "rho with full size"),
+            columns=(*LARGEST, *MEASURES, "rho with full size"),
             rows=tuple((*map(str, size.values()), *texts) for size, texts in by_size),
-            n_labels=len(GROUP_VALUES[0]),
+            n_labels=len(LARGEST),
             is_folded=True,
         )
 

@@ -1,7 +1,4 @@
-"""Encodings of the cell for an optimiser: regret of three searches with each, and what NAS-Bench-101 found.
-
-The same 15,625 cells are described by other parameters, see `_METHOD`.
-"""
+"""Encodings of the cell for an optimiser: regret of three searches with each, and what NAS-Bench-101 found."""
 
 from __future__ import annotations
 
@@ -78,7 +75,7 @@ Point = dict[str, Any]  # values of an encoding's parameters; Any: an int or a f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """An encoding."""
+    """Other parameters for the same 15,625 cells; `_METHOD` describes each encoding."""
 
     choices: Mapping[str, int]  # parameters that are categorical, and the number of their choices
     floats: tuple[str, ...] = ()  # parameters in [0, 1]

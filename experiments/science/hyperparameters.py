@@ -1,7 +1,7 @@
 """One setting of the hyperparameters for all architectures? Section 5.1 of NAS-Bench-101, in every fidelity group.
 
-f*(A) is the best value of an architecture over all settings H. The shared setting H-dagger has the best mean over some
-architectures; the others show how well f(A, H-dagger) ranks by f*(A), and what a shared setting loses.
+f*(A) is the best value of an architecture over all settings H; the shared setting H-dagger has the best mean over some
+architectures. Both are compared on the others.
 """
 
 from __future__ import annotations
@@ -39,14 +39,13 @@ _METHOD: Final = f"""f*(A) is the best predicted validation accuracy of architec
     all choices and {N_FLOATS} × {N_FLOATS} rates. H† has the best mean over {N_TUNED} of {N_CELLS} random cells; the
     measures are of the other {N_CELLS - N_TUNED}. The loss of the winner is what choosing the architecture with H†
     loses, even if the chosen one is tuned afterwards. The paper's architectures are two-layer networks for regression,
-    and its H† is chosen on the architectures that it is measured on. The intervals cover the draw of cells and the
-    spread of the release's refits, each of which chooses its own H†."""
-
-_MEANING: Final = f"""A shared setting is a fair judge only after it was tuned, here on {N_TUNED} architectures. Where
-    rho is lower in the better half, much of the agreement over all cells is about which cells fail. The mean loss is
-    what a table with fixed hyperparameters understates an architecture by, so it does not resolve smaller differences
-    between good architectures. Models that are fitted to few trainings miss some interactions of architecture and
-    hyperparameters, so the true agreement is probably lower than on this page."""
+    and its H† is measured on the architectures that chose it. The intervals cover the draw of cells and the spread of
+    the refits, each of which chooses its own H†."""
+_MEANING: Final = f"""A shared setting is fair only after tuning, here on {N_TUNED} architectures. Where rho is lower in
+    the better half, much of the agreement over all cells is about which cells fail. A table with fixed hyperparameters
+    understates architectures by the mean loss, and does not resolve smaller differences between good ones. Models that
+    are fitted to few trainings miss some interactions of architecture and hyperparameters, so the true agreement is
+    probably lower."""
 
 
 MEASURES: Final[Mapping[str, Callable[[Floats, Floats], float]]] = {
@@ -87,7 +86,7 @@ def measure_shared(
     subject: Subject, sizes: Mapping[str, object], *, n_cells: int, n_floats: int
 ) -> tuple[SharedSetting, Mapping[str, object]]:
     """Return the comparison of random cells at these sizes, and H-dagger; the spread of the refits widens intervals."""
-    ops = all_ops()[np.random.default_rng(subject.seed).choice(len(all_ops()), n_cells, replace=False)]
+    ops = np.random.default_rng(subject.seed).choice(all_ops(), n_cells, replace=False)
     space = subject.bench.space.fix(sizes)
     settings = grid(space, [name for name in space.searched if name not in OPS], n_floats=n_floats)
     fixed = {name: np.full(len(settings["LearningRate"]), value) for name, value in sizes.items()}
@@ -143,10 +142,8 @@ def _at_full_size(full: Mapping[str, _Comparison]) -> Iterator[str | Block]:
     yield Table(caption="The shared setting H†", columns=("task", *setting), rows=rows, n_labels=1 + len(setting))
     yield Text(_METHOD)
     yield "What it says about fixing hyperparameters in NAS"
-    lost = (f"{title} {interval_text(result.measures['loss of the winner'])}" for title, (result, _) in full.items())
-    yield answer(
-        f"Points lost by choosing the architecture with a shared setting and tuning it afterwards: {', '.join(lost)}."
-    )
+    lost = [f"{title} {interval_text(result.measures['loss of the winner'])}" for title, (result, _) in full.items()]
+    yield answer(f"Points lost by choosing the architecture with H† and tuning it afterwards: {', '.join(lost)}.")
     yield Text(_MEANING)
 
 
@@ -183,13 +180,9 @@ def _groups(title: str, comparisons: Sequence[_Comparison]) -> Iterator[str | Bl
     rhos = [result.measures["rho"].value for result, _ in comparisons]
     yield f"Fidelity groups: {title}"
     yield answer(f"Spearman's rho is between {min(rhos):.2f} and {max(rhos):.2f} in the {len(comparisons)} groups.")
-    yield Table(
-        caption=_CAPTION,
-        columns=(*LARGEST, *measures),
-        rows=tuple(
-            (*map(str, sizes.values()), *(interval_text(result.measures[name]) for name in measures))
-            for sizes, (result, _) in zip(GROUP_VALUES, comparisons, strict=True)
-        ),
-        n_labels=len(LARGEST),
-        is_folded=True,
-    )
+    rows = [
+        (*map(str, sizes.values()), *(interval_text(result.measures[name]) for name in measures))
+        for sizes, (result, _) in zip(GROUP_VALUES, comparisons, strict=True)
+    ]
+    columns = (*LARGEST, *measures)
+    yield Table(caption=_CAPTION, columns=columns, rows=tuple(rows), n_labels=len(LARGEST), is_folded=True)

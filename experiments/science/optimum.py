@@ -24,21 +24,17 @@ from workshop.pages.drawing import draw_estimates
 
 N_FLOATS: Final = 16  # values of each rate on the grid on which every cell is queried
 
-_STUDIES: Final = ("strong", "baselines")
-"""An optimiser that is in both is read from the second, which has more seeds. Both have the same budget."""
-
+_STUDIES: Final = ("strong", "baselines")  # of one budget; the second has more seeds of optimisers that are in both
 _NEAR: Final = 0.5
 _METHOD: Final = f"""Every cell, activation and augmentation is queried on a {N_FLOATS} × {N_FLOATS} grid of learning
     rate and weight decay, at full size and the last epoch; then the best 300 pairs of cell and choices on a grid four
     times as fine, and the best ten of these on one forty times as fine. Cells that compute the same function have the
     same prediction, so one of each class is queried. The models are piecewise constant in the rates: between the points
-    of the finest grid, neighbours of which differ by 1.2 %, a slightly better config may exist."""
-
+    of the finest grid, which are 1.2 % apart, a slightly better config may exist."""
 _KNOWN: Final = """`make release` searches exhaustively at full size (`--rates`), and the search for the fronts starts
-    from the config that it finds. `Benchmark.best` starts from these configs; the default search is the same without
-    them: random sampling, local search, and a grid of the rates at the best config. The present releases were searched
-    on the first two grids only, so their best known config may be below the optimum of this page."""
-
+    from what it finds. `Benchmark.best` starts from these configs; the default search does without them: random
+    sampling, local search, and a grid of the rates at the best config. The present releases were searched on the first
+    two grids only, so their best known config may be below the optimum of this page."""
 _CURSE: Final = """The optimum is a maximum over millions of predictions, which selects models' errors upwards (winner's
     curse). The refits did not choose it: their values show how much of its lead is the error of one model."""
 
@@ -102,9 +98,8 @@ def distances(subject: Subject, optimum: Optimum, ends: Ends) -> list[Distance]:
     for title, configs in ends.items():
         distance = optimum.found.value - answers(subject.bench, configs)
         gaps = [best - answers(refit, configs) for refit, best in zip(subject.refits, optimum.on_refits, strict=True)]
-        refit_gap = np.mean(gaps or [np.full(len(configs), np.nan)], axis=0)
-        near = float((distance <= _NEAR).mean())
-        rows.append(Distance(title, len(configs), mean_interval(distance), mean_interval(refit_gap), near))
+        gap = mean_interval(np.mean(gaps or [np.full(len(configs), np.nan)], axis=0))
+        rows.append(Distance(title, len(configs), mean_interval(distance), gap, float((distance <= _NEAR).mean())))
     return sorted(rows, key=lambda row: row.own.value)
 
 

@@ -1,17 +1,15 @@
 """Does the surrogate see what operations without parameters cost? NAS-Bench-301's study of them (appendix D.6).
 
-Identities, zeros and poolings have no parameters. In the cells of test configs a rising share of operations is replaced
-by one of them, and the release predicts the accuracy; nothing was trained for that. Where such configs were recorded,
-their trainings are compared with the predictions.
+In the cells of test configs, a rising share of operations is replaced by one of them, and the release predicts the
+accuracy. Recorded configs that have many are compared with the predictions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, cycle, product
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +32,10 @@ from workshop.pages.document import Block, Document, Figure, Table, Text, sectio
 from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.resampling import bootstrap_estimates
 
+Cells = NDArray[np.int64]  # operations, (n_cells, 6)
+
 FREE: Final[Mapping[str, int]] = {"identity": IDENTITY, "zero": ZERO, "pooling": POOL}
 N_REPEATS: Final = 4
-
 _N_OPS: Final = len(OPS)
 _FEWEST: Final = 3
 _estimates: Final = partial(bootstrap_estimates, level=0.9, n_resamples=400)
@@ -46,8 +45,7 @@ _WHY: Final = """NAS-Bench-301 replaces operations of one kind of cell in networ
     those of random configs, and training is short, which favours what trains fast."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Study:
+class Study(NamedTuple):
     """The results of one task."""
 
     title: str
@@ -55,14 +53,12 @@ class Study:
     changes: dict[str, list[Interval]]  # change of the predicted accuracy, by operation and number replaced
     measured: Floats  # accuracy of each recorded test config at the last epoch
     predicted: Floats  # the same, predicted
-    ops: NDArray[np.int64]  # their cells, (n, 6)
+    ops: Cells  # their cells, (n, 6)
     cells: dict[str, Floats]  # by operation, predictions for a cell of it alone, other keys of the test configs, (n,)
     recorded: dict[str, Floats]  # by operation, accuracies of recorded configs of any part whose cell has it alone
 
 
-def with_fewer_parameters(
-    ops: NDArray[np.int64], operation: int, n: int, order: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def with_fewer_parameters(ops: Cells, operation: int, n: int, order: Cells) -> Cells:
     """Return cells, (n_cells, 6), with the first `n` edges of each row's order set to an operation."""
     cells = ops.copy()
     np.put_along_axis(cells, order[:, :n], operation, axis=1)
@@ -190,8 +186,7 @@ def _blocks(study: Study) -> Iterator[str | Block]:
     )
     yield f"Recorded cells on {study.title}, trained and predicted"
     yield Text(
-        "These test configs were trained, and no model was fitted to them. The bias is predicted minus trained, with a "
-        "90 % interval over configs."
+        "No model was fitted to these configs. The bias is predicted minus trained, with a 90 % interval over them."
     )
     yield _recorded_table(study)
     yield f"Cells that no model must praise on {study.title}"
@@ -207,19 +202,16 @@ def _recorded_table(study: Study) -> Table:
     cuts = {f"{n} of {_N_OPS} without parameters": n_free == n for n in range(_N_OPS + 1)}
     cuts["no path from input to output"] = ~live_paths(study.ops).any(axis=1)
 
-    def shown(trained: Floats, predicted: Floats) -> tuple[str, str, str]:
+    def shown(name: str, trained: Floats, predicted: Floats) -> tuple[str, ...]:
         if len(trained) < _FEWEST:
-            return "–", "–", "–"
+            return name, str(len(trained)), "–", "–", "–"
         (bias,) = _estimates(lambda at: (predicted - trained)[at].mean(), len(trained))
-        return f"{trained.mean():.1f}", f"{predicted.mean():.1f}", _interval(bias)
+        return name, str(len(trained)), f"{trained.mean():.1f}", f"{predicted.mean():.1f}", _interval(bias)
 
     return Table(
         caption=f"{MAIN} at the last epoch, %, of test configs",
         columns=("cells", "configs", "trained", "predicted", "bias, points"),
-        rows=tuple(
-            (name, str(is_in.sum()), *shown(study.measured[is_in], study.predicted[is_in]))
-            for name, is_in in cuts.items()
-        ),
+        rows=tuple(shown(name, study.measured[is_in], study.predicted[is_in]) for name, is_in in cuts.items()),
     )
 
 

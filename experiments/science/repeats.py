@@ -1,7 +1,7 @@
 """How far two measurements of the same configs agree: tables 11 and 12 of JAHS-Bench-201.
 
-Table 11 has two trainings of a config, here from recorded runs. Table 12 has two counts of the FLOPS, here those that
-an imported table recorded, and the exact ones.
+Table 11 compares two trainings of a config, here recorded runs. Table 12 compares two counts of the FLOPS, here those
+of an imported table and the exact ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_agreement
 
-_N_RESAMPLES: Final = 500
 _FEWEST: Final = 10  # the bootstrap interval of a tau of few configs is too narrow
 
 _PAPER: Final[Mapping[str, tuple[float, float]]] = {
@@ -71,13 +70,11 @@ _PAPER_OVERALL: Final = 0.695729
 _PAPER_TASK: Final = TASKS["colorectal_histology"].title
 
 _METHOD: Final = """The paper trains 20 configs at full size with two fresh seeds. These are the recorded configs with
-    two seeds or more, the first two of each, after the last epoch. Most were not chosen to be like the paper's 20:
-    many were proposed as good ones, and a narrow range of accuracies lowers tau. Runtimes are those of the processor,
-    and of the version of the training code, on which most of these configs were trained twice.
-    Latency does not depend on the seed here, so two visits to the same config at different times take its place; each
-    is the least of several repeats, where the paper measured once. FLOPS and size follow from the config, so their tau
-    is 1, as in the paper."""
-
+    two seeds or more, the first two of each, after the last epoch. Many were proposed as good ones, and a narrow range
+    of accuracies lowers tau. Runtimes are those of the processor and the version of the training code on which most of
+    these configs were trained twice. Latency does not depend on the seed here; instead, two visits to the same config
+    at different times are compared, each the least of several repeats, where the paper measured once. FLOPS and size
+    follow from the config, so their tau is 1, as in the paper."""
 _REASONS: Final[Mapping[str, str]] = {
     "latency": "the least of several repeats on one core, which interference hardly moves",
     "runtime": "one core, in processor seconds, and one processor model",
@@ -115,7 +112,7 @@ def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
         found[size] = {}
         for name, pair in {"latency": latencies, **pairs_of_seeds(runs_in)}.items():
             has_tau = len(pair[0]) >= _FEWEST
-            tau = bootstrap_agreement(kendall_tau, *pair, n_resamples=_N_RESAMPLES) if has_tau else None
+            tau = bootstrap_agreement(kendall_tau, *pair, n_resamples=500) if has_tau else None
             found[size][name] = Repeats(len(pair[0]), tau)
     return found
 
@@ -123,7 +120,7 @@ def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
 def pairs_of_seeds(runs: Rows) -> dict[str, tuple[Floats, Floats]]:
     """Return each metric after the last epoch of the first two finished runs of every config that has two.
 
-    Runtimes are those of the processor, and of the software on it, that trained most of these configs twice.
+    Runtimes are those of the processor and version of torch that trained most of these configs twice.
     """
     last = last_rows(sorted_runs(runs))
     last = take(last, (last["status"] == "finished") & (last["epoch"] == last["epoch"].max(initial=0)))
