@@ -2,8 +2,7 @@
 
     python -m experiments.landscape --task cifar10_mini --out out/landscape
 
-The landscape is that of a release's surrogates. The page states their quality, and its intervals include the
-variation between the release's refits.
+The landscape is that of a release's surrogates; its intervals include the variation between their refits.
 """
 
 from __future__ import annotations
@@ -98,9 +97,18 @@ def _deciding(landscape: Landscape) -> Iterator[str | Block]:
     yield answer(
         f"Shares of the variance of ranks. Among the {_of_ranks(largest)}{aside}. Among the {_of_ranks(smallest)}."
     )
-    if len(largest.epochs) > 1:
-        yield _epochs_figure(largest)
-        yield _epochs_figure(smallest)
+    for variance in (largest, smallest) if len(largest.epochs) > 1 else ():
+        curves = interval_curves(variance.by_epoch, variance.epochs)
+        yield Figure(
+            name=f"epochs-{variance.part.name}",
+            caption=f"Shares of the variance of ranks among the {variance.part.title} at each epoch, with 95 % "
+            "intervals.",
+            alt="; ".join(
+                f"{name}: {shares[0].value:.2f} after the first epoch, {shares[-1].value:.2f} after the last"
+                for name, shares in variance.by_epoch.items()
+            ),
+            drawing=draw_curves(curves, x_label="epoch", y_label="share of the variance", y_limits=(-0.05, 1.0)),
+        )
     yield Text(
         "The tables decompose the variance over random configs at the last epoch into main effects of groups "
         "of keys and their interactions (Sobol indices, with 95 % intervals). Three quantities are decomposed: the "
@@ -120,20 +128,6 @@ def _of_ranks(variance: Variance) -> str:
 
 def _all_together(variance: Variance) -> str:
     return TIMES.join(variance.part.groups)
-
-
-def _epochs_figure(variance: Variance) -> Figure:
-    shown = variance.by_epoch
-    curves = interval_curves(shown, variance.epochs)
-    return Figure(
-        name=f"epochs-{variance.part.name}",
-        caption=f"Shares of the variance of ranks among the {variance.part.title} at each epoch, with 95 % intervals.",
-        alt="; ".join(
-            f"{name}: {shares[0].value:.2f} after the first epoch, {shares[-1].value:.2f} after the last"
-            for name, shares in shown.items()
-        ),
-        drawing=draw_curves(curves, x_label="epoch", y_label="share of the variance", y_limits=(-0.05, 1.0)),
-    )
 
 
 def _shares_table(caption: str, variances: Sequence[Variance]) -> Table:
@@ -159,17 +153,13 @@ def _keys(landscape: Landscape) -> Iterator[str | Block]:
             alt="; ".join(f"{key} {total.value:.2f}" for key, total in totals.items()),
             drawing=draw_estimates(totals, numbers=[groups[key] for key in totals], x_label="share of the variance"),
         )
-    columns: dict[str, Mapping[str, Interval]] = {}
-    for variance in landscape.variances:
-        columns |= {f"{variance.part.title}: main": variance.main, f"{variance.part.title}: total": variance.total}
+    heads = [f"{variance.part.title}: {kind}" for variance in landscape.variances for kind in ("main", "total")]
+    columns = [effects for variance in landscape.variances for effects in (variance.main, variance.total)]
     yield Table(
         caption="Main and total effect of each key as shares of the variance of ranks at the last epoch. Total effects "
         "count an interaction once for each of its keys, so their sum may exceed one",
-        columns=("key", *columns),
-        rows=tuple(
-            (key, *(interval_text(effects[key]) if key in effects else "–" for effects in columns.values()))
-            for key in whole.main
-        ),
+        columns=("key", *heads),
+        rows=tuple((key, *(interval_text(of[key]) if key in of else "–" for of in columns)) for key in whole.main),
         is_folded=True,
     )
 
