@@ -20,17 +20,7 @@ from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.errors import InvalidArgument
-from jahs.files.runs import (
-    halves_of_visits,
-    last_rows,
-    read_configs,
-    read_profile,
-    read_profile_visits,
-    read_protocol,
-    read_runs,
-    sorted_runs,
-    without_final,
-)
+from jahs.files.runs import halves_of_visits, last_rows, read_configs, read_profile, read_protocol, sorted_runs
 from jahs.files.tables import Table as Rows
 from jahs.files.tables import read_table, rows_of, take
 from jahs.models.cost import n_macs
@@ -40,6 +30,7 @@ from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import TASKS, Task, task
+from surrogate.data.measurements import read_measurements
 from surrogate.data.rows import group_numbers
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
@@ -102,8 +93,8 @@ def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
     halves: tuple[Rows, ...] = ()
     folder = None if subject.data is None else subject.data / subject.bench.task.name / "runs"
     if folder is not None and folder.is_dir() and np.isin(runs["protocol"], read_protocol(folder).digest).all():
-        configs, halves = read_configs(folder), halves_of_visits(read_profile_visits(folder)[1])
-        runs, _ = without_final(read_runs(folder), configs)
+        measured = read_measurements(folder)
+        configs, runs, halves = measured.configs, measured.runs, halves_of_visits(measured.visits)
     found: dict[str, dict[str, Repeats]] = {}
     ids = configs["config_id"]
     for size, chosen in {"full size": ids[at_full_size(configs)], "all sizes": ids}.items():
