@@ -130,7 +130,18 @@ def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
 
 def _at_full_size(full: Mapping[str, _Comparison]) -> Iterator[str | Block]:
     yield "At full size"
-    yield _scatter(full)
+    drawing, axes = new_panels(1, len(full), width=2.9 * len(full) + 0.6, height=3.1)
+    for i, (panel, (title, (result, _))) in enumerate(zip(axes, full.items(), strict=True)):
+        panel.plot(rankdata(-result.shared), rankdata(-result.best), "o", color=series(i), markersize=3, alpha=0.7)
+        panel.set(title=title, xlabel="rank with the shared setting")
+    axes[0].set(ylabel="rank with its own best setting")
+    yield Figure(
+        name="ranks",
+        caption="Ranks of architectures (1 is best) with the shared setting and with the best setting of each, as in "
+        "Figure 9 of NAS-Bench-101.",
+        alt="; ".join(f"{title}: rho {result.measures['rho'].value:.2f}" for title, (result, _) in full.items()),
+        drawing=drawing,
+    )
     yield beside_paper("NAS-Bench-101", [_beside(title, result) for title, (result, _) in full.items()])
     yield Table(
         caption=_CAPTION,
@@ -158,21 +169,6 @@ def _beside(title: str, comparison: SharedSetting) -> tuple[str, ...]:
     else:
         reason = "our rates span three decades, and cells need different ones"
     return "Spearman's rho of f* and f(., H†)", title, str(_PAPER), interval_text(rho, 3), same_sign(rho), reason
-
-
-def _scatter(full: Mapping[str, _Comparison]) -> Figure:
-    drawing, axes = new_panels(1, len(full), width=2.9 * len(full) + 0.6, height=3.1)
-    for i, (panel, (title, (result, _))) in enumerate(zip(axes, full.items(), strict=True)):
-        panel.plot(rankdata(-result.shared), rankdata(-result.best), "o", color=series(i), markersize=3, alpha=0.7)
-        panel.set(title=title, xlabel="rank with the shared setting")
-    axes[0].set(ylabel="rank with its own best setting")
-    return Figure(
-        name="ranks",
-        caption="Ranks of architectures (1 is best) with the shared setting and with the best setting of each, as in "
-        "Figure 9 of NAS-Bench-101.",
-        alt="; ".join(f"{title}: rho {result.measures['rho'].value:.2f}" for title, (result, _) in full.items()),
-        drawing=drawing,
-    )
 
 
 def _groups(title: str, comparisons: Sequence[_Comparison]) -> Iterator[str | Block]:

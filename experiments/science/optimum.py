@@ -106,7 +106,12 @@ def distances(subject: Subject, optimum: Optimum, ends: Ends) -> list[Distance]:
 def optimum_page(subjects: Sequence[Subject]) -> Document:
     """Return the page."""
     optima = {task.title: measure_optimum(task, n_floats=N_FLOATS) for task in subjects}
-    ends = {task.title: _ends(task, optima[task.title]) for task in subjects}
+    ends = {}
+    for subject in subjects:
+        configs: dict[str, tuple[Config, ...]] = {}
+        for pack in filter(None, (find_pack(subject, study) for study in _STUDIES)):
+            configs |= ends_of_pack(pack, subject.bench.task.name)
+        ends[subject.title] = distances(subject, optima[subject.title], configs)
     summary = "; ".join(
         f"{title} {opt.found.value:.2f} % (refits: {_refit_interval(opt.on_refits)}), "
         f"{opt.found.value - opt.known:+.2f} points relative to the best config of the default search"
@@ -120,13 +125,6 @@ def optimum_page(subjects: Sequence[Subject]) -> Document:
         f"{summary}. NAS-Bench-101 knows its optimum because it is a table; here a regret is exact up to this grid.",
         sections=sections_of([*_optima(optima), *by_task, "The best known config of a release", Text(_KNOWN)]),
     )
-
-
-def _ends(subject: Subject, optimum: Optimum) -> list[Distance]:
-    """Return the distances of the optimisers of the studies that have a pack."""
-    packs = [pack for study in _STUDIES if (pack := find_pack(subject, study)) is not None]
-    ends = {title: configs for pack in packs for title, configs in ends_of_pack(pack, subject.bench.task.name).items()}
-    return distances(subject, optimum, ends)
 
 
 def _refit_interval(values: Floats) -> str:

@@ -128,11 +128,25 @@ def parameter_free_page(subjects: Sequence[Subject]) -> Document:
                 "parameter_free needs the split of a task; add --data data, which has TASK/split.json"
             )
         studies.append(study_of(subject, read_split(subject.data / subject.bench.task.name / "split.json")))
+    claims = (
+        ("many identities", "identity", _N_OPS, "falls", -1),
+        ("many poolings", "pooling", _N_OPS, "falls", -1),
+        ("two identities", "identity", 2, "rises", 1),
+    )
+    rows = []
+    for (replacement, name, n, paper, sign), study in product(claims, studies):
+        quantity = f"change of the predicted accuracy by {replacement} ({n} of {_N_OPS} operations, points)"
+        rows.append(compared(quantity, study.title, paper, study.changes[name][n], sign=sign, show=_interval))
+    more = (
+        " over configs and refits. NAS-Bench-301 shows figures and gives no numbers; its cells have no zeros. “Not "
+        "shown”: the interval covers 0, or the release's value is on the other side of 0."
+    )
+    beside = beside_paper("NAS-Bench-301", rows, level=90, more=more)
     blocks = (block for study in studies for block in _blocks(study))
     return Document(
         title="Operations without parameters",
         subtitle=" ".join(map(_finding, studies)),
-        sections=sections_of(["Comparison with NAS-Bench-301", _beside(studies), Text(_WHY), *blocks]),
+        sections=sections_of(["Comparison with NAS-Bench-301", beside, Text(_WHY), *blocks]),
     )
 
 
@@ -148,24 +162,6 @@ def _finding(study: Study) -> str:
         f"the config's own cell for {praised:.0f} % of the test configs; {known or 'no'} such "
         f"cell{'s were' if known > 1 else ' was'} trained."
     )
-
-
-def _beside(studies: Sequence[Study]) -> Table:
-    """Return the findings of NAS-Bench-301 and our predictions."""
-    claims = (
-        ("many identities", "identity", _N_OPS, "falls", -1),
-        ("many poolings", "pooling", _N_OPS, "falls", -1),
-        ("two identities", "identity", 2, "rises", 1),
-    )
-    rows = []
-    for (replacement, name, n, paper, sign), study in product(claims, studies):
-        quantity = f"change of the predicted accuracy by {replacement} ({n} of {_N_OPS} operations, points)"
-        rows.append(compared(quantity, study.title, paper, study.changes[name][n], sign=sign, show=_interval))
-    more = (
-        " over configs and refits. NAS-Bench-301 shows figures and gives no numbers; its cells have no zeros. “Not "
-        "shown”: the interval covers 0, or the release's value is on the other side of 0."
-    )
-    return beside_paper("NAS-Bench-301", rows, level=90, more=more)
 
 
 def _blocks(study: Study) -> Iterator[str | Block]:

@@ -85,8 +85,8 @@ _Found = Mapping[str, Mapping[str, Mapping[str, Repeats]]]  # by title of the ta
 def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
     """Return the agreement of the recorded configs with two seeds, at full and at all sizes, by metric.
 
-    They are those of the task's folder of runs without the final test set, if there is one of the release's protocol;
-    else those of the release, which have no repeated measurements of latency.
+    They are from the task's folder of runs if that has the release's protocol; else from the release, which has no
+    repeated measurements of latency.
     """
     table = release_of(subject.bench).table
     configs, runs = table.configs, table.runs
@@ -166,7 +166,18 @@ def repeats_page(subjects: Sequence[Subject], tables: Sequence[Path] = ()) -> Do
         for title, by_size in found.items()
     )
     cifar, colorectal = _PAPER["valid_acc"]
-    blocks = ("Seven metrics", _figure(found), _beside(found), Text(_METHOD))
+    estimates, numbers = {}, []
+    for name, (number, (title, by_size)) in product(_PAPER, enumerate(found.items())):
+        if (tau := by_size["all sizes"][name].tau) is not None:
+            estimates[f"{name}, {title}"] = tau
+            numbers.append(number)
+    figure = Figure(
+        name="tau",
+        caption="Kendall's tau between two measurements of the recorded configs of all sizes, with 95 % intervals.",
+        alt="; ".join(f"{title}: {tau.value:.2f}" for title, tau in estimates.items()),
+        drawing=draw_estimates(estimates, numbers=numbers, x_label="Kendall's tau"),
+    )
+    blocks = ("Seven metrics", figure, _beside(found), Text(_METHOD))
     return Document(
         title="Agreement of two trainings",
         subtitle=f"Kendall's tau of validation accuracy between two seeds: {summary}. JAHS-Bench-201 reports {cifar} "
@@ -181,25 +192,10 @@ def _finding(repeats: Repeats, where: str) -> str:
     return f"{interval_text(repeats.tau)} {where} (n={repeats.n})"
 
 
-def _figure(found: _Found) -> Figure:
-    estimates, numbers = {}, []
-    for name, (number, (title, by_size)) in product(_PAPER, enumerate(found.items())):
-        if (tau := by_size["all sizes"][name].tau) is not None:
-            estimates[f"{name}, {title}"] = tau
-            numbers.append(number)
-    return Figure(
-        name="tau",
-        caption="Kendall's tau between two measurements of the recorded configs of all sizes, with 95 % intervals.",
-        alt="; ".join(f"{title}: {tau.value:.2f}" for title, tau in estimates.items()),
-        drawing=draw_estimates(estimates, numbers=numbers, x_label="Kendall's tau"),
-    )
-
-
 def _beside(found: _Found) -> Table:
     rows = [
         _row(f"τ of {name}, {where} (n={of[name].n})", title, name, of[name].tau)
-        for name in _PAPER
-        for title, by_size in found.items()
+        for name, (title, by_size) in product(_PAPER, found.items())
         for where, of in by_size.items()
     ]
     exact = ("both", "1 / 1", "1", "yes", "computed from the config")
@@ -213,11 +209,10 @@ def _row(quantity: str, title: str, name: str, tau: Interval | None) -> tuple[st
     paper = " / ".join(map(str, _PAPER[name]))
     if tau is None:
         return quantity, title, paper, "–", "not shown", "too few configs"
-    least, most = sorted(_PAPER[name])
-    reason = "between the paper's tasks" if tau.low > least else "lower: training is shorter"
+    reason = "between the paper's tasks" if tau.low > min(_PAPER[name]) else "lower: training is shorter"
     if any(tau.low <= each <= tau.high for each in _PAPER[name]):
         reason = "the interval holds a figure of the paper"
-    elif tau.low > most:
+    elif tau.low > max(_PAPER[name]):
         reason = "higher: " + _REASONS.get(name, "configs of all sizes differ by more than those of one")
     return quantity, title, paper, interval_text(tau, 3), same_sign(tau), reason
 
