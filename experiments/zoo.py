@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -52,13 +51,11 @@ _METHOD: Final = """The paper has about 60,000 architectures that differ in thei
     the released model, which were chosen for XGBoost; GIN reads the cell as a graph and the other keys as they are.
     Fits use the last epoch alone, so they take seconds; the released model is fitted to all epochs. Settings were drawn
     by NePS's random search from the paper's spaces (NGBoost: its authors' code), with at most 1,000 trees."""
-_SPACES: Final = (
-    "GIN's space is narrower than the paper's, because larger networks take too long on one core: at most 64 hidden "
-    "units (paper: 256), 6 layers (10) and a dropout of 0.5 (1, where nothing is learned). Defaults are those of the "
-    "paper's table 5 except XGBoost's learning rate (0.0824, not 0.00824, which needs ten times the trees), GIN's "
-    "layers (4, not 8), learning rate (0.005, not 0.0777, which its range excludes) and loss (the sum of both, not "
-    "one), and C, coef0, degree and tolerance of both SVRs, with kernel, gamma and shrinking of the epsilon-SVR."
-)
+_SPACES: Final = """GIN's space is narrower than the paper's, because larger networks take too long on one core: at
+    most 64 hidden units (paper: 256), 6 layers (10) and a dropout of 0.5 (1, where nothing is learned). Defaults are
+    those of the paper's table 5 except XGBoost's learning rate (0.0824, not 0.00824, which needs ten times the trees),
+    GIN's layers (4, not 8), learning rate (0.005, not 0.0777, which its range excludes) and loss (the sum of both, not
+    one), and C, coef0, degree and tolerance of both SVRs, with kernel, gamma and shrinking of the epsilon-SVR."""
 _SCORES: Final = {"r2": "R²", "tau": "τ", "sparse_tau": "sparse τ"}
 _SPARSE: Final = 2  # place of the sparse tau among the scores
 _BASE: Final = "xgboost"
@@ -67,8 +64,7 @@ _FULL_SIZE: Final = 26  # number of the fidelity group
 _FEWEST: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ModelScores:
+class ModelScores(NamedTuple):
     """The scores of models on one cut of a part; NaN where a score is not defined."""
 
     n: int  # configs
@@ -83,12 +79,9 @@ def score_zoo(
 
     Configs are resampled for all models together, so differences are paired.
     """
-    y = np.array(part["measured"])
-    chosen = {
-        "all": np.ones(len(y), np.bool_),
-        "full size": np.array(part["group"]) == _FULL_SIZE,
-        "best tenth": y >= np.quantile(y, 0.9),
-    }[cut]
+    y, group = np.array(part["measured"]), np.array(part["group"])
+    is_any = np.ones(len(y), np.bool_)
+    chosen = {"all": is_any, "full size": group == _FULL_SIZE, "best tenth": y >= np.quantile(y, 0.9)}[cut]
     if (n := int(chosen.sum())) < _FEWEST:
         return None
     y, predicted = y[chosen], np.array(list(answers.values()))[:, chosen]
@@ -101,8 +94,7 @@ def score_zoo(
 
     intervals = np.array(bootstrap_estimates(with_differences, n, level=0.9, n_resamples=n_resamples))
     halves = intervals.reshape(2, len(answers), -1).tolist()
-    scores, differences = (dict(zip(answers, half, strict=True)) for half in halves)
-    return ModelScores(n=n, scores=scores, differences=differences)
+    return ModelScores(n, *(dict(zip(answers, half, strict=True)) for half in halves))
 
 
 class _Result(NamedTuple):
@@ -229,16 +221,15 @@ def _task_blocks(result: _Result) -> Iterator[str | Block]:
 def _beside(tested: Sequence[tuple[_Result, ModelScores]]) -> Table:
     """Return the differences to XGBoost, the paper's and ours."""
     rows = []
-    for name, k in product([name for name in PAPER if name != _BASE], (0, 1)):
-        theirs, base = PAPER[name][k], PAPER[_BASE][k]
+    for name, k, (result, scored) in product(PAPER, (0, 1), tested):
+        if name == _BASE or name not in scored.differences:
+            continue
+        theirs, base, ours = PAPER[name][k], PAPER[_BASE][k], scored.differences[name][(0, _SPARSE)[k]]
         quantity = f"{('R²', 'sparse τ')[k]} of {_title(name)} minus XGBoost's"
         paper = f"{theirs:.3f} - {base:.3f} = {theirs - base:+.3f}"
-        for result, scored in tested:
-            if name in result.zoo["families"]:
-                ours = scored.differences[name][(0, _SPARSE)[k]]
-                same = same_sign(ours, round(theirs - base, 2))  # differences below 0.005 have no sign
-                why = _why(name, theirs - base, ours)
-                rows.append((quantity, result.task.title, paper, interval_text(ours, 3, sign="+"), same, why))
+        same = same_sign(ours, round(theirs - base, 2))  # differences below 0.005 have no sign
+        why = _why(name, theirs - base, ours)
+        rows.append((quantity, result.task.title, paper, interval_text(ours, 3, sign="+"), same, why))
     more = " over configs; test scores. A dash: the paper sees no difference."
     return beside_paper("NAS-Bench-301", rows, level=90, more=more)
 
@@ -257,15 +248,10 @@ def _scores_table(scored: ModelScores, valid: ModelScores | None, cut: str) -> T
     rows, titles = [], _SCORES.values()
     for name in sorted(scored.scores, key=lambda name: -scored.scores[name][_SPARSE].value):
         difference = scored.differences[name][_SPARSE]
-        on_valid = () if valid is None else valid.scores.get(name, ())
-        rows.append(
-            (
-                _title(name),
-                *([number_text(score.value, 3) for score in on_valid] or ["–"] * len(_SCORES)),
-                *(interval_text(score, 3) for score in scored.scores[name]),
-                "–" if name == _BASE else f"{difference.low:+.3f} to {difference.high:+.3f}",
-            )
-        )
+        on_valid = [number_text(score.value, 3) for score in valid.scores.get(name, ())] if valid else []
+        texts = [*(on_valid or ["–"] * len(_SCORES)), *(interval_text(score, 3) for score in scored.scores[name])]
+        lead = "–" if name == _BASE else f"{difference.low:+.3f} to {difference.high:+.3f}"
+        rows.append((_title(name), *texts, lead))
     return Table(
         caption=f"{cut.capitalize()}: {scored.n} test configs at the last epoch, with 90 % intervals over configs, "
         f"beside {valid.n if valid else 'too few'} validation configs",
@@ -276,11 +262,10 @@ def _scores_table(scored: ModelScores, valid: ModelScores | None, cut: str) -> T
 
 def _figure(tested: Sequence[tuple[_Result, ModelScores]]) -> Figure:
     """Return the sparse tau of every family: the paper's, and ours with intervals."""
-    estimates: dict[str, Interval] = {}
-    numbers: list[int] = []
+    estimates, numbers = dict[str, Interval](), list[int]()
     for name, (_, theirs) in PAPER.items():
-        ours = {result.task.title: found.scores[name][_SPARSE] for result, found in tested if name in found.scores}
-        by_source = {"NAS-Bench-301": Interval(value=theirs, low=theirs, high=theirs), **ours}
+        by_source = {"NAS-Bench-301": Interval(value=theirs, low=theirs, high=theirs)}
+        by_source |= {of.task.title: found.scores[name][_SPARSE] for of, found in tested if name in found.scores}
         estimates |= {f"{_title(name)}, {source}": interval for source, interval in by_source.items()}
         numbers += range(len(by_source))
     return Figure(
