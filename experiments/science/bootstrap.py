@@ -114,7 +114,11 @@ def bootstrap_page(subjects: Sequence[Subject]) -> Document:
     moves = {f"{title}, part to whole": transferred(ends["part"], ends["whole"]) for title, ends in by_task.items()}
     for (source, tuned), (target, tested) in permutations(by_task.items(), 2):
         moves[f"{source} to {target}"] = transferred(tuned["whole"], tested["whole"])
-    orders = _orders(by_task)
+    orders = []
+    for (title, ends), space, i in product(by_task.items(), SPACES, (1, 2)):
+        quantity = f"{_ORDER[i]} minus {_ORDER[i - 1]}, on the {space} (points)"
+        gain = mean_interval(ends[space][i] - ends[space][i - 1])
+        orders.append(compared(quantity, title, "better", gain, why=_REASON))
     gained = "; ".join(f"{quantity} {ours} ({title})" for quantity, title, _, ours, *_ in orders if "whole" in quantity)
     n_best = sum(move.chosen == move.best for move in moves.values())
     most = max(move.loss.high for move in moves.values())
@@ -133,16 +137,6 @@ def bootstrap_page(subjects: Sequence[Subject]) -> Document:
         f"settings keep their order, and {' < '.join(_ORDER)}, on the part and on the whole; here: {gained}.",
         sections=sections_of([*blocks, *(b for task in subjects for b in _task_blocks(task, by_task[task.title]))]),
     )
-
-
-def _orders(by_task: Mapping[str, Ends]) -> list[tuple[str, ...]]:
-    rows = []
-    for (title, ends), space, i in product(by_task.items(), SPACES, (1, 2)):
-        quantity = f"{_ORDER[i]} minus {_ORDER[i - 1]}, on the {space} (points)"
-        rows.append(
-            compared(quantity, title, "better", mean_interval(ends[space][i] - ends[space][i - 1]), why=_REASON)
-        )
-    return rows
 
 
 def _task_blocks(subject: Subject, ends: Ends) -> Iterator[str | Block]:

@@ -205,7 +205,7 @@ def cells_page(subjects: Sequence[Subject]) -> Document:
         title="The landscape of cells",
         subtitle=f"{summary}. In NAS-Bench-101, 35.4 % of the space is within six moves of the closest of its 12 best "
         "graphs (at most 26 are possible), and accuracies are uncorrelated beyond six; our correlations are of ranks.",
-        sections=sections_of([*_distances(results), *_replacing(results), *_shapes_and_sizes(results)]),
+        sections=sections_of([*_distances(results), *_tables(results)]),
     )
 
 
@@ -257,7 +257,7 @@ def _share_within_two(cells: Landscape) -> str:
     return f"{interval_text(share, 1)} %"
 
 
-def _replacing(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
+def _tables(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
     for title, cells in results.items():
         yield f"Replacing an operation: {title}"
         changes = _texts(cells["accuracy"], sign="+")
@@ -269,9 +269,6 @@ def _replacing(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
                 texts[a][a] = "–"
             rows = tuple((name, *row) for name, row in zip(OPERATIONS, texts, strict=True))
             yield Table(caption=caption, columns=("from \\ to", *OPERATIONS), rows=rows)
-
-
-def _shapes_and_sizes(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
     yield "Depth and width of the live cell"
     for title, cells in results.items():
         both = zip(cells["shapes"].values, _texts(cells["shapes"]), strict=True)

@@ -34,6 +34,7 @@ _SMAC_CANDIDATES: Final = 1000  # random ones of a proposal
 _N_INITIAL: Final = 10
 _SMAC_RANDOM: Final = 0.33  # share of random proposals
 _N_OPS: Final = len(OPERATIONS)
+_EDGES: Final = range(len(EDGES))
 
 _METHOD: Final = f"""Only the cell is searched, at full size with the hyperparameters of the release's reference config,
     for {N_TRIALS} proposals with {N_SEEDS} seeds, without training noise; each proposal counts, a repeated one too.
@@ -113,30 +114,28 @@ def _decode_paths(point: Point) -> int:
 @cache
 def _paths() -> NDArray[np.int64]:
     """Return the number of each cell's operations on each path, (15625, 4): 0 where the path is dead."""
-    columns = []
-    for edges in PATH_EDGES:
-        on_path = np.searchsorted(PASSING, all_ops()[:, edges])
-        columns.append(1 + on_path @ (len(PASSING) ** np.arange(len(edges))))
-    return np.stack(columns, axis=1) * live_paths(all_ops())
+    codes = np.searchsorted(PASSING, all_ops())
+    numbers = [1 + codes[:, edges] @ (len(PASSING) ** np.arange(len(edges))) for edges in PATH_EDGES]
+    return np.stack(numbers, axis=1) * live_paths(all_ops())
 
 
 def _decode_weights(point: Point) -> int:
-    heaviest = sorted(range(len(EDGES)), key=lambda edge: -point[f"weight{edge}"])[: point["n_edges"]]
-    return _cell_number([PASSING[point[f"op{edge}"]] if edge in heaviest else ZERO for edge in range(len(EDGES))])
+    heaviest = sorted(_EDGES, key=lambda edge: -point[f"weight{edge}"])[: point["n_edges"]]
+    return _cell_number([PASSING[point[f"op{edge}"]] if edge in heaviest else ZERO for edge in _EDGES])
 
 
 ENCODINGS: Final[Mapping[str, Encoding]] = {
     "adjacency": Encoding(
-        choices={f"op{edge}": _N_OPS for edge in range(len(EDGES))},
-        decode=lambda point: _cell_number([point[f"op{edge}"] for edge in range(len(EDGES))]),
+        choices={f"op{edge}": _N_OPS for edge in _EDGES},
+        decode=lambda point: _cell_number([point[f"op{edge}"] for edge in _EDGES]),
     ),
     "string": Encoding(choices={f"node{k}": _N_OPS ** (k - 1) for k in (2, 3, 4)}, decode=_decode_string),
     "path": Encoding(
         choices={f"path{i}": len(PASSING) ** len(edges) + 1 for i, edges in enumerate(PATH_EDGES)}, decode=_decode_paths
     ),
     "continuous": Encoding(
-        choices={"n_edges": len(EDGES) + 1} | {f"op{edge}": len(PASSING) for edge in range(len(EDGES))},
-        floats=tuple(f"weight{edge}" for edge in range(len(EDGES))),
+        choices={"n_edges": len(EDGES) + 1} | {f"op{edge}": len(PASSING) for edge in _EDGES},
+        floats=tuple(f"weight{edge}" for edge in _EDGES),
         decode=_decode_weights,
     ),
 }
@@ -208,11 +207,8 @@ def _smac(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
     return cells
 
 
-SEARCHES: Final[Mapping[str, Callable[[Floats, Encoding, int, int], list[int]]]] = {
-    "local search": _local,
-    "TPE": _tpe,
-    "SMAC": _smac,
-}
+_Search = Callable[[Floats, Encoding, int, int], list[int]]
+SEARCHES: Final[Mapping[str, _Search]] = {"local search": _local, "TPE": _tpe, "SMAC": _smac}
 """Searches by name: each returns the first n cells that it evaluates, with repetitions, given the values of all."""
 
 
@@ -274,10 +270,8 @@ def _blocks(subject: Subject, regrets: Regrets) -> Iterator[str | Block]:
     yield subject.title
     for search in SEARCHES:
         shown = {name: regrets[search, name].over_time.mean(axis=0) for name in ENCODINGS}
-        curves = [
-            Curve(title=name, x=np.arange(1.0, N_TRIALS + 1), y=mean, number=i)
-            for i, (name, mean) in enumerate(shown.items())
-        ]
+        x = np.arange(1.0, N_TRIALS + 1)
+        curves = [Curve(title=name, x=x, y=mean, number=i) for i, (name, mean) in enumerate(shown.items())]
         yield Figure(
             name=f"{search.replace(' ', '-').lower()}-{subject.slug}",
             caption=f"Mean regret of {search} on {subject.title} by encoding, in points of validation accuracy.",
@@ -288,8 +282,7 @@ def _blocks(subject: Subject, regrets: Regrets) -> Iterator[str | Block]:
         caption="Final regret in points of validation accuracy",
         columns=("search", "encoding", "regret", "on the refits"),
         rows=tuple(
-            (*key, *(interval_text(mean_interval(each)) for each in (regret.last, regret.on_refits)))
-            for key, regret in regrets.items()
+            (*key, *(interval_text(mean_interval(each)) for each in found[1:])) for key, found in regrets.items()
         ),
         n_labels=2,
     )

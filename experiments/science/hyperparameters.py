@@ -31,7 +31,6 @@ from workshop.resampling import bootstrap_estimates
 N_TUNED: Final = 50  # architectures that H-dagger is chosen on, as in NAS-Bench-101
 N_CELLS: Final = 150  # architectures in all, drawn at random
 N_FLOATS: Final = 5  # values of each rate in the grid of settings
-_N_RESAMPLES: Final = 200
 _PAPER: Final = 0.9155
 
 _CAPTION: Final = "Agreement (Spearman's rho) and losses in points of validation accuracy, with 95 % intervals"
@@ -67,7 +66,7 @@ class SharedSetting(NamedTuple):
     measures: Mapping[str, Interval]  # by name, see `MEASURES`
 
 
-def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMPLES) -> SharedSetting:
+def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = 200) -> SharedSetting:
     """Compare the shared setting with the best one of each cell, by values (n_cells, n_settings); higher is better.
 
     H-dagger is chosen on the first `n_tuned` cells; the others are measured.
@@ -91,12 +90,10 @@ def measure_shared(
     settings = grid(space, [name for name in space.searched if name not in OPS], n_floats=n_floats)
     fixed = {name: np.full(len(settings["LearningRate"]), value) for name, value in sizes.items()}
     columns = crossed(cell_columns(ops), settings | fixed)
-    comparisons: list[SharedSetting] = []
-    for bench in subject.models:
-        values = answers(bench, columns).reshape(n_cells, -1)
-        n_resamples = 1 if comparisons else _N_RESAMPLES  # the spread of refits needs no intervals of theirs
-        comparisons.append(shared_setting(values, n_tuned=min(N_TUNED, n_cells // 2), n_resamples=n_resamples))
-    released, *refitted = comparisons
+    values, *of_refits = (answers(bench, columns).reshape(n_cells, -1) for bench in subject.models)
+    n_tuned = min(N_TUNED, n_cells // 2)
+    released = shared_setting(values, n_tuned=n_tuned)
+    refitted = [shared_setting(of_refit, n_tuned=n_tuned, n_resamples=1) for of_refit in of_refits]  # only values count
     setting = {name: column[released.setting].item() for name, column in settings.items()}
     wide = with_errors_of_fit(released.measures, [refit.measures for refit in refitted])
     measures = {name: ci.within(-1.0, 1.0) if "rho" in name else ci.within(0.0) for name, ci in wide.items()}
@@ -113,17 +110,15 @@ def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
         for task in subjects
     }
     full = {title: comparisons[GROUP_VALUES.index(LARGEST)] for title, comparisons in by_task.items()}
-    texts = {title: {name: interval_text(ci) for name, ci in of.measures.items()} for title, (of, _) in full.items()}
-    summary = "; ".join(
-        f"{title} {of['rho']}, and {of['rho in the better half']} in the better half, at a mean loss of {of['loss']} "
-        "points"
-        for title, of in texts.items()
-    )
+    parts = []
+    for title, (result, _) in full.items():
+        rho, better, loss, *_ = map(interval_text, result.measures.values())
+        parts.append(f"{title} {rho}, and {better} in the better half, at a mean loss of {loss} points")
     by_group = (block for each in by_task.items() for block in _groups(*each))
     return Document(
         title="One hyperparameter setting for all architectures?",
         subtitle="Spearman's rho between the accuracy of an architecture with its own best hyperparameters and with "
-        f"one shared setting, at full size: {summary}. NAS-Bench-101 reports {_PAPER} on NAS-HPO-Bench.",
+        f"one shared setting, at full size: {'; '.join(parts)}. NAS-Bench-101 reports {_PAPER} on NAS-HPO-Bench.",
         sections=sections_of([*_at_full_size(full), *by_group]),
     )
 

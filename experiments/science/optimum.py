@@ -168,7 +168,7 @@ def _distances(subject: Subject, rows: Sequence[Distance]) -> Iterator[str | Blo
         caption="Distance from the optimum in points of validation accuracy, with 95 % intervals over seeds",
         columns=("optimiser", "seeds", "on the released models", "within 0.5 points (%)", "on the refits"),
         rows=tuple(
-            (row.title, str(row.n), interval_text(row.own), f"{100 * row.near:.0f}", interval_text(row.on_refits))
-            for row in rows
+            (title, str(n), interval_text(own), f"{100 * near:.0f}", interval_text(on_refits))
+            for title, n, own, on_refits, near in rows
         ),
     )

@@ -85,16 +85,14 @@ def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -
 
 def study_of(subject: Subject, split: Split) -> Study:
     """Measure one task."""
-    bench, table = subject.bench, release_of(subject.bench).table
-    runs = take(table.runs, (table.runs["epoch"] == bench.max_epoch) & np.isfinite(table.runs[MAIN]))
+    table, epoch = release_of(subject.bench).table, subject.bench.max_epoch
+    runs = take(table.runs, (table.runs["epoch"] == epoch) & np.isfinite(table.runs[MAIN]))
     ids, place, counts = np.unique(runs["config_id"], return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=runs[MAIN].astype(np.float64)) / counts
     configs = rows_of(table.configs, ids)
     is_test = split.parts_of(ids) == SPLIT_PARTS.index("test")
     if not is_test.any():
-        raise InvalidArgument(
-            f"no config of the test part is recorded at epoch {bench.max_epoch}; give the task's split"
-        )
+        raise InvalidArgument(f"no config of the test part is recorded at epoch {epoch}; give the task's split")
     if not subject.refits:
         raise InvalidArgument("the release has no refits, from which the intervals are computed; choose one that has")
     tests: Columns = {key: configs[key][is_test] for key in CONFIG_KEYS}
@@ -102,10 +100,10 @@ def study_of(subject: Subject, split: Split) -> Study:
     ops = ops_of(configs)
     return Study(
         title=subject.title,
-        slug=bench.task.name,
+        slug=subject.bench.task.name,
         changes={name: _changes(values) for name, values in predictions.items()},
         measured=means[is_test],
-        predicted=answers(bench, tests),
+        predicted=answers(subject.bench, tests),
         ops=ops[is_test],
         cells={name: values[0, -1] for name, values in predictions.items()},
         recorded={name: means[(ops == code).all(axis=1)] for name, code in FREE.items()},
@@ -124,9 +122,7 @@ def parameter_free_page(subjects: Sequence[Subject]) -> Document:
     studies = []
     for subject in subjects:
         if subject.data is None:
-            raise InvalidArgument(
-                "parameter_free needs the split of a task; add --data data, which has TASK/split.json"
-            )
+            raise InvalidArgument("parameter_free needs the split of a task; add --data data, with TASK/split.json")
         studies.append(study_of(subject, read_split(subject.data / subject.bench.task.name / "split.json")))
     claims = (
         ("many identities", "identity", _N_OPS, "falls", -1),
