@@ -42,13 +42,11 @@ from workshop.real_landscape import known
 
 N_FOLDS: Final = 10
 N_BEST: Final = 3
-
 _OPTIMIZER: Final = "random_search"  # Bayesian optimisation takes longer for a proposal than most families for a fit
 _HELD_OUT: Final = ("valid", "test")
 _N_SINGLE: Final = 20
 _N_BATCH: Final = 1000
 _DIGITS: Final = 4
-
 _log = logging.getLogger(__name__)
 
 
