@@ -22,7 +22,6 @@ from experiments.analysis.landscape_measures import (
     measure_landscape,
     with_errors_of_fit,
 )
-from experiments.analysis.variance import TIMES
 from experiments.report.writing import page_parser, run_page
 from jahs.comparison.benches import open_benchmark, refits_of, release_of
 from jahs.comparison.summaries import Interval, interval_text
@@ -45,55 +44,45 @@ def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Docum
         landscapes.append(measure_landscape(refit, metric, n=min(n, _N_REFITTED), seed=seed))
         _log.info("%d/%d refits", len(landscapes) - 1, len(refits))
     landscape = with_errors_of_fit(landscapes[0], landscapes[1:])
+    also = f" and, by {len(refits)} refits to resampled configs," if refits else ", but not"
+    covered = f" The 95 % intervals cover the random draw of configs{also} the choice of trainings that were fitted."
     release = release_of(bench)
     origin = f"{release.facts.get('version')} ({release.facts.get('source')}, {release.sha256[:16]})"
     return Document(
         title=f"The landscape of {metric} on {bench.task.title}",
         caveats=caveats_of([bench.task]),
         subtitle=f"This page shows which keys determine {metric}, alone and in interaction, how similar neighbouring "
-        "configs are, and how many changes a good config tolerates. "
-        + " ".join([*_quality(bench, metric), *_fit(bench, metric, len(refits))]),
+        f"configs are, and how many changes a good config tolerates. {_quality(bench, metric)}"
+        + covered
+        * (landscape.metric.kind != "exact"),
         sections=sections_of([*_deciding(landscape), *_keys(landscape), *_walking(landscape), *_changing(landscape)]),
         facts=(commit_fact(), ("release", f"{bench.task.name}: {origin}"), versions_fact()),
     )
 
 
-def _quality(bench: jahs.Benchmark, metric: str) -> Iterator[str]:
+def _quality(bench: jahs.Benchmark, metric: str) -> str:
     """Describe the quality of the surrogates."""
     if bench.metrics[metric].kind == "exact":
-        yield f"{metric} is computed from the config, so all numbers are exact."
-        return
+        return f"{metric} is computed from the config, so all numbers are exact."
     try:
         facts = bench.quality()["metrics"][metric]
     except (MissingData, KeyError):
-        yield "This is the landscape of a surrogate, whose release does not state its quality."
-        return
+        return "This is the landscape of a surrogate, whose release does not state its quality."
     cuts = facts["refitted_test"]
     last = cuts.get("last epoch", cuts["all"])["model"]
     among = f", and τ {cuts['best tenth']['model']['tau']:.2f} among the best tenth" if "best tenth" in cuts else ""
-    yield (
+    return (
         "This is the landscape of a surrogate, which is smoother than that of trainings. On "
         f"{facts['test']['n_configs']} held-out configs at the last epoch, it has "
         f"Kendall's τ {last['tau']:.2f} and R² {last['r2']:.2f}{among}."
     )
 
 
-def _fit(bench: jahs.Benchmark, metric: str, n_refitted: int) -> Iterator[str]:
-    """Describe the intervals."""
-    if n_refitted:
-        yield (
-            f"The 95 % intervals cover the random draw of configs and, by {n_refitted} refits to resampled configs, "
-            "the choice of trainings that the surrogate was fitted to."
-        )
-    elif bench.metrics[metric].kind != "exact":
-        yield "The 95 % intervals cover the random draw of configs, but not the choice of trainings that were fitted."
-
-
 def _deciding(landscape: Landscape) -> Iterator[str | Block]:
     whole, largest, smallest = landscape.variances
     yield "Main effects and interactions"
     better = largest.shares.get("better half")
-    aside = f" ({_percent(better[_all_together(largest)])} of the improvement over the median)" if better else ""
+    aside = f" ({_percent([*better.values()][-1])} of the improvement over the median)" if better else ""
     yield answer(
         f"Shares of the variance of ranks. Among the {_of_ranks(largest)}{aside}. Among the {_of_ranks(smallest)}."
     )
@@ -109,25 +98,21 @@ def _deciding(landscape: Landscape) -> Iterator[str | Block]:
             ),
             drawing=draw_curves(curves, x_label="epoch", y_label="share of the variance", y_limits=(-0.05, 1.0)),
         )
+    failed = ", whose variance is dominated by failed configs" * (landscape.metric.name in ACCURACIES)
     yield Text(
-        "The tables decompose the variance over random configs at the last epoch into main effects of groups "
-        "of keys and their interactions (Sobol indices, with 95 % intervals). Three quantities are decomposed: the "
-        "rank of a config; its value"
-        + (", whose variance is dominated by failed configs" if landscape.metric.name in ACCURACIES else "")
-        + "; and its improvement over the median (0 in the worse half), which shows what matters among good configs."
+        "The tables decompose the variance over random configs at the last epoch into main effects of groups of keys "
+        "and their interactions (Sobol indices, with 95 % intervals). Three quantities are decomposed: the rank of a "
+        f"config; its value{failed}; and its improvement over the median (0 in the worse half), which shows what "
+        "matters among good configs."
     )
     yield _shares_table("Shares of the variance among the largest and the smallest networks", (largest, smallest))
     yield _shares_table("Shares of the variance in the whole space", (whole,))
 
 
 def _of_ranks(variance: Variance) -> str:
-    shares = variance.shares["rank"]
-    parts = [f"{group} {_percent(shares[group])}" for group in variance.part.groups]
-    return f"{variance.part.title}: {', '.join(parts)}, interaction {_percent(shares[_all_together(variance)])}"
-
-
-def _all_together(variance: Variance) -> str:
-    return TIMES.join(variance.part.groups)
+    *_, interaction = variance.shares["rank"].values()
+    parts = [f"{group} {_percent(variance.shares['rank'][group])}" for group in variance.part.groups]
+    return f"{variance.part.title}: {', '.join(parts)}, interaction {_percent(interaction)}"
 
 
 def _shares_table(caption: str, variances: Sequence[Variance]) -> Table:
