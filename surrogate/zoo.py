@@ -5,8 +5,8 @@ python -m surrogate.zoo RUNS --split SPLIT --searches DIR --out zoo.json [--fami
 Each family is tuned with NePS's random search by Kendall's tau on the validation part, at the last epoch. The best
 setting is fitted to the training part and predicts the validation and test parts; the test part influences no choice.
 The three families with the highest tau also predict the test part with ensembles over ten folds of training and
-validation part. `experiments.zoo` makes its page from the result file, which holds every prediction. It is written
-after each family: start the command again to continue. Configs recorded after the split was made are left out.
+validation part. The result file holds every prediction, for `experiments.zoo`, and is written after each family: start
+the command again to continue. Configs recorded after the split was made are left out.
 """
 
 from __future__ import annotations
@@ -116,10 +116,8 @@ def read_zoo(path: Path) -> Facts:
 
 def _earlier_results(out: Path, data: Mapping[str, object], parts: Mapping[str, Rows]) -> Facts:
     """Return the content of `out` if it has results for the same data; otherwise the content of a new file."""
-    if out.exists():
-        results = read_zoo(out)
-        if all(results.get(key) == value for key, value in data.items()):
-            return results
+    if out.exists() and (results := read_zoo(out)).items() >= data.items():
+        return results
     described = {}
     for name in _HELD_OUT:
         rows = parts[name].take(first_seed(parts[name]))
@@ -167,10 +165,8 @@ def _fit_ensemble(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows]
 
 
 def _scored(fit: Callable[[], Predict], parts: Mapping[str, Rows], held_out: Sequence[str]) -> Facts:
-    """Return a model's predictions for parts, its tau on the validation part if that is one, and CPU times.
-
-    These are of the fit, of a single config (the median), and of each config in a batch of 1,000.
-    """
+    """Return a model's predictions for parts, its tau on the validation part if that is one, and CPU times: of the fit,
+    of a single config (the median), and of each config in a batch of 1,000."""
     started = time.process_time()
     predict = fit()
     fit_s = time.process_time() - started
