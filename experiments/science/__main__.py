@@ -39,7 +39,6 @@ STUDIES: Final[Mapping[str, Callable[[Sequence[Subject]], Document]]] = {
     "bootstrap": bootstrap.bootstrap_page,
     "parameter_free": parameter_free.parameter_free_page,
 }
-"""The page of each study, from its tasks."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -27,9 +27,7 @@ from workshop.ranks import kendall_tau
 
 N_SEEDS: Final = 100
 N_TRIALS: Final = 150
-
 PART: Final = {"Op2": ZERO}  # the declared part of the space
-
 SPACES: Final[Mapping[str, Mapping[str, object]]] = {"part": {**LARGEST, **PART}, "whole": dict(LARGEST)}
 """The fixed keys of both spaces."""
 
@@ -45,8 +43,6 @@ ARMS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {  # Any: settings
 """Optimiser and settings: random search, non-regularized and regularized evolution, and the tuned settings of it."""
 
 TUNED: Final = tuple(name for name in ARMS if name.startswith("RE"))
-
-_ON_REFITS: Final = ", on the refits"
 # The first arms, in the paper's order: the worst first.
 _ORDER: Final = ("random search", "evolution that removes the worst", "evolution that removes the oldest")
 _REASON: Final = "removing the oldest helps against lucky noisy results; here evaluations have no noise; not tested"
@@ -58,8 +54,8 @@ _METHOD: Final = f"""The part of the space has {", ".join(f"{key}={value}" for k
     found on the released models."""
 
 Ends = Mapping[str, Floats]
-"""Best value of each search by space, (n_arms, n_seeds), on the released models; and, by the name of the space plus
-`_ON_REFITS`, the refits' mean value of its config, NaN without refits."""
+"""Best value of each search by space, (n_arms, n_seeds), on the released models; and by "SPACE, on the refits" the
+refits' mean value of its config, NaN without refits."""
 
 
 class TransferLoss(NamedTuple):
@@ -83,7 +79,7 @@ def measure_ends(subject: Subject, *, n_seeds: int, n_trials: int) -> Ends:
             ends.append(max(values))
         on_refits = [answers(refit, configs) for refit in subject.refits] or [np.full(len(ends), np.nan)]
         ends_by_space[name] = np.array(ends).reshape(len(ARMS), n_seeds)
-        ends_by_space[name + _ON_REFITS] = np.mean(on_refits, axis=0).reshape(len(ARMS), n_seeds)
+        ends_by_space[f"{name}, on the refits"] = np.mean(on_refits, axis=0).reshape(len(ARMS), n_seeds)
     return ends_by_space
 
 
@@ -149,9 +145,8 @@ def _task_blocks(subject: Subject, ends: Ends) -> Iterator[str | Block]:
         alt="; ".join(f"{title} {interval.value:.2f}" for title, interval in estimates.items()),
         drawing=draw_estimates(estimates, numbers=[*range(len(SPACES))] * len(ARMS), x_label="validation accuracy (%)"),
     )
-    texts = [[interval_text(mean_interval(values[i])) for values in ends.values()] for i in range(len(ARMS))]
     yield Table(
         caption=f"Validation accuracy (%) after {N_TRIALS} evaluations, with 95 % intervals over seeds",
         columns=("arm", *ends),
-        rows=tuple((arm, *row) for arm, row in zip(ARMS, texts, strict=True)),
+        rows=tuple((arm, *(interval_text(mean_interval(of[i])) for of in ends.values())) for i, arm in enumerate(ARMS)),
     )

@@ -34,15 +34,11 @@ from workshop.ranks import spearman
 N_BEST: Final = 12  # functions that count as the best: the best one and 11 others, as in NAS-Bench-101
 
 STEPS: Final = range(1, 37)  # moves of a random walk, which reaches a mean distance of about their square root
-
 MEASURES: Final = (
     *("correlation of neighbours", "fitness-distance correlation", "the same, canonical"),
     *(f"within {d}{suffix}" for suffix in ("", ", canonical") for d in (1, 2, 3)),
 )
-"""Names of the columns of `measures_of`."""
-
 CUTS: Final = ("all cells", "cells of at least median accuracy", "the other cells")  # by accuracy before a replacement
-
 GAINS: Final = (
     *(f"depth 3 minus depth {less}" for less in (1, 2)),
     *(f"width {less + 1} minus width {less}" for less in (1, 2, 3)),

@@ -37,14 +37,13 @@ _N_OPS: Final = len(OPERATIONS)
 _EDGES: Final = range(len(EDGES))
 
 _METHOD: Final = f"""Only the cell is searched, at full size with the hyperparameters of the release's reference config,
-    for {N_TRIALS} proposals with {N_SEEDS} seeds, without training noise; each proposal counts, a repeated one too.
-    Regret is exact: all cells are known. **adjacency** is the operation of each edge; **string** is one choice for each
-    target node (5, 25 and 125), as NAS-Bench-201's string groups them; **path** is the operations on each of the four
-    paths, and the cell that agrees with most of them; **continuous** is a weight for each edge, the number of heaviest
-    edges that are kept, and their operations. TPE is Optuna's with its defaults. SMAC has a random forest with the
-    settings of NAS-Bench-101: {_SMAC_TREES} trees, a third of the proposals random; the others are the best of
-    {_SMAC_CANDIDATES} random points by expected improvement. Intervals are over seeds; the last column is the regret of
-    the same cells by the refits, on the refits' mean."""
+    for {N_TRIALS} proposals, including repeated ones, with {N_SEEDS} seeds, without training noise. Regret is exact:
+    all cells are known. **adjacency** is the operation of each edge; **string** is one choice for each target node (5,
+    25 and 125), as NAS-Bench-201's string groups them; **path** is the operations on each of the four paths, and the
+    cell that agrees with most of them; **continuous** is a weight for each edge, the number of heaviest edges that are
+    kept, and their operations. TPE is Optuna's with its defaults. SMAC has a random forest with the settings of
+    NAS-Bench-101: {_SMAC_TREES} trees, a third of the proposals random; the others are the best of {_SMAC_CANDIDATES}
+    random points by expected improvement. Intervals are over seeds; the last column is the refits' mean regret."""
 
 _CLAIMS: Final = (
     (
@@ -139,7 +138,6 @@ ENCODINGS: Final[Mapping[str, Encoding]] = {
         decode=_decode_weights,
     ),
 }
-"""The encodings by name."""
 
 
 def _local(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
@@ -220,8 +218,7 @@ class Regret(NamedTuple):
     on_refits: Floats  # (n_seeds,), of the last incumbents, mean over refits; NaN without
 
 
-Regrets = Mapping[tuple[str, str], Regret]
-"""By (search, encoding)."""
+Regrets = Mapping[tuple[str, str], Regret]  # by (search, encoding)
 
 
 def measure_encodings(subject: Subject, *, n_seeds: int, n_trials: int) -> Regrets:

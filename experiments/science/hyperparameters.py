@@ -32,7 +32,6 @@ N_TUNED: Final = 50  # architectures that H-dagger is chosen on, as in NAS-Bench
 N_CELLS: Final = 150  # architectures in all, drawn at random
 N_FLOATS: Final = 5  # values of each rate in the grid of settings
 _PAPER: Final = 0.9155
-
 _CAPTION: Final = "Agreement (Spearman's rho) and losses in points of validation accuracy, with 95 % intervals"
 _METHOD: Final = f"""f*(A) is the best predicted validation accuracy of architecture A at the last epoch over a grid of
     all choices and {N_FLOATS} × {N_FLOATS} rates. H† has the best mean over {N_TUNED} of {N_CELLS} random cells; the
@@ -45,7 +44,6 @@ _MEANING: Final = f"""A shared setting is fair only after tuning, here on {N_TUN
     understates architectures by the mean loss, and does not resolve smaller differences between good ones. Models that
     are fitted to few trainings miss some interactions of architecture and hyperparameters, so the true agreement is
     probably lower."""
-
 
 MEASURES: Final[Mapping[str, Callable[[Floats, Floats], float]]] = {
     "rho": spearman,
@@ -66,6 +64,9 @@ class SharedSetting(NamedTuple):
     measures: Mapping[str, Interval]  # by name, see `MEASURES`
 
 
+Comparison = tuple[SharedSetting, Mapping[str, object]]  # and H-dagger
+
+
 def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = 200) -> SharedSetting:
     """Compare the shared setting with the best one of each cell, by values (n_cells, n_settings); higher is better.
 
@@ -81,9 +82,7 @@ def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = 200) -> S
     return SharedSetting(best, shared, setting, dict(zip(MEASURES, intervals, strict=True)))
 
 
-def measure_shared(
-    subject: Subject, sizes: Mapping[str, object], *, n_cells: int, n_floats: int
-) -> tuple[SharedSetting, Mapping[str, object]]:
+def measure_shared(subject: Subject, sizes: Mapping[str, object], *, n_cells: int, n_floats: int) -> Comparison:
     """Return the comparison of random cells at these sizes, and H-dagger; the spread of the refits widens intervals."""
     ops = np.random.default_rng(subject.seed).choice(all_ops(), n_cells, replace=False)
     space = subject.bench.space.fix(sizes)
@@ -98,9 +97,6 @@ def measure_shared(
     wide = with_errors_of_fit(released.measures, [refit.measures for refit in refitted])
     measures = {name: ci.within(-1.0, 1.0) if "rho" in name else ci.within(0.0) for name, ci in wide.items()}
     return released._replace(measures=measures), setting
-
-
-_Comparison = tuple[SharedSetting, Mapping[str, object]]
 
 
 def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
@@ -123,7 +119,7 @@ def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
     )
 
 
-def _at_full_size(full: Mapping[str, _Comparison]) -> Iterator[str | Block]:
+def _at_full_size(full: Mapping[str, Comparison]) -> Iterator[str | Block]:
     yield "At full size"
     drawing, axes = new_panels(1, len(full), width=2.9 * len(full) + 0.6, height=3.1)
     for i, (panel, (title, (result, _))) in enumerate(zip(axes, full.items(), strict=True)):
@@ -166,7 +162,7 @@ def _beside(title: str, comparison: SharedSetting) -> tuple[str, ...]:
     return "Spearman's rho of f* and f(., H†)", title, str(_PAPER), interval_text(rho, 3), same_sign(rho), reason
 
 
-def _groups(title: str, comparisons: Sequence[_Comparison]) -> Iterator[str | Block]:
+def _groups(title: str, comparisons: Sequence[Comparison]) -> Iterator[str | Block]:
     measures = ("rho", "rho in the better half", "loss", "loss of the winner")
     rhos = [result.measures["rho"].value for result, _ in comparisons]
     yield f"Fidelity groups: {title}"

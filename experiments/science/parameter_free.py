@@ -33,7 +33,6 @@ from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.resampling import bootstrap_estimates
 
 Cells = NDArray[np.int64]  # operations, (n_cells, 6)
-
 FREE: Final[Mapping[str, int]] = {"identity": IDENTITY, "zero": ZERO, "pooling": POOL}
 N_REPEATS: Final = 4
 _N_OPS: Final = len(OPS)
@@ -60,9 +59,7 @@ class Study(NamedTuple):
 
 def with_fewer_parameters(ops: Cells, operation: int, n: int, order: Cells) -> Cells:
     """Return cells, (n_cells, 6), with the first `n` edges of each row's order set to an operation."""
-    cells = ops.copy()
-    np.put_along_axis(cells, order[:, :n], operation, axis=1)
-    return cells
+    return np.where(np.argsort(order, axis=1) < n, operation, ops)
 
 
 def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -> dict[str, Floats]:

@@ -79,9 +79,6 @@ class Repeats(NamedTuple):
     tau: Interval | None
 
 
-_Found = Mapping[str, Mapping[str, Mapping[str, Repeats]]]  # by title of the task, size, and metric
-
-
 def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
     """Return the agreement of the recorded configs with two seeds, at full and at all sizes, by metric.
 
@@ -192,7 +189,8 @@ def _finding(repeats: Repeats, where: str) -> str:
     return f"{interval_text(repeats.tau)} {where} (n={repeats.n})"
 
 
-def _beside(found: _Found) -> Table:
+def _beside(found: Mapping[str, Mapping[str, Mapping[str, Repeats]]]) -> Table:
+    """Return the table of agreements by task, size and metric."""
     rows = [
         _row(f"τ of {name}, {where} (n={of[name].n})", title, name, of[name].tau)
         for name, (title, by_size) in product(_PAPER, found.items())
