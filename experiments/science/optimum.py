@@ -64,7 +64,8 @@ def measure_optimum(subject: Subject, *, n_floats: int) -> Optimum:
 
 def find_pack(subject: Subject, study: str) -> Path | None:
     """Return the pack of a study on the release of the subject, or None."""
-    for manifest in [] if subject.data is None else sorted((subject.data / "studies").glob(f"*/{study}/{MANIFEST}")):
+    packs = () if subject.data is None else sorted((subject.data / "studies").glob(f"*/{study}/{MANIFEST}"))
+    for manifest in packs:
         facts = read_folder(manifest.parent).tasks.get(subject.bench.task.name)
         if facts is not None and facts.release in release_of(subject.bench).answers_as:
             return manifest.parent
