@@ -128,7 +128,7 @@ def reach_of(values: Floats) -> Floats:
 def distance_to(chosen: NDArray[np.bool_], *, is_canonical: bool) -> NDArray[np.int64]:
     """Return the least number of moves from each cell to one of the `chosen`, of which there is at least one.
 
-    If it is canonical, moving to a cell that computes the same function costs nothing.
+    With `is_canonical`, moving to a cell that computes the same function costs nothing.
     """
     reached, distance = chosen, np.zeros(_SHAPE, np.int64)
     classes = canonical_keys(all_ops()).reshape(_SHAPE) if is_canonical else np.arange(chosen.size).reshape(_SHAPE)
