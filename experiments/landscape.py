@@ -2,8 +2,7 @@
 
     python -m experiments.landscape --task cifar10_mini --out out/landscape
 
-The landscape is that of a release's surrogates. The page states their quality, and its intervals include the
-variation between the release's refits.
+The landscape is that of a release's surrogates; its intervals include the variation between their refits.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from experiments.analysis.landscape_measures import (
     measure_landscape,
     with_errors_of_fit,
 )
-from experiments.analysis.variance import TIMES
 from experiments.report.writing import page_parser, run_page
 from jahs.comparison.benches import open_benchmark, refits_of, release_of
 from jahs.comparison.summaries import Interval, interval_text
@@ -33,7 +31,7 @@ from jahs.tasks.metrics import ACCURACIES
 from workshop.command import add_release
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
-from workshop.pages.drawing import draw_curves, draw_estimates, interval_curve
+from workshop.pages.drawing import draw_curves, draw_estimates, interval_curves
 
 _COMMAND: Final = "experiments.landscape"
 _N_REFITTED: Final = 2048
@@ -41,104 +39,80 @@ _log = logging.getLogger(__name__)
 
 
 def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Document:
-    measured = measure_landscape(bench, metric, n=n, seed=seed)
-    refits, refitted = refits_of(bench, metric), []
-    for k, refit in enumerate(refits, start=1):
-        refitted.append(measure_landscape(refit, metric, n=min(n, _N_REFITTED), seed=seed))
-        _log.info("%d/%d refits", k, len(refits))
-    landscape = with_errors_of_fit(measured, refitted)
+    landscapes = [measure_landscape(bench, metric, n=n, seed=seed)]
+    for refit in (refits := refits_of(bench, metric)):
+        landscapes.append(measure_landscape(refit, metric, n=min(n, _N_REFITTED), seed=seed))
+        _log.info("%d/%d refits", len(landscapes) - 1, len(refits))
+    landscape = with_errors_of_fit(landscapes[0], landscapes[1:])
+    also = f" and, by {len(refits)} refits to resampled configs," if refits else ", but not"
+    covered = f" The 95 % intervals cover the random draw of configs{also} the choice of trainings that were fitted."
     release = release_of(bench)
     origin = f"{release.facts.get('version')} ({release.facts.get('source')}, {release.sha256[:16]})"
     return Document(
         title=f"The landscape of {metric} on {bench.task.title}",
         caveats=caveats_of([bench.task]),
         subtitle=f"This page shows which keys determine {metric}, alone and in interaction, how similar neighbouring "
-        "configs are, and how many changes a good config tolerates. "
-        + " ".join([*_quality(bench, metric), *_fit(bench, metric, len(refitted))]),
+        f"configs are, and how many changes a good config tolerates. {_quality(bench, metric)}"
+        + covered
+        * (landscape.metric.kind != "exact"),
         sections=sections_of([*_deciding(landscape), *_keys(landscape), *_walking(landscape), *_changing(landscape)]),
         facts=(commit_fact(), ("release", f"{bench.task.name}: {origin}"), versions_fact()),
     )
 
 
-def _quality(bench: jahs.Benchmark, metric: str) -> Iterator[str]:
+def _quality(bench: jahs.Benchmark, metric: str) -> str:
     """Describe the quality of the surrogates."""
     if bench.metrics[metric].kind == "exact":
-        yield f"{metric} is computed from the config, so all numbers are exact."
-        return
+        return f"{metric} is computed from the config, so all numbers are exact."
     try:
         facts = bench.quality()["metrics"][metric]
     except (MissingData, KeyError):
-        yield "This is the landscape of a surrogate, whose release does not state its quality."
-        return
+        return "This is the landscape of a surrogate, whose release does not state its quality."
     cuts = facts["refitted_test"]
     last = cuts.get("last epoch", cuts["all"])["model"]
     among = f", and τ {cuts['best tenth']['model']['tau']:.2f} among the best tenth" if "best tenth" in cuts else ""
-    yield (
+    return (
         "This is the landscape of a surrogate, which is smoother than that of trainings. On "
         f"{facts['test']['n_configs']} held-out configs at the last epoch, it has "
         f"Kendall's τ {last['tau']:.2f} and R² {last['r2']:.2f}{among}."
     )
 
 
-def _fit(bench: jahs.Benchmark, metric: str, n_refitted: int) -> Iterator[str]:
-    """Describe the intervals."""
-    if n_refitted:
-        yield (
-            f"The 95 % intervals cover the random draw of configs and, by {n_refitted} refits to resampled configs, "
-            "the choice of trainings that the surrogate was fitted to."
-        )
-    elif bench.metrics[metric].kind != "exact":
-        yield "The 95 % intervals cover the random draw of configs, but not the choice of trainings that were fitted."
-
-
 def _deciding(landscape: Landscape) -> Iterator[str | Block]:
     whole, largest, smallest = landscape.variances
     yield "Main effects and interactions"
-    yield answer(_answer(largest, smallest))
-    if len(largest.epochs) > 1:
-        yield _epochs_figure(largest)
-        yield _epochs_figure(smallest)
+    better = largest.shares.get("better half")
+    aside = f" ({_percent([*better.values()][-1])} of the improvement over the median)" if better else ""
+    yield answer(
+        f"Shares of the variance of ranks. Among the {_of_ranks(largest)}{aside}. Among the {_of_ranks(smallest)}."
+    )
+    for variance in (largest, smallest) if len(largest.epochs) > 1 else ():
+        curves = interval_curves(variance.by_epoch, variance.epochs)
+        yield Figure(
+            name=f"epochs-{variance.part.name}",
+            caption=f"Shares of the variance of ranks among the {variance.part.title} at each epoch, with 95 % "
+            "intervals.",
+            alt="; ".join(
+                f"{name}: {shares[0].value:.2f} after the first epoch, {shares[-1].value:.2f} after the last"
+                for name, shares in variance.by_epoch.items()
+            ),
+            drawing=draw_curves(curves, x_label="epoch", y_label="share of the variance", y_limits=(-0.05, 1.0)),
+        )
+    failed = ", whose variance is dominated by failed configs" * (landscape.metric.name in ACCURACIES)
     yield Text(
-        "The tables decompose the variance over random configs at the last epoch into main effects of groups "
-        "of keys and their interactions (Sobol indices, with 95 % intervals). Three quantities are decomposed: the "
-        "rank of a config; its value"
-        + (", whose variance is dominated by failed configs" if landscape.metric.name in ACCURACIES else "")
-        + "; and its improvement over the median (0 in the worse half), which shows what matters among good configs."
+        "The tables decompose the variance over random configs at the last epoch into main effects of groups of keys "
+        "and their interactions (Sobol indices, with 95 % intervals). Three quantities are decomposed: the rank of a "
+        f"config; its value{failed}; and its improvement over the median (0 in the worse half), which shows what "
+        "matters among good configs."
     )
     yield _shares_table("Shares of the variance among the largest and the smallest networks", (largest, smallest))
     yield _shares_table("Shares of the variance in the whole space", (whole,))
 
 
-def _answer(largest: Variance, smallest: Variance) -> str:
-    def text(variance: Variance) -> str:
-        shares = variance.shares["rank"]
-        parts = [f"{group} {_percent(shares[group])}" for group in variance.part.groups]
-        return f"{', '.join(parts)}, interaction {_percent(shares[_all_together(variance)])}"
-
-    better = largest.shares.get("better half")
-    aside = f" ({_percent(better[_all_together(largest)])} of the improvement over the median)" if better else ""
-    return (
-        f"Shares of the variance of ranks. Among the {largest.part.title}: {text(largest)}{aside}. "
-        f"Among the {smallest.part.title}: {text(smallest)}."
-    )
-
-
-def _all_together(variance: Variance) -> str:
-    return TIMES.join(variance.part.groups)
-
-
-def _epochs_figure(variance: Variance) -> Figure:
-    shown = variance.by_epoch
-    curves = [interval_curve(name, variance.epochs, shares, number=i) for i, (name, shares) in enumerate(shown.items())]
-    return Figure(
-        name=f"epochs-{variance.part.name}",
-        caption=f"Shares of the variance of ranks among the {variance.part.title} at each epoch, with 95 % intervals.",
-        alt="; ".join(
-            f"{name}: {shares[0].value:.2f} after the first epoch, {shares[-1].value:.2f} after the last"
-            for name, shares in shown.items()
-        ),
-        drawing=draw_curves(curves, x_label="epoch", y_label="share of the variance", y_limits=(-0.05, 1.0)),
-    )
+def _of_ranks(variance: Variance) -> str:
+    *_, interaction = variance.shares["rank"].values()
+    parts = [f"{group} {_percent(variance.shares['rank'][group])}" for group in variance.part.groups]
+    return f"{variance.part.title}: {', '.join(parts)}, interaction {_percent(interaction)}"
 
 
 def _shares_table(caption: str, variances: Sequence[Variance]) -> Table:
@@ -164,17 +138,13 @@ def _keys(landscape: Landscape) -> Iterator[str | Block]:
             alt="; ".join(f"{key} {total.value:.2f}" for key, total in totals.items()),
             drawing=draw_estimates(totals, numbers=[groups[key] for key in totals], x_label="share of the variance"),
         )
-    columns: dict[str, Mapping[str, Interval]] = {}
-    for variance in landscape.variances:
-        columns |= {f"{variance.part.title}: main": variance.main, f"{variance.part.title}: total": variance.total}
+    heads = [f"{variance.part.title}: {kind}" for variance in landscape.variances for kind in ("main", "total")]
+    columns = [effects for variance in landscape.variances for effects in (variance.main, variance.total)]
     yield Table(
         caption="Main and total effect of each key as shares of the variance of ranks at the last epoch. Total effects "
         "count an interaction once for each of its keys, so their sum may exceed one",
-        columns=("key", *columns),
-        rows=tuple(
-            (key, *(interval_text(effects[key]) if key in effects else "–" for effects in columns.values()))
-            for key in whole.main
-        ),
+        columns=("key", *heads),
+        rows=tuple((key, *(interval_text(of[key]) if key in of else "–" for of in columns)) for key in whole.main),
         is_folded=True,
     )
 
@@ -183,57 +153,40 @@ def _walking(landscape: Landscape) -> Iterator[str | Block]:
     first = ", ".join(f"{correlations[0].value:.2f} ({title})" for title, correlations in landscape.walks.items())
     yield "Similarity of neighbours"
     yield answer(f"The ranks of neighbouring configs (one move apart) have a correlation of {first}.")
-    yield _figure_by_steps(
-        "walks",
-        landscape.walks,
-        step="move",
+    curves = interval_curves(landscape.walks, range(1, len(landscape.walks["all keys"]) + 1), has_markers=False)
+    yield Figure(
+        name="walks",
         caption="Random-walk autocorrelation of ranks among the largest networks, as in NAS-Bench-101, which "
         "correlates accuracies. A move is one of `jahs.Space.neighbors`. If only one group moves, the other is fixed "
         "at random values, whose effect is subtracted.",
-        labels=("moves", "correlation of ranks"),
-        y_limits=(-0.25, 1.02),
+        alt=_alt_by_steps(landscape.walks, "move"),
+        drawing=draw_curves(curves, x_label="moves", y_label="correlation of ranks", y_limits=(-0.25, 1.02)),
     )
 
 
 def _changing(landscape: Landscape) -> Iterator[str | Block]:
     first = ", ".join(f"{_percent(shares[0])} ({title})" for title, shares in landscape.mutants.items())
-    worst, best = (f"{value:.4g}" for value in landscape.top)
+    worst, best = landscape.top
     doubt = " Where the error of the surrogate is larger than this range, the figure shows the surrogate's own shape."
-    doubt = doubt if landscape.metric.kind == "learned" else ""
+    doubt *= landscape.metric.kind == "learned"
     yield "Mutants of the best configs"
     yield answer(f"Share of the best configs that stay among the best 1 % after one key is changed: {first}.")
-    yield Text(f"The best 1 % have values between {worst} and {best} {landscape.metric.unit}.{doubt}")
-    yield _figure_by_steps(
-        "mutants",
-        landscape.mutants,
-        step="key",
+    yield Text(f"The best 1 % have values between {worst:.4g} and {best:.4g} {landscape.metric.unit}.{doubt}")
+    curves = interval_curves(landscape.mutants, range(1, len(landscape.mutants["all keys"]) + 1))
+    yield Figure(
+        name="mutants",
         caption=f"Share of mutants of the best {N_BEST} configs that are among the best 1 % of {N_RANDOM:,} random "
         "configs, by the number of changed keys. A choice changes to any other, a float by up to half a decade. For a "
         f"random config, the share is {100 * landscape.share_of_top:.2g} %.",
-        labels=("changed keys", "share among the best 1 %"),
-        y_limits=(-0.02, 1.0),
+        alt=_alt_by_steps(landscape.mutants, "key"),
+        drawing=draw_curves(curves, x_label="changed keys", y_label="share among the best 1 %", y_limits=(-0.02, 1.0)),
     )
 
 
-def _figure_by_steps(
-    name: str,
-    shown: Mapping[str, Sequence[Interval]],
-    *,
-    step: str,
-    caption: str,
-    labels: tuple[str, str],
-    y_limits: tuple[float, float],
-) -> Figure:
-    """Return a figure with a curve for each group over 1, 2, ... steps."""
-    alts = (
-        f"{title}: {v[0].value:.2f} after one {step}, {v[-1].value:.2f} after {len(v)}" for title, v in shown.items()
-    )
-    curves = [
-        interval_curve(title, range(1, len(values) + 1), values, number=i, has_markers=len(values) < 12)
-        for i, (title, values) in enumerate(shown.items())
-    ]
-    drawing = draw_curves(curves, x_label=labels[0], y_label=labels[1], y_limits=y_limits)
-    return Figure(name=name, caption=caption, alt="; ".join(alts), drawing=drawing)
+def _alt_by_steps(shown: Mapping[str, Sequence[Interval]], step: str) -> str:
+    """Describe a figure with a curve for each title over 1, 2, ... steps."""
+    ends = ((title, found[0].value, found[-1].value, len(found)) for title, found in shown.items())
+    return "; ".join(f"{title}: {first:.2f} after one {step}, {last:.2f} after {n}" for title, first, last, n in ends)
 
 
 def _percent(share: Interval) -> str:

@@ -35,7 +35,7 @@ from pipeline.protocol import recorded_task
 from pipeline.sampling import group_positions
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
-from workshop.pages.drawing import draw_curves, interval_curve
+from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.ranks import kendall_tau_within, spearman
 from workshop.resampling import bootstrap_estimates
 
@@ -256,13 +256,14 @@ def _blocks(
     yield "Rank correlation with full training"
     budgets = of.budgets[:-1]
     shown = {kind: [agreements[budget, kind, "Spearman"] for budget in budgets] for kind in KINDS}
-    curves = [interval_curve(kind, budgets, rhos, number=i) for i, (kind, rhos) in enumerate(shown.items())]
     yield Figure(
         name="spearman",
         caption="Spearman correlation between validation accuracy after some epochs and after full training, with "
         "95 % intervals.",
         alt="; ".join(f"{kind}: {', '.join(map(interval_text, rhos))}" for kind, rhos in shown.items()),
-        drawing=draw_curves(curves, x_label="epochs", y_label="Spearman correlation", x_scale="log"),
+        drawing=draw_curves(
+            interval_curves(shown, budgets), x_label="epochs", y_label="Spearman correlation", x_scale="log"
+        ),
     )
     left_out = f" {of.n_left_out} more have a training that diverged." if of.n_left_out else ""
     yield Text(f"{_ABOUT} {len(of.test)} uniform configs of all sizes have every training.{left_out}")

@@ -1,7 +1,5 @@
 """Write the page that compares model families, from the result files of `surrogate.zoo`; it takes seconds.
 
-Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
-
     python -m experiments.zoo --out out/zoo
 
 `make zoo` fits the families first, which takes minutes.
@@ -11,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -48,57 +45,43 @@ PAPER: Final[Mapping[str, tuple[float, float]]] = {
 }
 """Test R2 and sparse tau of NAS-Bench-301, table 3, in its order."""
 
-_PAPER_FINDS: Final = (
-    "NAS-Bench-301's best are LightGBM with R² 0.892 and sparse τ 0.816, and XGBoost with 0.832 and 0.817."
-)
-_SPACES: Final = (
-    "GIN's space is narrower than the paper's, because larger networks take too long on one core: at most 64 hidden "
-    "units (paper: 256), 6 layers (10) and a dropout of 0.5 (1, where nothing is learned). Defaults are those of the "
-    "paper's table 5 except XGBoost's learning rate (0.0824, not 0.00824, which needs ten times the trees), GIN's "
-    "layers (4, not 8), learning rate (0.005, not 0.0777, which its range excludes) and loss (the sum of both, not "
-    "one), and C, coef0, degree and tolerance of both SVRs, with kernel, gamma and shrinking of the epsilon-SVR."
-)
+_PAPER_FINDS: Final = "NAS-Bench-301's best are LightGBM (R² 0.892, sparse τ 0.816) and XGBoost (0.832, 0.817)."
+_METHOD: Final = """The paper has about 60,000 architectures that differ in their cells alone. Here are far fewer
+    configs, which also differ in hyperparameters and sizes. All families but GIN, a graph network, read the features of
+    the released model, which were chosen for XGBoost; GIN reads the cell as a graph and the other keys as they are.
+    Fits use the last epoch alone, so they take seconds; the released model is fitted to all epochs. Settings were drawn
+    by NePS's random search from the paper's spaces (NGBoost: its authors' code), with at most 1,000 trees."""
+_SPACES: Final = """GIN's space is narrower than the paper's, because larger networks take too long on one core: at
+    most 64 hidden units (paper: 256), 6 layers (10) and a dropout of 0.5 (1, where nothing is learned). Defaults are
+    those of the paper's table 5 except XGBoost's learning rate (0.0824, not 0.00824, which needs ten times the trees),
+    GIN's layers (4, not 8), learning rate (0.005, not 0.0777, which its range excludes) and loss (the sum of both, not
+    one), and C, coef0, degree and tolerance of both SVRs, with kernel, gamma and shrinking of the epsilon-SVR."""
 _SCORES: Final = {"r2": "R²", "tau": "τ", "sparse_tau": "sparse τ"}
 _SPARSE: Final = 2  # place of the sparse tau among the scores
-_DIFFERENCE: Final = "sparse τ minus XGBoost's"
 _BASE: Final = "xgboost"
 _CUTS: Final = ("all", "full size", "best tenth")
 _FULL_SIZE: Final = 26  # number of the fidelity group
-_LEVEL: Final = 0.9
 _FEWEST: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ModelScores:
+class ModelScores(NamedTuple):
     """The scores of models on one cut of a part; NaN where a score is not defined."""
 
     n: int  # configs
     scores: Mapping[str, Sequence[Interval]]  # R2, tau and sparse tau of each model, with 90 % intervals over configs
     differences: Mapping[str, Sequence[Interval]]  # the same scores minus XGBoost's
 
-    @property
-    def sparse(self) -> dict[str, Interval]:
-        """The sparse tau of each model."""
-        return {name: scores[_SPARSE] for name, scores in self.scores.items()}
-
 
 def score_zoo(
-    part: Mapping[str, Any],  # Any: JSON
-    answers: Mapping[str, Sequence[float]],
-    cut: str,
-    *,
-    n_resamples: int,
-) -> ModelScores | None:
+    part: Mapping[str, Any], answers: Mapping[str, Sequence[float]], cut: str, *, n_resamples: int
+) -> ModelScores | None:  # Any: JSON
     """Score answers for one part of a result file on a cut; None where it has fewer than eight configs.
 
     Configs are resampled for all models together, so differences are paired.
     """
-    y = np.array(part["measured"])
-    chosen = {
-        "all": np.ones(len(y), np.bool_),
-        "full size": np.array(part["group"]) == _FULL_SIZE,
-        "best tenth": y >= np.quantile(y, 0.9),
-    }[cut]
+    y, group = np.array(part["measured"]), np.array(part["group"])
+    is_any = np.ones(len(y), np.bool_)
+    chosen = {"all": is_any, "full size": group == _FULL_SIZE, "best tenth": y >= np.quantile(y, 0.9)}[cut]
     if (n := int(chosen.sum())) < _FEWEST:
         return None
     y, predicted = y[chosen], np.array(list(answers.values()))[:, chosen]
@@ -109,10 +92,9 @@ def score_zoo(
         values = np.array([[scores[name] for name in _SCORES] for scores in by_model], np.float64)  # None becomes NaN
         return np.stack([values, values - values[base]])
 
-    intervals = np.array(bootstrap_estimates(with_differences, n, level=_LEVEL, n_resamples=n_resamples))
+    intervals = np.array(bootstrap_estimates(with_differences, n, level=0.9, n_resamples=n_resamples))
     halves = intervals.reshape(2, len(answers), -1).tolist()
-    scores, differences = (dict(zip(answers, half, strict=True)) for half in halves)
-    return ModelScores(n=n, scores=scores, differences=differences)
+    return ModelScores(n, *(dict(zip(answers, half, strict=True)) for half in halves))
 
 
 class _Result(NamedTuple):
@@ -122,11 +104,6 @@ class _Result(NamedTuple):
     zoo: Mapping[str, Any]  # Any: JSON
     valids: Mapping[str, ModelScores | None]
     tests: Mapping[str, ModelScores | None]
-
-    @property
-    def single(self) -> list[str]:
-        """The fitted families, in the order of the paper."""
-        return [name for name in PAPER if name in self.zoo["families"]]
 
 
 def _document(paths: Sequence[Path], *, n_resamples: int) -> Document:
@@ -167,23 +144,21 @@ def _finding(result: _Result) -> str:
     scored = result.tests["all"]
     if scored is None:
         return f"{result.task.title} has too few test configs."
-    single = [name for name in scored.scores if name in result.zoo["families"]]
-    best = max(single, key=lambda name: scored.sparse[name].value)
-    worse = [name for name in single if scored.differences[name][_SPARSE].high < 0]
-    better = [name for name in single if scored.differences[name][_SPARSE].low > 0]
-    joined = "and" if better or best == _BASE else "but"
+    families = result.zoo["families"]
+    best = max(families, key=lambda name: scored.scores[name][_SPARSE].value)
+    worse = [name for name in families if scored.differences[name][_SPARSE].high < 0]
+    better = [name for name in families if scored.differences[name][_SPARSE].low > 0]
+    r2, _, sparse = scored.scores[best]
     return (
-        f"On {result.task.title}, {_title(best)} scores highest by sparse τ, {interval_text(scored.sparse[best], 3)} "
-        f"at R² {interval_text(scored.scores[best][0], 3)}, {joined} {_listed(better) if better else 'no family'} "
-        f"{'are' if len(better) > 1 else 'is'} better than XGBoost beyond the 90 % interval of the difference in "
-        f"sparse τ on {scored.n} test configs; {_listed(worse) if worse else 'none'} "
-        f"{'are' if len(worse) > 1 else 'is'} worse."
+        f"On {result.task.title}, {_title(best)} scores highest by sparse τ, {interval_text(sparse, 3)} at R² "
+        f"{interval_text(r2, 3)}, on {scored.n} test configs. By the 90 % intervals of the differences in sparse τ, "
+        f"better than XGBoost: {_listed(better)}; worse: {_listed(worse)}."
     )
 
 
 def _listed(names: Sequence[str]) -> str:
-    titles = [_title(name) for name in names]
-    return " and ".join([", ".join(titles[:-1]), titles[-1]] if len(titles) > 1 else titles)
+    *others, last = map(_title, names) if names else ["none"]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
@@ -192,23 +167,14 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
     yield _figure(tested)
     yield _beside(tested)
     for result, scored in tested:
-        single = result.single
-        rho = spearman([PAPER[name][1] for name in single], [scored.sparse[name].value for name in single])
+        both = [(PAPER[name][1], scored.scores[name][_SPARSE].value) for name in result.zoo["families"]]
         yield Text(
-            f"Spearman's rank correlation of the families' sparse τ with the paper's is {rho:.2f} on "
-            f"{result.task.title} ({len(single)} families)."
+            f"Spearman's rank correlation of the families' sparse τ with the paper's is "
+            f"{spearman(*np.array(both).T):.2f} on {result.task.title} ({len(both)} families)."
         )
-    for result in results:
-        if missing := [name for name in PAPER if name not in result.single]:
+        if missing := [name for name in PAPER if name not in result.zoo["families"]]:
             yield Text(f"Not fitted yet on {result.task.title}: {_listed(missing)}; `make zoo` resumes.")
-    yield Text(
-        "The paper's data are about 60,000 architectures, which differ in their cells alone. Here configs also differ "
-        "in hyperparameters and sizes, and there are far fewer. All families but the graph network read the features "
-        "of the released model, which were chosen for XGBoost; the graph network sees the cell as a graph and the "
-        "other keys as they are. Fits use the last epoch alone, so that they take seconds; the released model is "
-        "fitted to all epochs. Settings were drawn by NePS's random search from the paper's spaces (NGBoost: those of "
-        "its authors' code), with at most 1,000 trees."
-    )
+    yield Text(_METHOD)
     yield Text(_SPACES)
     for result in results:
         yield from _task_blocks(result)
@@ -219,10 +185,10 @@ def _task_blocks(result: _Result) -> Iterator[str | Block]:
     yield f"Scores on {result.task.title}"
     yield Text(
         f"{fitted['rows']:,} trainings of {fitted['configs']:,} configs were fitted. "
-        f"{zoo['evaluations']} settings a family, and its default, were compared by τ on the validation "
-        "part, whose scores are therefore optimistic; the test part chose nothing. An ensemble is the mean of "
-        f"{N_FOLDS} models, each without one fold of training and validation part, which the test part scores; "
-        "the three families with the highest validation τ have one."
+        f"{zoo['evaluations']} settings a family, and its default, were compared by τ on the validation part, whose "
+        f"scores are therefore optimistic; the test part chose nothing. An ensemble is the mean of {N_FOLDS} models, "
+        "each without one fold of training and validation part; the three families with the highest validation τ have "
+        "one."
     )
     for cut, scored in result.tests.items():
         if scored is not None:
@@ -235,16 +201,18 @@ def _task_blocks(result: _Result) -> Iterator[str | Block]:
             for name, model in _models(zoo).items()
         ),
     )
-    rows = []
-    for name, model in zoo["families"].items():
-        settings = ", ".join(f"{key}={value_text(value)}" for key, value in model["point"].items())
-        taus = (number_text(tau, 3) for tau in (model["tau"], model["evaluations"][0]["tau"]))
-        rows.append((_title(name), settings, *taus))
     yield Table(
         caption="The settings chosen by τ over all trainings of the validation part (the tables above have one "
         "training of each config)",
         columns=("family", "settings", "τ", "default's τ"),
-        rows=tuple(rows),
+        rows=tuple(
+            (
+                _title(name),
+                ", ".join(f"{key}={value_text(value)}" for key, value in model["point"].items()),
+                *(number_text(tau, 3) for tau in (model["tau"], model["evaluations"][0]["tau"])),
+            )
+            for name, model in zoo["families"].items()
+        ),
         n_labels=2,
         is_folded=True,
     )
@@ -253,16 +221,15 @@ def _task_blocks(result: _Result) -> Iterator[str | Block]:
 def _beside(tested: Sequence[tuple[_Result, ModelScores]]) -> Table:
     """Return the differences to XGBoost, the paper's and ours."""
     rows = []
-    for name, k in product([name for name in PAPER if name != _BASE], (0, 1)):
-        theirs, base = PAPER[name][k], PAPER[_BASE][k]
+    for name, k, (result, scored) in product(PAPER, (0, 1), tested):
+        if name == _BASE or name not in scored.differences:
+            continue
+        theirs, base, ours = PAPER[name][k], PAPER[_BASE][k], scored.differences[name][(0, _SPARSE)[k]]
         quantity = f"{('R²', 'sparse τ')[k]} of {_title(name)} minus XGBoost's"
         paper = f"{theirs:.3f} - {base:.3f} = {theirs - base:+.3f}"
-        for result, scored in tested:
-            if name in result.single:
-                ours = scored.differences[name][(0, _SPARSE)[k]]
-                same = same_sign(ours, round(theirs - base, 2))  # differences below 0.005 have no sign
-                why = _why(name, theirs - base, ours)
-                rows.append((quantity, result.task.title, paper, interval_text(ours, 3, sign="+"), same, why))
+        same = same_sign(ours, round(theirs - base, 2))  # differences below 0.005 have no sign
+        why = _why(name, theirs - base, ours)
+        rows.append((quantity, result.task.title, paper, interval_text(ours, 3, sign="+"), same, why))
     more = " over configs; test scores. A dash: the paper sees no difference."
     return beside_paper("NAS-Bench-301", rows, level=90, more=more)
 
@@ -278,33 +245,27 @@ def _why(name: str, paper: float, ours: Interval) -> str:
 
 
 def _scores_table(scored: ModelScores, valid: ModelScores | None, cut: str) -> Table:
-    rows = []
-    for name in sorted(scored.scores, key=lambda name: -scored.sparse[name].value):
+    rows, titles = [], _SCORES.values()
+    for name in sorted(scored.scores, key=lambda name: -scored.scores[name][_SPARSE].value):
         difference = scored.differences[name][_SPARSE]
-        on_valid = () if valid is None else valid.scores.get(name, ())
-        rows.append(
-            (
-                _title(name),
-                *([number_text(score.value, 3) for score in on_valid] or ["–"] * len(_SCORES)),
-                *(interval_text(score, 3) for score in scored.scores[name]),
-                "–" if name == _BASE else f"{difference.low:+.3f} to {difference.high:+.3f}",
-            )
-        )
+        on_valid = [number_text(score.value, 3) for score in valid.scores.get(name, ())] if valid else []
+        texts = [*(on_valid or ["–"] * len(_SCORES)), *(interval_text(score, 3) for score in scored.scores[name])]
+        lead = "–" if name == _BASE else f"{difference.low:+.3f} to {difference.high:+.3f}"
+        rows.append((_title(name), *texts, lead))
     return Table(
         caption=f"{cut.capitalize()}: {scored.n} test configs at the last epoch, with 90 % intervals over configs, "
         f"beside {valid.n if valid else 'too few'} validation configs",
-        columns=("family", *(f"validation {score}" for score in _SCORES.values()), *_SCORES.values(), _DIFFERENCE),
+        columns=("family", *(f"validation {score}" for score in titles), *titles, "sparse τ minus XGBoost's"),
         rows=tuple(rows),
     )
 
 
 def _figure(tested: Sequence[tuple[_Result, ModelScores]]) -> Figure:
     """Return the sparse tau of every family: the paper's, and ours with intervals."""
-    estimates: dict[str, Interval] = {}
-    numbers: list[int] = []
+    estimates, numbers = dict[str, Interval](), list[int]()
     for name, (_, theirs) in PAPER.items():
-        ours = {result.task.title: scored.sparse[name] for result, scored in tested if name in scored.sparse}
-        by_source = {"NAS-Bench-301": Interval(value=theirs, low=theirs, high=theirs), **ours}
+        by_source = {"NAS-Bench-301": Interval(value=theirs, low=theirs, high=theirs)}
+        by_source |= {of.task.title: found.scores[name][_SPARSE] for of, found in tested if name in found.scores}
         estimates |= {f"{_title(name)}, {source}": interval for source, interval in by_source.items()}
         numbers += range(len(by_source))
     return Figure(

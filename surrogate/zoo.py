@@ -5,8 +5,8 @@ python -m surrogate.zoo RUNS --split SPLIT --searches DIR --out zoo.json [--fami
 Each family is tuned with NePS's random search by Kendall's tau on the validation part, at the last epoch. The best
 setting is fitted to the training part and predicts the validation and test parts; the test part influences no choice.
 The three families with the highest tau also predict the test part with ensembles over ten folds of training and
-validation part. `experiments.zoo` makes its page from the result file, which holds every prediction. It is written
-after each family: start the command again to continue. Configs recorded after the split was made are left out.
+validation part. The result file holds every prediction, for `experiments.zoo`, and is written after each family: start
+the command again to continue. Configs recorded after the split was made are left out.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from timeit import timeit
+from typing import Any, Final
 
 import numpy as np
 
+from jahs.comparison.summaries import number_text
 from jahs.errors import CorruptFile, InvalidArgument, UnknownName
 from jahs.files.sealed_json import read_sealed, sealed_text
 from splits.recorded import hex_id
@@ -40,16 +42,12 @@ from workshop.real_landscape import known
 
 N_FOLDS: Final = 10
 N_BEST: Final = 3
-
 _OPTIMIZER: Final = "random_search"  # Bayesian optimisation takes longer for a proposal than most families for a fit
 _HELD_OUT: Final = ("valid", "test")
 _N_SINGLE: Final = 20
 _N_BATCH: Final = 1000
 _DIGITS: Final = 4
-
 _log = logging.getLogger(__name__)
-
-_Result = TypeVar("_Result")
 
 
 def score_families(
@@ -81,33 +79,31 @@ def score_families(
         raise InvalidArgument("\n".join(faults))
     torch.set_num_threads(1)
     results = _earlier_results(out, {**data_of(measured, split), "evaluations": evaluations}, parts)
-    for name in families:
-        if name not in results["families"]:
-            point, history = _search(searches / name, name, parts, measured, results, evaluations=evaluations)
-            fit = partial(fit_family, name, point, parts["train"], parts["valid"], measured.task)
-            results["families"][name] = {**_scored(fit, parts, _HELD_OUT), "point": point, "evaluations": history}
-            write_text(out, sealed_text(results))
-            _log.info("%s", _tau_line(name, results))
+    found = results["families"]
+    for name in (name for name in families if name not in found):
+        point, history = _search(searches / name, name, parts, measured, results, evaluations=evaluations)
+        fit = partial(fit_family, name, point, parts["train"], parts["valid"], measured.task)
+        found[name] = {**_scored(fit, parts, _HELD_OUT), "point": point, "evaluations": history}
+        write_text(out, sealed_text(results))
+        _log.info("%s: validation tau %s", name, number_text(found[name]["tau"], 4))
     best = best_families(results)
-    results["ensembles"] = {name: ensemble for name, ensemble in results["ensembles"].items() if name in best}
-    for name in best:
-        if name not in results["ensembles"]:
-            fit = partial(_fit_ensemble, name, results["families"][name]["point"], parts, measured)
-            results["ensembles"][name] = _scored(fit, parts, ["test"])
-            write_text(out, sealed_text(results))
-            _log.info("%s: ensemble of %d folds", name, N_FOLDS)
+    ensembles = results["ensembles"] = {name: model for name, model in results["ensembles"].items() if name in best}
+    for name in (name for name in best if name not in ensembles):
+        fit = partial(_fit_ensemble, name, found[name]["point"], parts, measured)
+        ensembles[name] = _scored(fit, parts, ["test"])
+        write_text(out, sealed_text(results))
+        _log.info("%s: ensemble of %d folds", name, N_FOLDS)
     return results
 
 
 def best_families(found: Facts) -> list[str]:
-    """Return the families with the highest validation tau, the best first; an undefined tau counts as -1."""
-    taus = {name: family["tau"] for name, family in found["families"].items()}
-    return sorted(taus, key=lambda name: 1.0 if taus[name] is None else -taus[name])[:N_BEST]
+    """Return the families with the highest validation tau, the best first."""
+    return sorted(found["families"], key=lambda name: _tau_of(found["families"][name]), reverse=True)[:N_BEST]
 
 
-def _tau_line(name: str, results: Facts) -> str:
-    tau = results["families"][name]["tau"]
-    return f"{name}: validation tau {'undefined' if tau is None else f'{tau:.4f}'}"
+def _tau_of(scored: Facts) -> float:
+    """Return the validation tau; an undefined one counts as -1."""
+    return -1.0 if scored["tau"] is None else float(scored["tau"])
 
 
 def read_zoo(path: Path) -> Facts:
@@ -120,22 +116,20 @@ def read_zoo(path: Path) -> Facts:
 
 def _earlier_results(out: Path, data: Mapping[str, object], parts: Mapping[str, Rows]) -> Facts:
     """Return the content of `out` if it has results for the same data; otherwise the content of a new file."""
-    if out.exists():
-        results = read_zoo(out)
-        if all(results.get(key) == value for key, value in data.items()):
-            return results
-    held_out = {name: parts[name].take(first_seed(parts[name])) for name in _HELD_OUT}
+    if out.exists() and (results := read_zoo(out)).items() >= data.items():
+        return results
+    described = {}
+    for name in _HELD_OUT:
+        rows = parts[name].take(first_seed(parts[name]))
+        described[name] = {
+            "config_id": [hex_id(int(i)) for i in rows.config_id],
+            "group": group_numbers(rows.X).tolist(),
+            "measured": np.round(rows.y, _DIGITS).tolist(),
+        }
     return {
         **data,
         "n_fitted": {"rows": len(parts["train"]), "configs": parts["train"].n_configs},
-        "parts": {
-            name: {
-                "config_id": [hex_id(int(i)) for i in rows.config_id],
-                "group": group_numbers(rows.X).tolist(),
-                "measured": np.round(rows.y, _DIGITS).tolist(),
-            }
-            for name, rows in held_out.items()
-        },
+        "parts": described,
         "families": {},
         "ensembles": {},
         "versions": package_versions("lightgbm", "ngboost", "torch"),
@@ -155,10 +149,9 @@ def _search(
     facts = {**{key: data[key] for key in ("task", "protocol", "split", "features")}, "family": name}
     records = search(folder, space, score, facts=facts, parts=parts, evaluations=evaluations, optimizer=_OPTIMIZER)
     default = default_point(space)
-    history: list[Facts] = [{"number": 0, "point": default, "tau": known(score(default))}]
-    history += [{key: record[key] for key in ("number", "point", "tau")} for record in records]
-    best = max(history, key=lambda entry: -1.0 if entry["tau"] is None else entry["tau"])
-    return dict(best["point"]), history
+    records = [{"number": 0, "point": default, "tau": known(score(default))}, *records]
+    history = [{key: record[key] for key in ("number", "point", "tau")} for record in records]
+    return dict(max(history, key=_tau_of)["point"]), history
 
 
 def _fit_ensemble(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], measured: Measurements) -> Predict:
@@ -172,16 +165,16 @@ def _fit_ensemble(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows]
 
 
 def _scored(fit: Callable[[], Predict], parts: Mapping[str, Rows], held_out: Sequence[str]) -> Facts:
-    """Return a model's predictions for parts, its tau on the validation part if that is one, and CPU times.
-
-    These are the seconds of the fit, the median milliseconds for a single config, and the microseconds for each config
-    in a batch of 1,000.
-    """
-    predict, fit_s = _timed(fit)
+    """Return a model's predictions for parts, its tau on the validation part if that is one, and CPU times: of the fit,
+    of a single config (the median), and of each config in a batch of 1,000."""
+    started = time.process_time()
+    predict = fit()
+    fit_s = time.process_time() - started
+    seconds = partial(timeit, timer=time.process_time, number=1)
     answers = {name: predict(parts[name].take(first_seed(parts[name])).X) for name in held_out}
     X = parts["test"].X  # the answers before were the warm-up of the timed ones
-    single_s = [_timed(partial(predict, X[[i % len(X)]]))[1] for i in range(_N_SINGLE)]
-    _, batch_s = _timed(partial(predict, X[np.arange(_N_BATCH) % len(X)]))
+    single_s = [seconds(partial(predict, X[[i % len(X)]])) for i in range(_N_SINGLE)]
+    batch_s = seconds(partial(predict, X[np.arange(_N_BATCH) % len(X)]))
     valid = parts["valid"]
     return {
         "fit_s": round(fit_s, 2),
@@ -190,13 +183,6 @@ def _scored(fit: Callable[[], Predict], parts: Mapping[str, Rows], held_out: Seq
         "predicted": {name: np.round(values, _DIGITS).astype(float).tolist() for name, values in answers.items()},
         **({"tau": known(kendall_tau(valid.y, predict(valid.X)))} if "valid" in held_out else {}),
     }
-
-
-def _timed(work: Callable[[], _Result]) -> tuple[_Result, float]:
-    """Return the result of some work, and its CPU seconds."""
-    started = time.process_time()
-    result = work()
-    return result, time.process_time() - started
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -210,8 +196,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     runs, split, out = (given.pop(name) for name in ("runs", "split", "out"))
 
     def work() -> str:
-        results = score_families(*read_of_split(runs, split), out, **given)
-        return "\n".join(_tau_line(name, results) for name in results["families"])
+        families = score_families(*read_of_split(runs, split), out, **given)["families"]
+        return "\n".join(f"{name}: validation tau {number_text(found['tau'], 4)}" for name, found in families.items())
 
     return run_command("surrogate.zoo", work)
 

@@ -24,7 +24,7 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.summaries import interval_text, number_text, summarize
 from workshop.pages.document import Block, Figure, Table, Text, answer
-from workshop.pages.drawing import draw_curves, interval_curve
+from workshop.pages.drawing import draw_curves, interval_curves
 
 _TITLES: Final[Mapping[str, str]] = {
     "table": "recorded trainings",
@@ -127,13 +127,13 @@ def _agreement_figure(task: str, values: Mapping[str, Floats], grid: Floats) -> 
     taus = [
         rank_agreement(one[:, :, i], other[:, :, i], has_same_seeds=True, n_resamples=_N_RESAMPLES) for i in at.tolist()
     ]
-    curve = interval_curve("Kendall's τ", grid[at], taus)
+    curves = interval_curves({"Kendall's τ": taus}, grid[at])
     return Figure(
         name=f"{task}-agreement".replace("_", "-"),
         caption="Agreement of the optimisers' orders in the two worlds over time, with 95 % percentile bootstrap "
         "intervals over seeds. They are extended to the estimate: resampling adds noise, which lowers a large τ.",
         alt="Kendall's tau between the orders in the two worlds over simulated time.",
-        drawing=draw_curves([curve], x_label=TIME_LABEL, y_label="Kendall's τ", x_scale="log", y_limits=(-1.05, 1.05)),
+        drawing=draw_curves(curves, x_label=TIME_LABEL, y_label="Kendall's τ", x_scale="log", y_limits=(-1.05, 1.05)),
     )
 
 

@@ -16,14 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from experiments.report.writing import page_parser, run_page
-from experiments.science.bootstrap import bootstrap_page
-from experiments.science.cells import cells_page
-from experiments.science.encodings import encodings_page
-from experiments.science.hyperparameters import hyperparameters_page
-from experiments.science.optimum import optimum_page
+from experiments.science import bootstrap, cells, encodings, hyperparameters, optimum, parameter_free, repeats
 from experiments.science.papers import papers_page
-from experiments.science.parameter_free import parameter_free_page
-from experiments.science.repeats import repeats_page
 from experiments.science.subjects import Subject, open_subject
 from jahs.comparison.benches import release_of
 from jahs.errors import InvalidArgument, UnknownName
@@ -37,15 +31,14 @@ _PAPERS: Final = "papers"
 _TASKS: Final = ("fashion_mnist_mini", "cifar10_mini")
 
 STUDIES: Final[Mapping[str, Callable[[Sequence[Subject]], Document]]] = {
-    "hyperparameters": hyperparameters_page,
-    "optimum": optimum_page,
-    "cells": cells_page,
-    "repeats": repeats_page,
-    "encodings": encodings_page,
-    "bootstrap": bootstrap_page,
-    "parameter_free": parameter_free_page,
+    "hyperparameters": hyperparameters.hyperparameters_page,
+    "optimum": optimum.optimum_page,
+    "cells": cells.cells_page,
+    "repeats": repeats.repeats_page,
+    "encodings": encodings.encodings_page,
+    "bootstrap": bootstrap.bootstrap_page,
+    "parameter_free": parameter_free.parameter_free_page,
 }
-"""The page of each study, from its tasks."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,26 +54,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     pages_help = "papers: folder of the pages of all studies (default: %(default)s)"
     parser.add_argument("--pages", type=Path, default=Path("docs/studies"), help=pages_help)
     given = parser.parse_args(argv)
+    if given.study == _PAPERS:
+        return run_page(_COMMAND, given, lambda: papers_page(given.pages), _PAPERS)
     flags = [given.study, "--task", *given.task, "--seed", str(given.seed)]
-    flags += [] if given.data is None else ["--data", "DATA"]
+    flags += ["--data", "DATA"] if given.data else []
     flags += ["--table", "TABLE"] if given.table else []
 
     def make() -> Document:
-        if given.study == _PAPERS:
-            return papers_page(given.pages)
         if given.study not in STUDIES:
             raise UnknownName.of("study", given.study, (*STUDIES, _PAPERS))
         if given.table and given.study != "repeats":
             raise InvalidArgument(f"--table is an option of repeats, not of {given.study}; leave it out")
-        page = partial(repeats_page, tables=given.table) if given.table else STUDIES[given.study]
+        page = partial(repeats.repeats_page, tables=given.table) if given.table else STUDIES[given.study]
         subjects = [open_subject(task, given.release, seed=given.seed, data=given.data) for task in given.task]
-        releases = [(subject.bench.task.name, release_of(subject.bench)) for subject in subjects]
-        versions = ", ".join(f"{name}: {r.facts.get('version')} ({r.sha256[:16]})" for name, r in releases)
-        caveats = caveats_of([subject.bench.task for subject in subjects])
+        releases = [release_of(subject.bench) for subject in subjects]
+        versions = ", ".join(f"{r.task.name}: {r.facts.get('version')} ({r.sha256[:16]})" for r in releases)
         facts = (commit_fact(), ("releases", versions), versions_fact())
-        return replace(page(subjects), caveats=caveats, facts=facts)
+        return replace(page(subjects), caveats=caveats_of([r.task for r in releases]), facts=facts)
 
-    return run_page(_COMMAND, given, make, *([_PAPERS] if given.study == _PAPERS else flags))
+    return run_page(_COMMAND, given, make, *flags)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise, permutations, product
+from itertools import permutations, product
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -27,9 +27,7 @@ from workshop.ranks import kendall_tau
 
 N_SEEDS: Final = 100
 N_TRIALS: Final = 150
-
 PART: Final = {"Op2": ZERO}  # the declared part of the space
-
 SPACES: Final[Mapping[str, Mapping[str, object]]] = {"part": {**LARGEST, **PART}, "whole": dict(LARGEST)}
 """The fixed keys of both spaces."""
 
@@ -45,25 +43,19 @@ ARMS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {  # Any: settings
 """Optimiser and settings: random search, non-regularized and regularized evolution, and the tuned settings of it."""
 
 TUNED: Final = tuple(name for name in ARMS if name.startswith("RE"))
-
-_ON_REFITS: Final = ", on the refits"
+# The first arms, in the paper's order: the worst first.
 _ORDER: Final = ("random search", "evolution that removes the worst", "evolution that removes the oldest")
-"""The first arms, in the paper's order: the worst first."""
-
-_REASON: Final = (
-    "removing the oldest helps when a lucky noisy result would survive; here evaluations have no noise; not tested"
-)
+_REASON: Final = "removing the oldest helps against lucky noisy results; here evaluations have no noise; not tested"
 _METHOD: Final = f"""The part of the space has {", ".join(f"{key}={value}" for key, value in PART.items())}, no
     operation on that edge, so 3,125 cells with all hyperparameters; the whole has 15,625. Both are at full size. Each
     arm proposes {N_TRIALS} configs with {N_SEEDS} seeds, without training noise. Regularized evolution has a population
     of 20, one mutation and tournaments of 5 unless named. Intervals are over seeds; for the points lost and tau, the
-    seeds that choose a setting and those that test it are resampled apart. The refits' values are those of the configs
-    that were found on the released models."""
-
+    seeds that choose a setting and those that test it are resampled apart. The refits answer for the configs that were
+    found on the released models."""
 
 Ends = Mapping[str, Floats]
-"""Final values of every arm, (n_arms, n_seeds), by space: the best value of each search on the released models. By the
-name of a space plus `_ON_REFITS`: the refits' mean values of the same configs; NaN without refits."""
+"""Best value of each search by space, (n_arms, n_seeds), on the released models; and by "SPACE, on the refits" the
+refits' mean value of its config, NaN without refits."""
 
 
 class TransferLoss(NamedTuple):
@@ -71,9 +63,7 @@ class TransferLoss(NamedTuple):
 
     chosen: str  # the arm of `TUNED` with the best mean where it was tuned
     best: str  # the arm with the best mean where it is tested
-    # Mean of the best arm minus mean of the chosen arm, both where they are tested. Each bootstrap resample chooses
-    # anew, so the interval includes the uncertainty of the choice.
-    loss: Interval
+    loss: Interval  # mean of the best arm minus mean of the chosen arm, both where they are tested
     tau: Interval  # Kendall's tau of all arms' means on both problems
 
 
@@ -89,28 +79,27 @@ def measure_ends(subject: Subject, *, n_seeds: int, n_trials: int) -> Ends:
             ends.append(max(values))
         on_refits = [answers(refit, configs) for refit in subject.refits] or [np.full(len(ends), np.nan)]
         ends_by_space[name] = np.array(ends).reshape(len(ARMS), n_seeds)
-        ends_by_space[name + _ON_REFITS] = np.mean(on_refits, axis=0).reshape(len(ARMS), n_seeds)
+        ends_by_space[f"{name}, on the refits"] = np.mean(on_refits, axis=0).reshape(len(ARMS), n_seeds)
     return ends_by_space
 
 
 def transferred(tuned: Floats, tested: Floats) -> TransferLoss:
     """Return how well the best arm of `TUNED` by `tuned` does by `tested`, both (n_arms, n_seeds).
 
-    The seeds of both are resampled independently.
+    The seeds of both are resampled independently. Each resample chooses anew, so intervals include that uncertainty.
     """
-    names = list(ARMS)
-    indices, rng = [names.index(name) for name in TUNED], np.random.default_rng(0)
+    names, rng = list(ARMS), np.random.default_rng(0)
+    indices = [names.index(name) for name in TUNED]
 
     def compare(source: Floats, target: Floats) -> tuple[int, int, float, float]:
         means = source.mean(axis=1), target.mean(axis=1)
         chosen, best = (indices[int(mean[indices].argmax())] for mean in means)
         return chosen, best, float(means[1][best] - means[1][chosen]), kendall_tau(*means)
 
-    def resampled(ends: Floats) -> Floats:
-        return np.asarray(ends[:, rng.integers(ends.shape[1], size=ends.shape[1])])
-
     chosen, best, *values = compare(tuned, tested)
-    drawn = np.array([compare(resampled(tuned), resampled(tested))[2:] for _ in range(N_RESAMPLES)])
+    n_seeds = (tuned.shape[1], tested.shape[1])
+    picks = ([rng.integers(n, size=n) for n in n_seeds] for _ in range(N_RESAMPLES))
+    drawn = np.array([compare(tuned[:, at], tested[:, other])[2:] for at, other in picks])
     loss, tau = (percentile_interval(value, drawn[:, i]) for i, value in enumerate(values))
     return TransferLoss(names[chosen], names[best], loss, tau)
 
@@ -118,54 +107,31 @@ def transferred(tuned: Floats, tested: Floats) -> TransferLoss:
 def bootstrap_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; seeds are those of the searches."""
     by_task = {task.title: measure_ends(task, n_seeds=N_SEEDS, n_trials=N_TRIALS) for task in subjects}
-    moves, orders = _moves(by_task), _orders(by_task)
+    moves = {f"{title}, part to whole": transferred(ends["part"], ends["whole"]) for title, ends in by_task.items()}
+    for (source, tuned), (target, tested) in permutations(by_task.items(), 2):
+        moves[f"{source} to {target}"] = transferred(tuned["whole"], tested["whole"])
+    orders = []
+    for (title, ends), space, i in product(by_task.items(), SPACES, (1, 2)):
+        quantity = f"{_ORDER[i]} minus {_ORDER[i - 1]}, on the {space} (points)"
+        gain = mean_interval(ends[space][i] - ends[space][i - 1])
+        orders.append(compared(quantity, title, "better", gain, why=_REASON))
     gained = "; ".join(f"{quantity} {ours} ({title})" for quantity, title, _, ours, *_ in orders if "whole" in quantity)
     n_best = sum(move.chosen == move.best for move in moves.values())
     most = max(move.loss.high for move in moves.values())
-    blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", orders), _table(moves), Text(_METHOD))
+    transfers = Table(
+        caption="Settings of regularized evolution, chosen where they were tuned; points lost against the best where "
+        "they are tested; Kendall's tau of the means of all arms on both problems; 95 % intervals",
+        columns=("from and to", "chosen", "best there", "points lost", "tau"),
+        rows=tuple((title, *move[:2], *map(interval_text, move[2:])) for title, move in moves.items()),
+        n_labels=3,
+    )
+    blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", orders), transfers, Text(_METHOD))
     return Document(
         title="Do tuned settings generalise?",
         subtitle=f"In {n_best} of {len(moves)} transfers, the setting of regularized evolution tuned on one problem is "
         f"the best one on the other, too; no 95 % interval of the points lost goes beyond {most:.2f}. In NAS-Bench-101 "
         f"settings keep their order, and {' < '.join(_ORDER)}, on the part and on the whole; here: {gained}.",
         sections=sections_of([*blocks, *(b for task in subjects for b in _task_blocks(task, by_task[task.title]))]),
-    )
-
-
-def _moves(by_task: Mapping[str, Ends]) -> dict[str, TransferLoss]:
-    """Return the transfers: from the part to the whole of each task, and between the wholes of two tasks."""
-    inside = {f"{title}, part to whole": transferred(ends["part"], ends["whole"]) for title, ends in by_task.items()}
-    between = {
-        f"{source} to {target}": transferred(by_task[source]["whole"], by_task[target]["whole"])
-        for source, target in permutations(by_task, 2)
-    }
-    return inside | between
-
-
-def _orders(by_task: Mapping[str, Ends]) -> list[tuple[str, ...]]:
-    return [
-        compared(
-            f"{name} minus {before}, on the {space} (points)",
-            title,
-            "better",
-            mean_interval(ends[space][i + 1] - ends[space][i]),
-            why=_REASON,
-        )
-        for title, ends in by_task.items()
-        for space in SPACES
-        for i, (before, name) in enumerate(pairwise(_ORDER))
-    ]
-
-
-def _table(moves: Mapping[str, TransferLoss]) -> Table:
-    return Table(
-        caption="Settings of regularized evolution, chosen where they were tuned; points lost against the best where "
-        "they are tested; Kendall's tau of the means of all arms on both problems; 95 % intervals",
-        columns=("from and to", "chosen", "best there", "points lost", "tau"),
-        rows=tuple(
-            (title, m.chosen, m.best, interval_text(m.loss), interval_text(m.tau)) for title, m in moves.items()
-        ),
-        n_labels=3,
     )
 
 
@@ -182,7 +148,5 @@ def _task_blocks(subject: Subject, ends: Ends) -> Iterator[str | Block]:
     yield Table(
         caption=f"Validation accuracy (%) after {N_TRIALS} evaluations, with 95 % intervals over seeds",
         columns=("arm", *ends),
-        rows=tuple(
-            (arm, *(interval_text(mean_interval(values[i])) for values in ends.values())) for i, arm in enumerate(ARMS)
-        ),
+        rows=tuple((arm, *(interval_text(mean_interval(of[i])) for of in ends.values())) for i, arm in enumerate(ARMS)),
     )

@@ -1,7 +1,5 @@
 """The landscape of all 15,625 cells with fixed hyperparameters: exact sums over the whole space, as in NAS-Bench-101.
 
-Over 300 lines: it is one study, from the predictions for all cells to the text of its page.
-
 Values of cells are an array of shape (5, 5, 5, 5, 5, 5), one axis for each edge. A move changes the operation of one
 edge. A canonical distance counts moves between functions: cells that compute the same function are one point.
 """
@@ -30,23 +28,17 @@ from jahs.spaces.columns import COLUMN_DTYPES
 from jahs.spaces.space import space
 from surrogate.data.rows import GROUP_VALUES
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
-from workshop.pages.drawing import draw_curves, interval_curve
+from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.ranks import spearman
 
 N_BEST: Final = 12  # functions that count as the best: the best one and 11 others, as in NAS-Bench-101
 
-STEPS: Final = range(1, 37)
-"""Numbers of moves of a random walk, which reaches a mean distance of about their square root."""
-
+STEPS: Final = range(1, 37)  # moves of a random walk, which reaches a mean distance of about their square root
 MEASURES: Final = (
     *("correlation of neighbours", "fitness-distance correlation", "the same, canonical"),
     *(f"within {d}{suffix}" for suffix in ("", ", canonical") for d in (1, 2, 3)),
 )
-"""Names of the columns of `measures_of`."""
-
-CUTS: Final = ("all cells", "cells of at least median accuracy", "the other cells")
-"""Which cells a replacement is averaged over, by their accuracy before it."""
-
+CUTS: Final = ("all cells", "cells of at least median accuracy", "the other cells")  # by accuracy before a replacement
 GAINS: Final = (
     *(f"depth 3 minus depth {less}" for less in (1, 2)),
     *(f"width {less + 1} minus width {less}" for less in (1, 2, 3)),
@@ -54,7 +46,6 @@ GAINS: Final = (
 """Compared shapes of live cells, the columns of `gains_of_shape`."""
 
 GONE: Final = 0.05  # correlations below this value count as zero
-
 _SHAPE: Final = (len(OPERATIONS),) * len(EDGES)
 
 _PAPER: Final[Mapping[int, tuple[str, float, float]]] = {
@@ -69,31 +60,37 @@ _METHOD: Final = f"""All 15,625 cells are queried at full size and the last epoc
     of one edge. The best cells compute one of the {N_BEST} best functions, as NAS-Bench-101 takes its best graph and 11
     others. Canonical distances count moves between functions, so a change of a dead edge costs nothing. The paper's
     changes are means over all its cells. Correlations are of ranks; the fitness-distance correlation is negative where
-    accuracy falls with the distance from the best cells. Depth is the edges on the longest live path; width is the
-    number of live paths, which is the greatest directed cut, the width of NAS-Bench-101."""
-
+    accuracy falls with the distance from the best cells. Width is the number of live paths, which is the greatest
+    directed cut, the width of NAS-Bench-101."""
 _WHY: Final = "the models err by as much, or cheaper operations are as good in short training; not tested"
 _DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-101's at most 26"
 
-
-Landscape = Mapping[str, Spread]
-"""What `MEASURED` returns for one task, "by size", and "time" if the release has runtimes."""
+Landscape = Mapping[str, Spread]  # measures of one task by name
 
 
 def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) -> Landscape:
     """Return the landscape of a task at full size, and its measures at other sizes.
 
-    "by size": `MEASURES` and Spearman's rho with full size, (n_sizes, n_measures + 1). "time": mean relative change of
-    the runtime in percent, (5, 5), as `replacements`, on the released models.
+    "by size": `MEASURES` and Spearman's rho with full size, (n_sizes, n_measures + 1). "time", if the release has
+    runtimes: mean relative change of the runtime in percent, (5, 5), as `replacements`, on the released models.
     """
     by_model = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
-    landscape = {name: spread_of([measure(values) for values in by_model]) for name, measure in MEASURED.items()}
+    measured: dict[str, Callable[[Floats], Floats]] = {
+        "best cells": lambda values: _best(values).sum(),
+        "walk": autocorrelation_of_cells,
+        "reach": reach_of,
+        "measures": measures_of,
+        "accuracy": replacements,
+        "shapes": shapes_of,
+        "gains": gains_of_shape,
+    }
+    landscape = {name: spread_of([measure(values) for values in by_model]) for name, measure in measured.items()}
 
     def at_sizes(model: Benchmark, full: Floats) -> Floats:
-        values_by_size = [values_of_cells(model, MAIN, size) for size in sizes]
-        return np.array([[*measures_of(values), spearman(values.ravel(), full.ravel())] for values in values_by_size])
+        by_size = [values_of_cells(model, MAIN, size) for size in sizes]
+        return np.array([[*measures_of(values), spearman(values, full)] for values in by_size])
 
-    landscape["by size"] = spread_of([at_sizes(*each) for each in zip(subject.models, by_model, strict=True)])
+    landscape["by size"] = spread_of(list(map(at_sizes, subject.models, by_model)))
     if "runtime" in subject.bench.metrics:
         on_log_scale = np.log(values_of_cells(subject.bench, "runtime", LARGEST))
         landscape["time"] = spread_of([100 * np.expm1(replacements(on_log_scale)[0])])
@@ -116,9 +113,9 @@ def autocorrelation_of_cells(values: Floats, n_steps: int = len(STEPS)) -> Float
     ranks -= ranks.mean()
     expected, correlations = ranks, []
     for _ in range(n_steps):
-        sums = sum(expected.sum(axis=edge, keepdims=True) for edge in range(len(EDGES)))
-        expected = (sums - len(EDGES) * expected) / (len(EDGES) * (len(OPERATIONS) - 1))
-        correlations.append(float((ranks * expected).mean() / (ranks**2).mean()))
+        sums = sum(expected.sum(axis=edge, keepdims=True) for edge in range(6))
+        expected = (sums - 6 * expected) / 24
+        correlations.append((ranks * expected).mean() / ranks.var())
     return np.array(correlations)
 
 
@@ -129,17 +126,14 @@ def reach_of(values: Floats) -> Floats:
 
 
 def distance_to(chosen: NDArray[np.bool_], *, is_canonical: bool) -> NDArray[np.int64]:
-    """Return the least number of moves from each cell to a chosen one, in the shape of `chosen`.
+    """Return the least number of moves from each cell to one of the `chosen`, of which there is at least one.
 
-    Args:
-        chosen: which cells to reach, at least one.
-        is_canonical: whether moving to a cell that computes the same function costs nothing.
+    With `is_canonical`, moving to a cell that computes the same function costs nothing.
     """
     reached, distance = chosen, np.zeros(_SHAPE, np.int64)
-    classes = canonical_keys(all_ops()).reshape(_SHAPE)
+    classes = canonical_keys(all_ops()).reshape(_SHAPE) if is_canonical else np.arange(chosen.size).reshape(_SHAPE)
     for _ in range(len(EDGES) + 1):
-        if is_canonical:
-            reached = np.isin(classes, np.unique(classes[reached]))
+        reached = np.isin(classes, classes[reached])
         distance += ~reached
         reached = np.logical_or.reduce([np.broadcast_to(reached.any(axis=e, keepdims=True), _SHAPE) for e in range(6)])
     return distance
@@ -153,13 +147,11 @@ def _best(values: Floats) -> NDArray[np.bool_]:
 
 
 def measures_of(values: Floats) -> Floats:
-    """Return `MEASURES`: the correlation of neighbours; of ranks with the distance to the best functions; and shares of
-    the space within some moves of them."""
-    ranks, best = rankdata(values), _best(values)
-    plain, canonical = (distance_to(best, is_canonical=flag).ravel() for flag in (False, True))
-    correlations = [float(np.corrcoef(ranks, distance)[0, 1]) for distance in (plain, canonical)]
-    shares = [float((distance <= d).mean()) for distance in (plain, canonical) for d in (1, 2, 3)]
-    return np.array([autocorrelation_of_cells(values, 1)[0], *correlations, *shares])
+    """Return `MEASURES`; distances are those to the best functions."""
+    distances = [distance_to(_best(values), is_canonical=flag).ravel() for flag in (False, True)]
+    correlations = [np.corrcoef(rankdata(values), distance)[0, 1] for distance in distances]
+    shares = [(distance <= d).mean() for distance in distances for d in (1, 2, 3)]
+    return np.array([*autocorrelation_of_cells(values, 1), *correlations, *shares])
 
 
 def replacements(values: Floats) -> Floats:
@@ -168,7 +160,7 @@ def replacements(values: Floats) -> Floats:
     Row a, column b: cells with operation a on an edge against the same cells with b there; NaN over no cells.
     """
     by_edge = [np.moveaxis(values, edge, 0).reshape(len(OPERATIONS), -1) for edge in range(len(EDGES))]
-    table = np.concatenate(by_edge, axis=1)  # (5, n_edges * n_others)
+    table = np.hstack(by_edge)  # (5, n_edges * n_others)
     is_good = table >= np.median(values)
     changes = np.full((len(CUTS), *_SHAPE[:2]), np.nan)
     for k, is_in in enumerate((np.ones_like(is_good), is_good, ~is_good)):
@@ -185,9 +177,9 @@ def live_shape() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def shapes_of(values: Floats) -> Floats:
     """Return depth, width, number of cells, and mean and best value of each shape of a live cell, (n_shapes, 5)."""
-    shapes, of_cell = np.unique(np.stack(live_shape(), axis=1), axis=0, return_inverse=True)
-    members = [values.ravel()[of_cell.ravel() == i] for i in range(len(shapes))]
-    return np.array([[*shape, len(v), v.mean(), v.max()] for shape, v in zip(shapes, members, strict=True)])
+    shapes = np.stack(live_shape(), axis=1)
+    members = [(shape, values.ravel()[(shapes == shape).all(axis=1)]) for shape in np.unique(shapes, axis=0)]
+    return np.array([[*shape, len(of), of.mean(), of.max()] for shape, of in members])
 
 
 def gains_of_shape(values: Floats) -> Floats:
@@ -196,69 +188,51 @@ def gains_of_shape(values: Floats) -> Floats:
     return np.array([depth[3] - depth[1], depth[3] - depth[2], *np.diff(width)[1:]])
 
 
-MEASURED: Final[Mapping[str, Callable[[Floats], Floats]]] = {
-    "best cells": lambda values: _best(values).sum(),
-    "walk": autocorrelation_of_cells,
-    "reach": reach_of,
-    "measures": measures_of,
-    "accuracy": replacements,
-    "shapes": shapes_of,
-    "gains": gains_of_shape,
-}
-"""What is computed from the values of all cells by each model."""
-
-
 def cells_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; nothing on it is drawn at random."""
     results = {task.title: measure_cells(task, sizes=GROUP_VALUES) for task in subjects}
     summary = "; ".join(
-        f"{title}: {_share_within_two(cells)} of the cells are within two moves of one of the {N_BEST} best "
-        f"functions, and two cells that differ in one operation have accuracy ranks that correlate at "
-        f"{_texts(cells['measures'])[0]}"
+        f"{title}: {_share_within_two(cells)} of the cells are within two moves of one of the {N_BEST} best functions, "
+        "and two cells that differ in one operation have accuracy ranks that correlate at "
+        + _texts(cells["measures"])[0]
         for title, cells in results.items()
     )
     return Document(
         title="The landscape of cells",
         subtitle=f"{summary}. In NAS-Bench-101, 35.4 % of the space is within six moves of the closest of its 12 best "
         "graphs (at most 26 are possible), and accuracies are uncorrelated beyond six; our correlations are of ranks.",
-        sections=sections_of([*_distances(results), *_replacing(results), *_shapes_and_sizes(results)]),
+        sections=sections_of([*_distances(results), *_tables(results)]),
     )
 
 
 def _distances(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
     yield "Distance from the best cells"
-    curves = [
-        interval_curve(title, np.sqrt(STEPS), [cells["walk"].at(n - 1) for n in STEPS], number=i, has_markers=False)
-        for i, (title, cells) in enumerate(results.items())
-    ]
+    walks = {title: [cells["walk"].at(n - 1) for n in STEPS] for title, cells in results.items()}
+    curves = interval_curves(walks, np.sqrt(STEPS), has_markers=False)
     yield Figure(
         name="walk",
         caption="Exact autocorrelation of ranks over random walks, by the square root of the number of moves, as in "
         "Figure 6 of NAS-Bench-101, which correlates accuracies; bands: 1.96 standard deviations between refits.",
-        alt="; ".join(f"{title}: {cells['walk'].at(0).value:.2f} after one move" for title, cells in results.items()),
+        alt="; ".join(f"{title}: {walk[0].value:.2f} after one move" for title, walk in walks.items()),
         drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
     )
     yield beside_paper("NAS-Bench-101", [row for title, cells in results.items() for row in _beside(title, cells)])
-    one_by_one = {title: _texts(r["accuracy"], sign="+")[2][CONV3X3][CONV1X1] for title, r in results.items()}
+    others = {title: _texts(r["accuracy"], sign="+")[2][CONV3X3][CONV1X1] for title, r in results.items()}
     yield Text(
         "The halves differ because cells enter the better one by their accuracy before the replacement, which selects "
         "those that a 3x3 convolution suits; in the other cells, a 1x1 convolution instead changes the accuracy by "
-        f"{', '.join(f'{change} points ({title})' for title, change in one_by_one.items())}."
+        f"{', '.join(f'{change} points ({title})' for title, change in others.items())}."
     )
-    yield Table(
-        caption="Locality around the best cells; shares of all cells",
-        columns=("task", "best cells", *MEASURES),
-        rows=tuple(
-            (title, f"{cells['best cells'].values:.0f}", *_texts(cells["measures"])) for title, cells in results.items()
-        ),
-    )
+    rows = [(title, f"{of['best cells'].values:.0f}", *_texts(of["measures"])) for title, of in results.items()]
+    columns = ("task", "best cells", *MEASURES)
+    yield Table(caption="Locality around the best cells; shares of all cells", columns=columns, rows=tuple(rows))
     yield Text(_METHOD)
 
 
 def _beside(title: str, cells: Landscape) -> Iterator[tuple[str, ...]]:
-    show = partial(interval_text, sign="+")
-    reach, ours = f"distance beyond which the autocorrelation is below {GONE} (square root of moves)", cells["reach"]
-    yield reach, title, "about 6", interval_text(ours.at()), same_sign(ours.at()), _DIAMETER
+    show, ours = partial(interval_text, sign="+"), cells["reach"].at()
+    reach = f"distance beyond which the autocorrelation is below {GONE} (square root of moves)"
+    yield reach, title, "about 6", interval_text(ours), same_sign(ours), _DIAMETER
     near = f"{_share_within_two(cells)} within 2"
     yield "share near the best", title, "35.4 % within 6", near, NO_SIGN, _DIAMETER
     for operation, (replacement, points, percent) in _PAPER.items():
@@ -279,7 +253,7 @@ def _share_within_two(cells: Landscape) -> str:
     return f"{interval_text(share, 1)} %"
 
 
-def _replacing(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
+def _tables(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
     for title, cells in results.items():
         yield f"Replacing an operation: {title}"
         changes = _texts(cells["accuracy"], sign="+")
@@ -287,14 +261,10 @@ def _replacing(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
         if "time" in cells:
             tables["Geometric mean change of the training time in percent"] = _texts(cells["time"], sign="+")
         for caption, texts in tables.items():
-            rows = [
-                (name, *("–" if a == b else text for b, text in enumerate(texts[a])))
-                for a, name in enumerate(OPERATIONS)
-            ]
-            yield Table(caption=caption, columns=("from \\ to", *OPERATIONS), rows=tuple(rows))
-
-
-def _shapes_and_sizes(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
+            for a in range(len(OPERATIONS)):
+                texts[a][a] = "–"
+            rows = tuple((name, *row) for name, row in zip(OPERATIONS, texts, strict=True))
+            yield Table(caption=caption, columns=("from \\ to", *OPERATIONS), rows=rows)
     yield "Depth and width of the live cell"
     for title, cells in results.items():
         both = zip(cells["shapes"].values, _texts(cells["shapes"]), strict=True)
@@ -310,9 +280,9 @@ def _shapes_and_sizes(results: Mapping[str, Landscape]) -> Iterator[str | Block]
         by_size = zip(GROUP_VALUES, _texts(cells["by size"]), strict=True)
         yield Table(
             caption=f"The same measures at every size on {title}, and Spearman's rho of the cells with full size",
-            columns=(*GROUP_VALUES[0], *MEASURES, "rho with full size"),
+            columns=(*LARGEST, *MEASURES, "rho with full size"),
             rows=tuple((*map(str, size.values()), *texts) for size, texts in by_size),
-            n_labels=len(GROUP_VALUES[0]),
+            n_labels=len(LARGEST),
             is_folded=True,
         )
 

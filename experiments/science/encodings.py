@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from itertools import islice, product
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from joblib import parallel_config
+from numpy.typing import NDArray
 
-from experiments.science.cell_encodings import ENCODINGS, SEARCHES, SMAC_CANDIDATES, SMAC_TREES
 from experiments.science.cells import values_of_cells
 from experiments.science.papers import beside_paper, compared
 from experiments.science.subjects import MAIN, Subject
+from jahs.adapters.importing import import_tool
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text, mean_interval
+from jahs.comparison.summaries import interval_text, mean_interval
 from jahs.queries.exhaustive import LARGEST
+from jahs.spaces.cell import EDGES, OPERATIONS, all_ops
+from jahs.spaces.cell.index import STRING_ORDER
+from jahs.spaces.cell.operations import PASSING, ZERO, cell_numbers
+from jahs.spaces.cell.paths import PATH_EDGES, live_paths
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import Curve, draw_curves
 
 N_SEEDS: Final = 20
 N_TRIALS: Final = 100
+_SMAC_TREES: Final = 5
+_SMAC_CANDIDATES: Final = 1000  # random ones of a proposal
+_N_INITIAL: Final = 10
+_SMAC_RANDOM: Final = 0.33  # share of random proposals
+_N_OPS: Final = len(OPERATIONS)
+_EDGES: Final = range(len(EDGES))
+
 _METHOD: Final = f"""Only the cell is searched, at full size with the hyperparameters of the release's reference config,
-    for {N_TRIALS} proposals with {N_SEEDS} seeds, without training noise; each proposal counts, a repeated one too.
-    Regret is exact: all cells are known. **adjacency** is the operation of each edge; **string** is one choice for each
-    target node (5, 25 and 125), as NAS-Bench-201's string groups them; **path** is the operations on each of the four
-    paths, and the cell that agrees with most of them; **continuous** is a weight for each edge, the number of heaviest
-    edges that are kept, and their operations. TPE is Optuna's with its defaults. SMAC has a random forest with the
-    settings of NAS-Bench-101: {SMAC_TREES} trees, a third of the proposals random; the others are the best of
-    {SMAC_CANDIDATES} random points by expected improvement. Intervals are over seeds; the last column is the regret of
-    the same cells by the refits, on the refits' mean."""
+    for {N_TRIALS} proposals, including repeated ones, with {N_SEEDS} seeds, without training noise. Regret is exact:
+    all cells are known. **adjacency** is the operation of each edge; **string** is one choice for each target node (5,
+    25 and 125), as NAS-Bench-201's string groups them; **path** is the operations on each of the four paths, and the
+    cell that agrees with most of them; **continuous** is a weight for each edge, the number of heaviest edges that are
+    kept, and their operations. TPE is Optuna's with its defaults. SMAC has a random forest with the settings of
+    NAS-Bench-101: {_SMAC_TREES} trees, a third of the proposals random; the others are the best of {_SMAC_CANDIDATES}
+    random points by expected improvement. Intervals are over seeds; the last column is the refits' mean regret."""
 
 _CLAIMS: Final = (
     (
@@ -55,72 +70,205 @@ _CLAIMS: Final = (
 )
 """Claims of NAS-Bench-101: what, the better (search, encoding), the worse one, the paper's words, why not here."""
 
+Point = dict[str, Any]  # values of an encoding's parameters; Any: an int or a float
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Regrets:
-    """Regrets of all searches with all encodings, by (search, encoding)."""
 
-    over_time: Mapping[tuple[str, str], Floats]  # (n_seeds, n_trials), in points, on the released models
-    on_refits: Mapping[tuple[str, str], Floats]  # (n_seeds,), of the last incumbents, mean over refits; NaN without
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """Other parameters for the same 15,625 cells; `_METHOD` describes each encoding."""
+
+    choices: Mapping[str, int]  # parameters that are categorical, and the number of their choices
+    floats: tuple[str, ...] = ()  # parameters in [0, 1]
+    decode: Callable[[Point], int]  # the number of the cell of a point
+
+    def random(self, rng: np.random.Generator) -> Point:
+        """Return a uniformly random point."""
+        drawn: Point = {name: int(rng.integers(n)) for name, n in self.choices.items()}
+        return drawn | {name: float(rng.random()) for name in self.floats}
+
+    def neighbors(self, point: Point, rng: np.random.Generator) -> list[Point]:
+        """Return points with another choice of one parameter, or a random value of one float, in random order."""
+        moves = [(name, value) for name, n in self.choices.items() for value in range(n) if value != point[name]]
+        changes: list[tuple[str, float]] = [*moves, *((name, float(rng.random())) for name in self.floats)]
+        return [{**point, changes[i][0]: changes[i][1]} for i in rng.permutation(len(changes)).tolist()]
+
+
+def _cell_number(ops: list[int]) -> int:
+    return int(cell_numbers(np.array([ops]))[0])
+
+
+def _decode_string(point: Point) -> int:
+    group, ops = dict(point), [0] * len(EDGES)
+    for edge in reversed(STRING_ORDER):
+        node = f"node{EDGES[edge][1]}"
+        group[node], ops[edge] = divmod(group[node], _N_OPS)
+    return _cell_number(ops)
+
+
+def _decode_paths(point: Point) -> int:
+    """Return the first cell that agrees with most paths; not every set of four paths is one of a cell."""
+    return int((_paths() == np.array([point[f"path{i}"] for i in range(len(PATH_EDGES))])).sum(axis=1).argmax())
+
+
+@cache
+def _paths() -> NDArray[np.int64]:
+    """Return the number of each cell's operations on each path, (15625, 4): 0 where the path is dead."""
+    codes = np.searchsorted(PASSING, all_ops())
+    numbers = [1 + codes[:, edges] @ (len(PASSING) ** np.arange(len(edges))) for edges in PATH_EDGES]
+    return np.stack(numbers, axis=1) * live_paths(all_ops())
+
+
+def _decode_weights(point: Point) -> int:
+    heaviest = sorted(_EDGES, key=lambda edge: -point[f"weight{edge}"])[: point["n_edges"]]
+    return _cell_number([PASSING[point[f"op{edge}"]] if edge in heaviest else ZERO for edge in _EDGES])
+
+
+ENCODINGS: Final[Mapping[str, Encoding]] = {
+    "adjacency": Encoding(
+        choices={f"op{edge}": _N_OPS for edge in _EDGES},
+        decode=lambda point: _cell_number([point[f"op{edge}"] for edge in _EDGES]),
+    ),
+    "string": Encoding(choices={f"node{k}": _N_OPS ** (k - 1) for k in (2, 3, 4)}, decode=_decode_string),
+    "path": Encoding(
+        choices={f"path{i}": len(PASSING) ** len(edges) + 1 for i, edges in enumerate(PATH_EDGES)}, decode=_decode_paths
+    ),
+    "continuous": Encoding(
+        choices={"n_edges": len(EDGES) + 1} | {f"op{edge}": len(PASSING) for edge in _EDGES},
+        floats=tuple(f"weight{edge}" for edge in _EDGES),
+        decode=_decode_weights,
+    ),
+}
+
+
+def _local(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
+    """Climb from the best of ten random points to the first better neighbour; restart at a local optimum."""
+    rng = np.random.default_rng(seed)
+
+    def visited() -> Iterator[int]:
+        while True:
+            starts = [encoding.random(rng) for _ in range(_N_INITIAL)]
+            cells = [encoding.decode(start) for start in starts]
+            yield from cells
+            best, neighbors = values[cells].max(), encoding.neighbors(starts[values[cells].argmax()], rng)
+            while neighbors:
+                yield (cell := encoding.decode(neighbor := neighbors.pop(0)))
+                if values[cell] > best:
+                    best, neighbors = values[cell], encoding.neighbors(neighbor, rng)
+
+    return list(islice(visited(), n))
+
+
+def _tpe(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
+    tool = import_tool("optuna", needs="optuna")
+    tool.logging.set_verbosity(tool.logging.ERROR)
+    distributions = {name: tool.distributions.CategoricalDistribution(range(n)) for name, n in encoding.choices.items()}
+    distributions |= {name: tool.distributions.FloatDistribution(0.0, 1.0) for name in encoding.floats}
+    study = tool.create_study(direction="maximize", sampler=tool.samplers.TPESampler(seed=seed))
+    cells = []
+    for _ in range(n):
+        trial = study.ask(distributions)
+        cells.append(encoding.decode(trial.params))
+        study.tell(trial, float(values[cells[-1]]))
+    return cells
+
+
+def _smac(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
+    """Run SMAC with a random forest and the settings of NAS-Bench-101 (appendix S3).
+
+    Its local search iterates over sets of configs, whose order differs between processes, so candidates are random.
+    """
+    names = ("smac", "smac.runhistory", "smac.acquisition.maximizer", "ConfigSpace")
+    tool, history, maximizers, spaces = (import_tool(name, needs="smac") for name in names)
+    space = spaces.ConfigurationSpace(seed=seed)
+    space.add([spaces.Categorical(name, [*range(n_choices)]) for name, n_choices in encoding.choices.items()])
+    space.add([spaces.Float(name, (0.0, 1.0)) for name in encoding.floats])
+    facade = tool.HyperparameterOptimizationFacade
+    with TemporaryDirectory() as folder:
+        scenario = tool.Scenario(space, output_directory=folder, deterministic=True, n_trials=n, seed=seed)
+        smac = facade(
+            scenario,
+            model=facade.get_model(scenario, n_trees=_SMAC_TREES),
+            random_design=facade.get_random_design(scenario, probability=_SMAC_RANDOM),
+            intensifier=facade.get_intensifier(scenario, max_config_calls=1),
+            acquisition_maximizer=maximizers.RandomSearch(space, challengers=_SMAC_CANDIDATES, seed=seed),
+            initial_design=facade.get_initial_design(scenario, n_configs=_N_INITIAL),
+            logging_level=False,
+            overwrite=True,
+        )
+        cells = []
+        for _ in range(n):
+            with parallel_config(backend="sequential"):  # threads make its forest four times as slow
+                trial = smac.ask()
+            point = {name: float(v) if name in encoding.floats else int(v) for name, v in trial.config.items()}
+            cells.append(encoding.decode(point))
+            smac.tell(trial, history.TrialValue(cost=100.0 - float(values[cells[-1]])), save=False)
+    return cells
+
+
+_Search = Callable[[Floats, Encoding, int, int], list[int]]
+SEARCHES: Final[Mapping[str, _Search]] = {"local search": _local, "TPE": _tpe, "SMAC": _smac}
+"""Searches by name: each returns the first n cells that it evaluates, with repetitions, given the values of all."""
+
+
+class Regret(NamedTuple):
+    """The regret of a search with an encoding, in points."""
+
+    over_time: Floats  # (n_seeds, n_trials), on the released models
+    last: Floats  # (n_seeds,), after the last proposal
+    on_refits: Floats  # (n_seeds,), of the last incumbents, mean over refits; NaN without
+
+
+Regrets = Mapping[tuple[str, str], Regret]  # by (search, encoding)
 
 
 def measure_encodings(subject: Subject, *, n_seeds: int, n_trials: int) -> Regrets:
     """Return the regrets of every search with every encoding."""
     values, *refit_values = (values_of_cells(model, MAIN, LARGEST).ravel() for model in subject.models)
-    over_time, on_refits = {}, {}
-    for search in SEARCHES:
-        for name in ENCODINGS:
-            cells = np.array([SEARCHES[search](values, ENCODINGS[name], n_trials, seed) for seed in range(n_seeds)])
-            over_time[search, name] = values.max() - np.maximum.accumulate(values[cells], axis=1)
-            ends = cells[np.arange(n_seeds), values[cells].argmax(axis=1)]
-            refit_regrets = [refit.max() - refit[ends] for refit in refit_values]
-            on_refits[search, name] = np.mean(refit_regrets, axis=0) if refit_regrets else np.full(n_seeds, np.nan)
-    return Regrets(over_time=over_time, on_refits=on_refits)
+    regrets = {}
+    for search, name in product(SEARCHES, ENCODINGS):
+        cells = np.array([SEARCHES[search](values, ENCODINGS[name], n_trials, seed) for seed in range(n_seeds)])
+        over_time = values.max() - np.maximum.accumulate(values[cells], axis=1)
+        ends = cells[np.arange(n_seeds), values[cells].argmax(axis=1)]
+        on_refits = [refit.max() - refit[ends] for refit in refit_values] or [np.full(n_seeds, np.nan)]
+        regrets[search, name] = Regret(over_time, over_time[:, -1], np.mean(on_refits, axis=0))
+    return regrets
 
 
 def encodings_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; seeds are those of the searches."""
     by_task = {task.title: measure_encodings(task, n_seeds=N_SEEDS, n_trials=N_TRIALS) for task in subjects}
     summary = "; ".join(f"{title}: {_summary(regrets)}" for title, regrets in by_task.items())
-    gains = ", ".join(f"{title} {interval_text(_lead(r, *_CLAIMS[0][1:3]))}" for title, r in by_task.items())
-    rows = [
-        compared(f"{claim} (points)", title, paper, _lead(regrets, better, worse), why=why)
-        for title, regrets in by_task.items()
-        for claim, better, worse, paper, why in _CLAIMS
-    ]
+    rows, gains = [], []
+    for (title, regrets), (claim, better, worse, paper, why) in product(by_task.items(), _CLAIMS):
+        lead = mean_interval(regrets[worse].last - regrets[better].last)  # paired by seeds
+        rows.append(compared(f"{claim} (points)", title, paper, lead, why=why))
+        gains += [f"{title} {interval_text(lead)}"] if claim == _CLAIMS[0][0] else []
     blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", rows), Text(_METHOD))
     return Document(
         title="Encodings of the cell",
         subtitle=f"Gain of the continuous encoding for TPE over adjacency, in points of validation accuracy after "
-        f"{N_TRIALS} proposals: {gains}. NAS-Bench-101 finds a large gain. Smallest regrets, and those with "
+        f"{N_TRIALS} proposals: {', '.join(gains)}. NAS-Bench-101 finds a large gain. Smallest regrets, and those with "
         f"adjacency: {summary}.",
         sections=sections_of([*blocks, *(block for task in subjects for block in _blocks(task, by_task[task.title]))]),
     )
 
 
-def _lead(regrets: Regrets, better: tuple[str, str], worse: tuple[str, str]) -> Interval:
-    """Return how much lower the final regret of one (search, encoding) is than another's, paired by seeds."""
-    return mean_interval(regrets.over_time[worse][:, -1] - regrets.over_time[better][:, -1])
-
-
 def _summary(regrets: Regrets) -> str:
     parts = []
     for search in SEARCHES:
-        ends = {name: values[:, -1] for (who, name), values in regrets.over_time.items() if who == search}
-        best = min(ends, key=lambda name: float(ends[name].mean()))
-        texts = {name: interval_text(mean_interval(ends[name])) for name in (best, "adjacency")}
-        parts.append(f"{search} with " + ", ".join(f"{name} {regret}" for name, regret in texts.items()))
+        ends = {name: mean_interval(regrets[search, name].last) for name in ENCODINGS}
+        best = min(ends, key=lambda name: ends[name].value)
+        texts = [f"{name} {interval_text(ends[name])}" for name in dict.fromkeys((best, "adjacency"))]
+        parts.append(f"{search} with {', '.join(texts)}")
     return " and ".join(parts)
 
 
 def _blocks(subject: Subject, regrets: Regrets) -> Iterator[str | Block]:
     yield subject.title
     for search in SEARCHES:
-        shown = {name: values.mean(axis=0) for (who, name), values in regrets.over_time.items() if who == search}
-        curves = [
-            Curve(title=name, x=np.arange(1.0, N_TRIALS + 1), y=mean, number=i)
-            for i, (name, mean) in enumerate(shown.items())
-        ]
+        shown = {name: regrets[search, name].over_time.mean(axis=0) for name in ENCODINGS}
+        x = np.arange(1.0, N_TRIALS + 1)
+        curves = [Curve(title=name, x=x, y=mean, number=i) for i, (name, mean) in enumerate(shown.items())]
         yield Figure(
             name=f"{search.replace(' ', '-').lower()}-{subject.slug}",
             caption=f"Mean regret of {search} on {subject.title} by encoding, in points of validation accuracy.",
@@ -131,8 +279,7 @@ def _blocks(subject: Subject, regrets: Regrets) -> Iterator[str | Block]:
         caption="Final regret in points of validation accuracy",
         columns=("search", "encoding", "regret", "on the refits"),
         rows=tuple(
-            (*key, interval_text(mean_interval(values[:, -1])), interval_text(mean_interval(regrets.on_refits[key])))
-            for key, values in regrets.over_time.items()
+            (*key, *(interval_text(mean_interval(each)) for each in found[1:])) for key, found in regrets.items()
         ),
         n_labels=2,
     )

@@ -24,21 +24,17 @@ from workshop.pages.drawing import draw_estimates
 
 N_FLOATS: Final = 16  # values of each rate on the grid on which every cell is queried
 
-_STUDIES: Final = ("strong", "baselines")
-"""An optimiser that is in both is read from the second, which has more seeds. Both have the same budget."""
-
+_STUDIES: Final = ("strong", "baselines")  # of one budget; the second has more seeds of optimisers that are in both
 _NEAR: Final = 0.5
 _METHOD: Final = f"""Every cell, activation and augmentation is queried on a {N_FLOATS} × {N_FLOATS} grid of learning
     rate and weight decay, at full size and the last epoch; then the best 300 pairs of cell and choices on a grid four
     times as fine, and the best ten of these on one forty times as fine. Cells that compute the same function have the
     same prediction, so one of each class is queried. The models are piecewise constant in the rates: between the points
-    of the finest grid, neighbours of which differ by 1.2 %, a slightly better config may exist."""
-
+    of the finest grid, which are 1.2 % apart, a slightly better config may exist."""
 _KNOWN: Final = """`make release` searches exhaustively at full size (`--rates`), and the search for the fronts starts
-    from the config that it finds. `Benchmark.best` starts from these configs; the default search is the same without
-    them: random sampling, local search, and a grid of the rates at the best config. The present releases were searched
-    on the first two grids only, so their best known config may be below the optimum of this page."""
-
+    from what it finds. `Benchmark.best` starts from these configs; the default search does without them: random
+    sampling, local search, and a grid of the rates at the best config. The present releases were searched on the first
+    two grids only, so their best known config may be below the optimum of this page."""
 _CURSE: Final = """The optimum is a maximum over millions of predictions, which selects models' errors upwards (winner's
     curse). The refits did not choose it: their values show how much of its lead is the error of one model."""
 
@@ -53,7 +49,7 @@ class Optimum(NamedTuple):
     best: float  # value of `Benchmark.best` at full size, which starts from the configs that the release knows
     known: float  # the best value that the same search finds without them, from random configs
     on_refits: Floats  # the refits' values of the optimum, (n_refits,)
-    known_on_refits: Floats  # the refits' values of the config that this latter search finds
+    known_on_refits: Floats  # and of the config that the search without known configs finds
 
 
 def measure_optimum(subject: Subject, *, n_floats: int) -> Optimum:
@@ -81,10 +77,9 @@ def ends_of_pack(pack: Path, task: str) -> Ends:
     titles = {arm.name: arm.title for arm in read_folder(pack).study.arms if arm.chapter == CHAPTER}
     ends: dict[str, list[Config]] = {title: [] for title in titles.values()}
     for log in read_pack(pack):
-        repetition = log.repetition
-        if repetition.task == task and repetition.refit is None and repetition.arm in titles:
-            rows = incumbents(log.found).rows
-            ends[titles[repetition.arm]] += [log.configs[row] for row in rows[-1:].tolist()]
+        if log.repetition.task == task and log.repetition.refit is None and log.repetition.arm in titles:
+            last = incumbents(log.found).rows[-1:].tolist()
+            ends[titles[log.repetition.arm]] += [log.configs[row] for row in last]
     return {title: tuple(configs) for title, configs in ends.items() if configs}
 
 
@@ -104,16 +99,20 @@ def distances(subject: Subject, optimum: Optimum, ends: Ends) -> list[Distance]:
     for title, configs in ends.items():
         distance = optimum.found.value - answers(subject.bench, configs)
         gaps = [best - answers(refit, configs) for refit, best in zip(subject.refits, optimum.on_refits, strict=True)]
-        refit_gap = np.mean(gaps or [np.full(len(configs), np.nan)], axis=0)
-        near = float((distance <= _NEAR).mean())
-        rows.append(Distance(title, len(configs), mean_interval(distance), mean_interval(refit_gap), near))
+        gap = mean_interval(np.mean(gaps or [np.full(len(configs), np.nan)], axis=0))
+        rows.append(Distance(title, len(configs), mean_interval(distance), gap, float((distance <= _NEAR).mean())))
     return sorted(rows, key=lambda row: row.own.value)
 
 
 def optimum_page(subjects: Sequence[Subject]) -> Document:
     """Return the page."""
     optima = {task.title: measure_optimum(task, n_floats=N_FLOATS) for task in subjects}
-    ends = {task.title: _ends(task, optima[task.title]) for task in subjects}
+    ends = {}
+    for subject in subjects:
+        configs: dict[str, tuple[Config, ...]] = {}
+        for pack in filter(None, (find_pack(subject, study) for study in _STUDIES)):
+            configs |= ends_of_pack(pack, subject.bench.task.name)
+        ends[subject.title] = distances(subject, optima[subject.title], configs)
     summary = "; ".join(
         f"{title} {opt.found.value:.2f} % (refits: {_refit_interval(opt.on_refits)}), "
         f"{opt.found.value - opt.known:+.2f} points relative to the best config of the default search"
@@ -129,13 +128,6 @@ def optimum_page(subjects: Sequence[Subject]) -> Document:
     )
 
 
-def _ends(subject: Subject, optimum: Optimum) -> list[Distance]:
-    """Return the distances of the optimisers of the studies that have a pack."""
-    packs = [pack for study in _STUDIES if (pack := find_pack(subject, study)) is not None]
-    ends = {title: configs for pack in packs for title, configs in ends_of_pack(pack, subject.bench.task.name).items()}
-    return distances(subject, optimum, ends)
-
-
 def _refit_interval(values: Floats) -> str:
     """Return the mean over refits, with 1.96 of their standard deviations."""
     return interval_text(spread_of([values.mean(), *values]).at()) if len(values) else "–"
@@ -143,36 +135,28 @@ def _refit_interval(values: Floats) -> str:
 
 def _optima(optima: Mapping[str, Optimum]) -> Iterator[str | Block]:
     yield "The optimum"
+    columns = ("task", "cells", "configs queried", "default search", "`Benchmark.best`", "first grid", "all grids")
+    rows, configs = [], []
+    for title, opt in optima.items():
+        values = (f"{value:.3f}" for value in (opt.known, opt.best, opt.found.on_grid, opt.found.value))
+        on_refits = map(_refit_interval, (opt.on_refits, opt.known_on_refits))
+        rows.append((title, f"{opt.n_cells:,}", f"{opt.found.n_asked:,}", *values, *on_refits))
+        configs.append((title, ", ".join(f"{key}={value_text(value)}" for key, value in opt.found.config.items())))
     yield Table(
         caption="Validation accuracy (%) at full size and the last epoch; refits: mean and 95 % interval",
-        columns=(
-            *("task", "cells", "configs queried", "default search", "`Benchmark.best`", "first grid", "all grids"),
-            *("optimum on refits", "default search on refits"),
-        ),
-        rows=tuple(
-            (
-                *(title, f"{opt.n_cells:,}", f"{opt.found.n_asked:,}", f"{opt.known:.3f}", f"{opt.best:.3f}"),
-                *(f"{opt.found.on_grid:.3f}", f"{opt.found.value:.3f}"),
-                *(_refit_interval(opt.on_refits), _refit_interval(opt.known_on_refits)),
-            )
-            for title, opt in optima.items()
-        ),
+        columns=(*columns, "optimum on refits", "default search on refits"),
+        rows=tuple(rows),
     )
-    rows = tuple(
-        (title, ", ".join(f"{key}={value_text(value)}" for key, value in opt.found.config.items()))
-        for title, opt in optima.items()
-    )
-    yield Table(caption="The optimum", columns=("task", "config"), rows=rows, n_labels=2)
+    yield Table(caption="The optimum", columns=("task", "config"), rows=tuple(configs), n_labels=2)
     yield Text(_METHOD)
     yield Text(_CURSE)
 
 
 def _distances(subject: Subject, rows: Sequence[Distance]) -> Iterator[str | Block]:
-    first, last = rows[0], rows[-1]
     yield f"Distance of the optimisers on {subject.title}"
     yield answer(
-        f"After a budget of 100 mean full evaluations, {first.title} ends {interval_text(first.own)} points from the "
-        f"optimum, and {last.title} {interval_text(last.own)}."
+        f"After a budget of 100 mean full evaluations, {rows[0].title} ends {interval_text(rows[0].own)} points from "
+        f"the optimum, and {rows[-1].title} {interval_text(rows[-1].own)}."
     )
     yield Figure(
         name=f"distance-{subject.slug}",
@@ -185,7 +169,7 @@ def _distances(subject: Subject, rows: Sequence[Distance]) -> Iterator[str | Blo
         caption="Distance from the optimum in points of validation accuracy, with 95 % intervals over seeds",
         columns=("optimiser", "seeds", "on the released models", "within 0.5 points (%)", "on the refits"),
         rows=tuple(
-            (row.title, str(row.n), interval_text(row.own), f"{100 * row.near:.0f}", interval_text(row.on_refits))
-            for row in rows
+            (title, str(n), interval_text(own), f"{100 * near:.0f}", interval_text(on_refits))
+            for title, n, own, on_refits, near in rows
         ),
     )

@@ -1,13 +1,11 @@
-"""Figures of papers beside ours: the table of a study's page, the rule for the sign, and the page of all rows.
-
-A figure has the paper's sign if our estimate and the ends of its interval have it.
-"""
+"""Figures of papers beside ours: the table of a study's page, the rule for the sign, and the page of all rows."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +33,7 @@ _METHOD: Final = """“Not shown”: the interval covers 0, or too little was me
 
 
 def same_sign(ours: Interval, paper: float = 1.0) -> str:
-    """Return whether an estimate has the sign of the paper's figure; `NO_SIGN` if that is 0."""
+    """Return whether an estimate and the ends of its interval have the paper's sign; `NO_SIGN` if its figure is 0."""
     signs = np.sign([ours.low, ours.value, ours.high]) * np.sign(paper)
     return NO_SIGN if not paper else "yes" if (signs > 0).all() else "no" if (signs < 0).all() else "not shown"
 
@@ -74,8 +72,7 @@ def papers_page(folder: Path) -> Document:
                 cells = (cell.replace(r"\|", "|") for cell in line[2:-2].split(" | "))
                 rows.append((paper, *cells, f"[{name}](../{name}/report.md)"))
     rows.sort(key=lambda row: row[0])
-    papers = dict.fromkeys(row[0] for row in rows)
-    by_paper = (_counted(paper, (row for row in rows if row[0] == paper)) for paper in papers)
+    by_paper = (_counted(paper, of) for paper, of in groupby(rows, key=lambda row: row[0]))
     table = Table(caption="", columns=("published in", *COLUMNS, "page"), rows=tuple(rows), n_labels=len(COLUMNS) + 2)
     return Document(
         title="Figures of papers beside ours",

@@ -1,17 +1,15 @@
 """Does the surrogate see what operations without parameters cost? NAS-Bench-301's study of them (appendix D.6).
 
-Identities, zeros and poolings have no parameters. In the cells of test configs a rising share of operations is replaced
-by one of them, and the release predicts the accuracy; nothing was trained for that. Where such configs were recorded,
-their trainings are compared with the predictions.
+In the cells of test configs, a rising share of operations is replaced by one of them, and the release predicts the
+accuracy. Recorded configs that have many are compared with the predictions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, cycle, product
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,41 +29,37 @@ from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.columns import Columns
 from splits.split import Split, read_split
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
-from workshop.pages.drawing import draw_curves, interval_curve
+from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.resampling import bootstrap_estimates
 
+Cells = NDArray[np.int64]  # operations, (n_cells, 6)
 FREE: Final[Mapping[str, int]] = {"identity": IDENTITY, "zero": ZERO, "pooling": POOL}
 N_REPEATS: Final = 4
-
 _N_OPS: Final = len(OPS)
-_LEVEL: Final = 0.9
-_N_RESAMPLES: Final = 400
 _FEWEST: Final = 3
+_estimates: Final = partial(bootstrap_estimates, level=0.9, n_resamples=400)
+_interval: Final = partial(interval_text, digits=1, sign="+")
 _WHY: Final = """NAS-Bench-301 replaces operations of one kind of cell in networks of 8 cells with two kinds, trained
     for 100 epochs at fixed hyperparameters. Here all cells of a network are one cell, sizes and hyperparameters are
     those of random configs, and training is short, which favours what trains fast."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Study:
+class Study(NamedTuple):
     """The results of one task."""
 
-    bench: jahs.Benchmark
+    title: str
+    slug: str
     changes: dict[str, list[Interval]]  # change of the predicted accuracy, by operation and number replaced
     measured: Floats  # accuracy of each recorded test config at the last epoch
     predicted: Floats  # the same, predicted
-    ops: NDArray[np.int64]  # their cells, (n, 6)
+    ops: Cells  # their cells, (n, 6)
     cells: dict[str, Floats]  # by operation, predictions for a cell of it alone, other keys of the test configs, (n,)
     recorded: dict[str, Floats]  # by operation, accuracies of recorded configs of any part whose cell has it alone
 
 
-def with_fewer_parameters(
-    ops: NDArray[np.int64], operation: int, n: int, order: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def with_fewer_parameters(ops: Cells, operation: int, n: int, order: Cells) -> Cells:
     """Return cells, (n_cells, 6), with the first `n` edges of each row's order set to an operation."""
-    cells = ops.copy()
-    np.put_along_axis(cells, order[:, :n], operation, axis=1)
-    return cells
+    return np.where(np.argsort(order, axis=1) < n, operation, ops)
 
 
 def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -> dict[str, Floats]:
@@ -88,26 +82,25 @@ def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -
 
 def study_of(subject: Subject, split: Split) -> Study:
     """Measure one task."""
-    bench, table = subject.bench, release_of(subject.bench).table
-    runs = take(table.runs, (table.runs["epoch"] == bench.max_epoch) & np.isfinite(table.runs[MAIN]))
+    table, epoch = release_of(subject.bench).table, subject.bench.max_epoch
+    runs = take(table.runs, (table.runs["epoch"] == epoch) & np.isfinite(table.runs[MAIN]))
     ids, place, counts = np.unique(runs["config_id"], return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=runs[MAIN].astype(np.float64)) / counts
     configs = rows_of(table.configs, ids)
     is_test = split.parts_of(ids) == SPLIT_PARTS.index("test")
     if not is_test.any():
-        raise InvalidArgument(
-            f"no config of the test part is recorded at epoch {bench.max_epoch}; give the task's split"
-        )
+        raise InvalidArgument(f"no config of the test part is recorded at epoch {epoch}; give the task's split")
     if not subject.refits:
         raise InvalidArgument("the release has no refits, from which the intervals are computed; choose one that has")
     tests: Columns = {key: configs[key][is_test] for key in CONFIG_KEYS}
     predictions = replaced(subject.models, tests, seed=subject.seed)
     ops = ops_of(configs)
     return Study(
-        bench=bench,
+        title=subject.title,
+        slug=subject.bench.task.name,
         changes={name: _changes(values) for name, values in predictions.items()},
         measured=means[is_test],
-        predicted=answers(bench, tests),
+        predicted=answers(subject.bench, tests),
         ops=ops[is_test],
         cells={name: values[0, -1] for name, values in predictions.items()},
         recorded={name: means[(ops == code).all(axis=1)] for name, code in FREE.items()},
@@ -118,9 +111,7 @@ def _changes(values: Floats) -> list[Interval]:
     """Return the mean change to no replacement by number replaced, with intervals over configs and refits."""
     change = values - values[:, :1]
     models = chain(change[:1], cycle(change[1:]))  # the estimate is computed first, then each resample
-    return bootstrap_estimates(
-        lambda at: next(models)[:, at].mean(axis=1), values.shape[2], level=_LEVEL, n_resamples=_N_RESAMPLES
-    )
+    return _estimates(lambda at: next(models)[:, at].mean(axis=1), values.shape[2])
 
 
 def parameter_free_page(subjects: Sequence[Subject]) -> Document:
@@ -128,15 +119,27 @@ def parameter_free_page(subjects: Sequence[Subject]) -> Document:
     studies = []
     for subject in subjects:
         if subject.data is None:
-            raise InvalidArgument(
-                "parameter_free needs the split of a task; add --data data, which has TASK/split.json"
-            )
+            raise InvalidArgument("parameter_free needs the split of a task; add --data data, with TASK/split.json")
         studies.append(study_of(subject, read_split(subject.data / subject.bench.task.name / "split.json")))
-    beside: list[str | Block] = ["Comparison with NAS-Bench-301", _beside(studies), Text(_WHY)]
+    claims = (
+        ("many identities", "identity", _N_OPS, "falls", -1),
+        ("many poolings", "pooling", _N_OPS, "falls", -1),
+        ("two identities", "identity", 2, "rises", 1),
+    )
+    rows = []
+    for (replacement, name, n, paper, sign), study in product(claims, studies):
+        quantity = f"change of the predicted accuracy by {replacement} ({n} of {_N_OPS} operations, points)"
+        rows.append(compared(quantity, study.title, paper, study.changes[name][n], sign=sign, show=_interval))
+    more = (
+        " over configs and refits. NAS-Bench-301 shows figures and gives no numbers; its cells have no zeros. “Not "
+        "shown”: the interval covers 0, or the release's value is on the other side of 0."
+    )
+    beside = beside_paper("NAS-Bench-301", rows, level=90, more=more)
+    blocks = (block for study in studies for block in _blocks(study))
     return Document(
         title="Operations without parameters",
         subtitle=" ".join(map(_finding, studies)),
-        sections=sections_of([*beside, *(block for study in studies for block in _blocks(study))]),
+        sections=sections_of(["Comparison with NAS-Bench-301", beside, Text(_WHY), *blocks]),
     )
 
 
@@ -146,7 +149,7 @@ def _finding(study: Study) -> str:
     praised = 100 * float((study.cells["identity"] > study.predicted).mean())
     known = len(study.recorded["identity"])
     return (
-        f"On {study.bench.task.title}, replacing all operations of a cell changes the predicted accuracy by {changes} "
+        f"On {study.title}, replacing all operations of a cell changes the predicted accuracy by {changes} "
         f"(90 % intervals over configs and refits), and replacing one of six by an identity by "
         f"{_interval(study.changes['identity'][1])}. A cell of identities alone is predicted to be better than "
         f"the config's own cell for {praised:.0f} % of the test configs; {known or 'no'} such "
@@ -154,35 +157,11 @@ def _finding(study: Study) -> str:
     )
 
 
-def _beside(studies: Sequence[Study]) -> Table:
-    """Return the findings of NAS-Bench-301 and our predictions."""
-    many = {"many identities": ("identity", _N_OPS), "many poolings": ("pooling", _N_OPS)}
-    claims = {**many, "two identities": ("identity", 2)}
-    rows = []
-    for (replacement, (name, n)), study in product(claims.items(), studies):
-        quantity = f"change of the predicted accuracy by {replacement} ({n} of {_N_OPS} operations, points)"
-        paper, sign = ("rises", 1) if n == 2 else ("falls", -1)
-        change = study.changes[name][n]
-        rows.append(compared(quantity, study.bench.task.title, paper, change, sign=sign, show=_interval))
-    more = (
-        " over configs and refits. NAS-Bench-301 shows figures and gives no numbers; its cells have no zeros. “Not "
-        "shown”: the interval covers 0, or the release's value is on the other side of 0."
-    )
-    return beside_paper("NAS-Bench-301", rows, level=90, more=more)
-
-
-_interval: Final = partial(interval_text, digits=1, sign="+")
-
-
 def _blocks(study: Study) -> Iterator[str | Block]:
-    title = study.bench.task.title
-    yield f"Replaced operations on {title}, predicted"
-    shares = np.arange(_N_OPS + 1) / _N_OPS
-    curves = [
-        interval_curve(name, shares, changes, number=i) for i, (name, changes) in enumerate(study.changes.items())
-    ]
+    yield f"Replaced operations on {study.title}, predicted"
+    curves = interval_curves(study.changes, np.arange(_N_OPS + 1) / _N_OPS)
     yield Figure(
-        name=f"replaced-{study.bench.task.name}",
+        name=f"replaced-{study.slug}",
         caption=f"Change of the predicted {MAIN} at the last epoch as operations of {len(study.measured)} test "
         f"configs are replaced, mean over configs and {N_REPEATS} draws of edges, with 90 % intervals over configs and "
         "refits. No such config was trained for this figure.",
@@ -194,13 +173,12 @@ def _blocks(study: Study) -> Iterator[str | Block]:
         columns=("operation", *(f"{n} of {_N_OPS}" for n in range(1, _N_OPS + 1))),
         rows=tuple((name, *map(_interval, values[1:])) for name, values in study.changes.items()),
     )
-    yield f"Recorded cells on {title}, trained and predicted"
+    yield f"Recorded cells on {study.title}, trained and predicted"
     yield Text(
-        "These test configs were trained, and no model was fitted to them. The bias is predicted minus trained, with a "
-        "90 % interval over configs."
+        "No model was fitted to these configs. The bias is predicted minus trained, with a 90 % interval over them."
     )
     yield _recorded_table(study)
-    yield f"Cells that no model must praise on {title}"
+    yield f"Cells that no model must praise on {study.title}"
     yield _praise_table(study)
     yield Text(
         "The cell of each row has one operation alone, with the other keys of the test configs. It is praised where "
@@ -212,24 +190,18 @@ def _recorded_table(study: Study) -> Table:
     n_free = np.isin(study.ops, list(FREE.values())).sum(axis=1)
     cuts = {f"{n} of {_N_OPS} without parameters": n_free == n for n in range(_N_OPS + 1)}
     cuts["no path from input to output"] = ~live_paths(study.ops).any(axis=1)
-    rows = []
-    for name, is_in in cuts.items():
-        cells = ["–", "–", "–"]
-        if (n := int(is_in.sum())) >= _FEWEST:
-            trained, predicted = study.measured[is_in], study.predicted[is_in]
-            bias = _interval(_mean(predicted - trained))
-            cells = [f"{trained.mean():.1f}", f"{predicted.mean():.1f}", bias]
-        rows.append((name, str(n), *cells))
+
+    def shown(name: str, trained: Floats, predicted: Floats) -> tuple[str, ...]:
+        if len(trained) < _FEWEST:
+            return name, str(len(trained)), "–", "–", "–"
+        (bias,) = _estimates(lambda at: (predicted - trained)[at].mean(), len(trained))
+        return name, str(len(trained)), f"{trained.mean():.1f}", f"{predicted.mean():.1f}", _interval(bias)
+
     return Table(
         caption=f"{MAIN} at the last epoch, %, of test configs",
         columns=("cells", "configs", "trained", "predicted", "bias, points"),
-        rows=tuple(rows),
+        rows=tuple(shown(name, study.measured[is_in], study.predicted[is_in]) for name, is_in in cuts.items()),
     )
-
-
-def _mean(values: Floats) -> Interval:
-    (interval,) = bootstrap_estimates(lambda at: values[at].mean(), len(values), level=_LEVEL, n_resamples=_N_RESAMPLES)
-    return interval
 
 
 def _praise_table(study: Study) -> Table:

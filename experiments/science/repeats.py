@@ -1,13 +1,14 @@
 """How far two measurements of the same configs agree: tables 11 and 12 of JAHS-Bench-201.
 
-Table 11 has two trainings of a config, here from recorded runs. Table 12 has two counts of the FLOPS, here those that
-an imported table recorded, and the exact ones.
+Table 11 compares two trainings of a config, here recorded runs. Table 12 compares two counts of the FLOPS, here those
+of an imported table and the exact ones.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,17 +20,7 @@ from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.errors import InvalidArgument
-from jahs.files.runs import (
-    halves_of_visits,
-    last_rows,
-    read_configs,
-    read_profile,
-    read_profile_visits,
-    read_protocol,
-    read_runs,
-    sorted_runs,
-    without_final,
-)
+from jahs.files.runs import halves_of_visits, last_rows, read_configs, read_profile, read_protocol, sorted_runs
 from jahs.files.tables import Table as Rows
 from jahs.files.tables import read_table, rows_of, take
 from jahs.models.cost import n_macs
@@ -39,13 +30,14 @@ from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import TASKS, Task, task
+from surrogate.data.measurements import read_measurements
+from surrogate.data.rows import group_numbers
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_agreement
 
-_N_RESAMPLES: Final = 500
 _FEWEST: Final = 10  # the bootstrap interval of a tau of few configs is too narrow
 
 _PAPER: Final[Mapping[str, tuple[float, float]]] = {
@@ -69,13 +61,11 @@ _PAPER_OVERALL: Final = 0.695729
 _PAPER_TASK: Final = TASKS["colorectal_histology"].title
 
 _METHOD: Final = """The paper trains 20 configs at full size with two fresh seeds. These are the recorded configs with
-    two seeds or more, the first two of each, after the last epoch. Most were not chosen to be like the paper's 20:
-    many were proposed as good ones, and a narrow range of accuracies lowers tau. Runtimes are those of the processor,
-    and of the version of the training code, on which most of these configs were trained twice.
-    Latency does not depend on the seed here, so two visits to the same config at different times take its place; each
-    is the least of several repeats, where the paper measured once. FLOPS and size follow from the config, so their tau
-    is 1, as in the paper."""
-
+    two seeds or more, the first two of each, after the last epoch. Many were proposed as good ones, and a narrow range
+    of accuracies lowers tau. Runtimes are those of the processor and the version of the training code on which most of
+    these configs were trained twice. Latency does not depend on the seed here; instead, two visits to the same config
+    at different times are compared, each the least of several repeats, where the paper measured once. FLOPS and size
+    follow from the config, so their tau is 1, as in the paper."""
 _REASONS: Final[Mapping[str, str]] = {
     "latency": "the least of several repeats on one core, which interference hardly moves",
     "runtime": "one core, in processor seconds, and one processor model",
@@ -89,52 +79,44 @@ class Repeats(NamedTuple):
     tau: Interval | None
 
 
-_Found = Mapping[str, Mapping[str, Mapping[str, Repeats]]]  # by title of the task, size, and metric
-
-
 def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
     """Return the agreement of the recorded configs with two seeds, at full and at all sizes, by metric.
 
-    They are those of the task's folder of runs without the final test set, if there is one of the release's protocol;
-    else those of the release, which have no repeated measurements of latency.
+    They are from the task's folder of runs if that has the release's protocol; else from the release, which has no
+    repeated measurements of latency.
     """
     table = release_of(subject.bench).table
     configs, runs = table.configs, table.runs
     halves: tuple[Rows, ...] = ()
     folder = None if subject.data is None else subject.data / subject.bench.task.name / "runs"
     if folder is not None and folder.is_dir() and np.isin(runs["protocol"], read_protocol(folder).digest).all():
-        configs, halves = read_configs(folder), halves_of_visits(read_profile_visits(folder)[1])
-        runs, _ = without_final(read_runs(folder), configs)
-    found = {}
+        measured = read_measurements(folder)
+        configs, runs, halves = measured.configs, measured.runs, halves_of_visits(measured.visits)
+    found: dict[str, dict[str, Repeats]] = {}
     ids = configs["config_id"]
     for size, chosen in {"full size": ids[at_full_size(configs)], "all sizes": ids}.items():
         runs_in, *halves_in = (take(t, np.isin(t["config_id"], chosen)) for t in (runs, *halves))
         latencies = [half["latency"].astype(np.float64) for half in halves_in] or [np.array([])] * 2
-        pairs = {"latency": latencies, **pairs_of_seeds(runs_in)}
-        found[size] = {name: _agreement(*pair) for name, pair in pairs.items()}
+        found[size] = {}
+        for name, pair in {"latency": latencies, **pairs_of_seeds(runs_in)}.items():
+            has_tau = len(pair[0]) >= _FEWEST
+            tau = bootstrap_agreement(kendall_tau, *pair, n_resamples=500) if has_tau else None
+            found[size][name] = Repeats(len(pair[0]), tau)
     return found
-
-
-def _agreement(one: Floats, other: Floats) -> Repeats:
-    if len(one) < _FEWEST:
-        return Repeats(len(one), None)
-    return Repeats(len(one), bootstrap_agreement(kendall_tau, one, other, n_resamples=_N_RESAMPLES))
 
 
 def pairs_of_seeds(runs: Rows) -> dict[str, tuple[Floats, Floats]]:
     """Return each metric after the last epoch of the first two finished runs of every config that has two.
 
-    Runtimes are those of the processor, and of the software on it, that trained most of these configs twice.
+    Runtimes are those of the processor and version of torch that trained most of these configs twice.
     """
     last = last_rows(sorted_runs(runs))
     last = take(last, (last["status"] == "finished") & (last["epoch"] == last["epoch"].max(initial=0)))
     _, first, counts = np.unique(last["config_id"], return_index=True, return_counts=True)
     one = first[counts >= 2]
-    places = [*zip(last["machine"].tolist(), last["torch_version"].tolist(), strict=True)]
-    is_timed = np.isfinite(last["runtime"])
-    timed = [row for row in one.tolist() if is_timed[row] and is_timed[row + 1] and places[row] == places[row + 1]]
-    most = Counter(places[row] for row in timed).most_common(1)
-    on_one = np.array([row for row in timed if places[row] == most[0][0]], dtype=np.intp)
+    places = np.array([*map(" ".join, zip(last["machine"], last["torch_version"], strict=True))], np.str_)
+    timed = one[np.isfinite(last["runtime"][one] + last["runtime"][one + 1]) & (places[one] == places[one + 1])]
+    on_one = timed[np.isin(places[timed], [place for place, _ in Counter(places[timed].tolist()).most_common(1)])]
     rows = {"runtime": on_one, "train_acc": one, "valid_acc": one, "test_acc": one}
     return {name: (last[name][at].astype(float), last[name][at + 1].astype(float)) for name, at in rows.items()}
 
@@ -144,12 +126,10 @@ def flops_agreement(columns: Columns, recorded: Floats, task: Task) -> dict[tupl
 
     It is NaN where a group has fewer than two configs.
     """
-    exact = n_macs(encode(columns, 1), task)
-    taus: dict[tuple[object, ...] | None, float] = {None: kendall_tau(recorded, exact)}
-    for size in FIDELITY_GROUPS:
-        is_in = np.logical_and.reduce([columns[key] == value for key, value in zip(LARGEST, size, strict=True)])
-        taus[size] = kendall_tau(recorded[is_in], exact[is_in])
-    return taus
+    encoded = encode(columns, 1)
+    exact, groups = n_macs(encoded, task), group_numbers(encoded)
+    of_groups = [kendall_tau(recorded[groups == i], exact[groups == i]) for i in range(len(FIDELITY_GROUPS))]
+    return {None: kendall_tau(recorded, exact), **dict(zip(FIDELITY_GROUPS, of_groups, strict=True))}
 
 
 def recorded_flops(folder: Path) -> tuple[Columns, Floats]:
@@ -183,7 +163,18 @@ def repeats_page(subjects: Sequence[Subject], tables: Sequence[Path] = ()) -> Do
         for title, by_size in found.items()
     )
     cifar, colorectal = _PAPER["valid_acc"]
-    blocks = ("Seven metrics", _figure(found), _beside(found), Text(_METHOD))
+    estimates, numbers = {}, []
+    for name, (number, (title, by_size)) in product(_PAPER, enumerate(found.items())):
+        if (tau := by_size["all sizes"][name].tau) is not None:
+            estimates[f"{name}, {title}"] = tau
+            numbers.append(number)
+    figure = Figure(
+        name="tau",
+        caption="Kendall's tau between two measurements of the recorded configs of all sizes, with 95 % intervals.",
+        alt="; ".join(f"{title}: {tau.value:.2f}" for title, tau in estimates.items()),
+        drawing=draw_estimates(estimates, numbers=numbers, x_label="Kendall's tau"),
+    )
+    blocks = ("Seven metrics", figure, _beside(found), Text(_METHOD))
     return Document(
         title="Agreement of two trainings",
         subtitle=f"Kendall's tau of validation accuracy between two seeds: {summary}. JAHS-Bench-201 reports {cifar} "
@@ -198,31 +189,15 @@ def _finding(repeats: Repeats, where: str) -> str:
     return f"{interval_text(repeats.tau)} {where} (n={repeats.n})"
 
 
-def _figure(found: _Found) -> Figure:
-    estimates, numbers = {}, []
-    for name in _PAPER:
-        for number, (title, by_size) in enumerate(found.items()):
-            if (tau := by_size["all sizes"][name].tau) is not None:
-                estimates[f"{name}, {title}"] = tau
-                numbers.append(number)
-    return Figure(
-        name="tau",
-        caption="Kendall's tau between two measurements of the recorded configs of all sizes, with 95 % intervals.",
-        alt="; ".join(f"{title}: {tau.value:.2f}" for title, tau in estimates.items()),
-        drawing=draw_estimates(estimates, numbers=numbers, x_label="Kendall's tau"),
-    )
-
-
-def _beside(found: _Found) -> Table:
+def _beside(found: Mapping[str, Mapping[str, Mapping[str, Repeats]]]) -> Table:
+    """Return the table of agreements by task, size and metric."""
     rows = [
         _row(f"τ of {name}, {where} (n={of[name].n})", title, name, of[name].tau)
-        for name in _PAPER
-        for title, by_size in found.items()
+        for name, (title, by_size) in product(_PAPER, found.items())
         for where, of in by_size.items()
     ]
-    rows += [
-        (f"τ of {name}", "both", "1 / 1", "1", "yes", "computed from the config") for name in ("n_macs", "n_params")
-    ]
+    exact = ("both", "1 / 1", "1", "yes", "computed from the config")
+    rows += [("τ of n_macs", *exact), ("τ of n_params", *exact)]
     more = " over configs; Kendall's τ between two measurements, the paper's on CIFAR-10 and Colorectal-Histology"
     return beside_paper("JAHS-Bench-201", rows, more=more)
 
@@ -232,11 +207,10 @@ def _row(quantity: str, title: str, name: str, tau: Interval | None) -> tuple[st
     paper = " / ".join(map(str, _PAPER[name]))
     if tau is None:
         return quantity, title, paper, "–", "not shown", "too few configs"
-    least, most = sorted(_PAPER[name])
-    reason = "between the paper's tasks" if tau.low > least else "lower: training is shorter"
+    reason = "between the paper's tasks" if tau.low > min(_PAPER[name]) else "lower: training is shorter"
     if any(tau.low <= each <= tau.high for each in _PAPER[name]):
         reason = "the interval holds a figure of the paper"
-    elif tau.low > most:
+    elif tau.low > max(_PAPER[name]):
         reason = "higher: " + _REASONS.get(name, "configs of all sizes differ by more than those of one")
     return quantity, title, paper, interval_text(tau, 3), same_sign(tau), reason
 
@@ -253,17 +227,16 @@ def _flops_blocks(computed: Sequence[str], folders: Sequence[Path]) -> Iterator[
     for folder in folders:
         columns, flops = recorded_flops(folder)
         imported_task = task(read_protocol(folder).facts["task"]["name"])
-        tau = flops_agreement(columns, flops, imported_task)
-        n_models = Counter(zip(*(columns[key].tolist() for key in LARGEST), strict=True))
-        rows = [(*("all",) * len(LARGEST), str(len(flops)), f"{_PAPER_OVERALL:.3f}", number_text(tau[None], 3))]
-        rows += [
-            (*map(str, size), str(n_models[size]), f"{theirs:.3f}", number_text(tau[size], 3))
-            for size, theirs in PAPER_FLOPS.items()
-        ]
+        taus = flops_agreement(columns, flops, imported_task).values()
+        n_models = [len(flops), *np.bincount(group_numbers(encode(columns, 1)), minlength=len(FIDELITY_GROUPS))]
+        sizes, papers = [("all",) * len(LARGEST), *FIDELITY_GROUPS], [_PAPER_OVERALL, *_TAUS]
         yield Table(
             caption="Kendall's tau of recorded and exact FLOPS of the imported table of "
             f"{imported_task.title}; the paper's is of {_PAPER_TASK}",
             columns=(*LARGEST, "models", "paper", "ours"),
-            rows=tuple(rows),
+            rows=tuple(
+                (*map(str, size), str(n), f"{paper:.3f}", number_text(tau, 3))
+                for size, n, paper, tau in zip(sizes, n_models, papers, taus, strict=True)
+            ),
             n_labels=len(LARGEST),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +18,7 @@ from jahs.spaces.columns import Configs
 MAIN = "valid_acc"  # the metric of every study
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Subject:
+class Subject(NamedTuple):
     """One task of a study."""
 
     bench: jahs.Benchmark
@@ -65,7 +63,7 @@ def spread_of(found: Sequence[Floats]) -> Spread:
 def open_subject(task: str, release: Path | None, *, seed: int = 0, data: Path | None = None) -> Subject:
     """Return a task with its release and the refits."""
     bench = open_benchmark(task, release)
-    return Subject(bench=bench, refits=refits_of(bench, MAIN), seed=seed, data=data)
+    return Subject(bench, refits_of(bench, MAIN), seed, data)
 
 
 def answers(bench: Queryable, configs: Configs, metric: str = MAIN) -> Floats:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.science.cell_encodings import ENCODINGS, SEARCHES
+from experiments.science.encodings import ENCODINGS, SEARCHES
 from jahs.spaces.cell import N_CELLS, all_ops
 
 HILL = -(all_ops() != np.array([2, 2, 2, 3, 2, 2])).sum(axis=1).astype(float)

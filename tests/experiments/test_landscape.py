@@ -136,7 +136,7 @@ def test_a_mistake_ends_with_a_message(release, tmp_path, caplog):
 
 def test_it_says_how_good_the_shipped_surrogate_is():
     bench = jahs.Benchmark("fashion_mnist_mini")
-    (said,) = command._quality(bench, "valid_acc")
+    said = command._quality(bench, "valid_acc")
     scores = bench.quality()["metrics"]["valid_acc"]["refitted_test"]
     assert f"τ {scores['last epoch']['model']['tau']:.2f}" in said
     assert f"τ {scores['best tenth']['model']['tau']:.2f} among the best tenth" in said

@@ -46,18 +46,17 @@ class Curve:
     has_markers: bool = False
 
 
-def interval_curve(
-    title: str,
-    x: Sequence[float] | NDArray[np.float64],
-    found: Sequence[Interval],
-    *,
-    number: int = 0,
-    has_markers: bool = True,
-) -> Curve:
-    """Return the curve of estimates, with their intervals as its band."""
-    y, low, high = (np.array([getattr(interval, end) for interval in found]) for end in ("value", "low", "high"))
-    x = np.array(x, dtype=np.float64)
-    return Curve(title=title, x=x, y=y, low=low, high=high, number=number, is_step=False, has_markers=has_markers)
+def interval_curves(
+    found: Mapping[str, Sequence[Interval]], x: Sequence[float] | NDArray[np.float64], *, has_markers: bool = True
+) -> list[Curve]:
+    """Return a curve for each title of estimates, with their intervals as its band; `x` may have more points."""
+    curves = []
+    for number, (title, intervals) in enumerate(found.items()):
+        y, low, high = np.array([(each.value, each.low, each.high) for each in intervals]).T
+        at = np.array(x[: len(y)], dtype=np.float64)
+        curve = Curve(title=title, x=at, y=y, low=low, high=high, number=number, is_step=False, has_markers=has_markers)
+        curves.append(curve)
+    return curves
 
 
 def draw_curves(
