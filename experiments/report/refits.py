@@ -34,7 +34,9 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
                 rows.append((task, title, *_row(arms, on_release, on_refits), str(len(tests.pairs)), *map(str, counts)))
     if not rows:
         return
-    values = "Final mean errors of the incumbents" if not results.study.combinations else "Final shares of hypervolume"
+    values, by = "Final mean errors of the incumbents", "mean error"
+    if results.study.combinations:
+        values, by = "Final shares of hypervolume", "mean share"
     yield "Does it hold on refits?"
     yield answer(
         f"{totals[0]} pairs of arms differ significantly on the released models; by estimate, {totals[1]} of them have "
@@ -51,7 +53,7 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
         n_labels=2,
     )
     yield Text(
-        "Orders are by mean error. The agreement is between the released models and the mean of the refits, on the "
+        f"Orders are by {by}. The agreement is between the released models and the mean of the refits, on the "
         "same seeds; tau between two halves of the seeds shows the effect of chance alone. Every refit has the same "
         "seeds, so shares of variance are from a crossed analysis of variance; given are the smallest and the largest "
         "of the arms, and the arm of the largest between refits."
