@@ -79,7 +79,7 @@ def test_the_command_writes_what_is_read_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = write_folder(tmp_path / "runs", MEASURED)
-    monkeypatch.setattr(command, "_SETTINGS", QUICK)
+    monkeypatch.setattr(command, "UNTUNED", QUICK)
     monkeypatch.setattr(command, "_DISTILLED", ())
     assert command.main(arguments(runs, tmp_path / "fits.json")) == 0
     shown = capsys.readouterr().out
