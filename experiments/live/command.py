@@ -116,6 +116,11 @@ def train(settings: LiveSettings) -> int:
         )
         for seed, until, arm in product(range(study.n_seeds), untils, arms)
     ]
+    if any(
+        _n_evaluations(folder, arm, seed) < study.n_evaluations for arm, seed in product(arms, range(study.n_seeds))
+    ):
+        for arm in study.arms:  # these results depend on every training
+            left_out_path(folder.path, arm.name).unlink(missing_ok=True)
     progress = Progress(len(jobs), study.name, limit_s=settings.minutes and settings.minutes * 60)
     n_trained, faults = 0, []
     in_time = (job for job in jobs if time.time() <= deadline)
@@ -129,6 +134,12 @@ def train(settings: LiveSettings) -> int:
     if faults:
         raise JahsError("\n".join([f"{len(faults)} trajectories failed; the same command continues", *faults]))
     return n_trained
+
+
+def _n_evaluations(folder: StudyFolder, arm: Arm, seed: int) -> float:
+    """Return how many full evaluations a trajectory has spent so far."""
+    ((task, facts),) = folder.tasks.items()
+    return n_evaluations_of(read_trajectory(log_path(folder.path, task, arm.name, seed)), facts)
 
 
 def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
@@ -219,13 +230,9 @@ def _protocol(task: Task) -> dict[str, Any]:  # Any: JSON
 def status(path: Path) -> dict[str, Any]:  # Any: JSON
     """Return the progress of the study, its cost so far and the remaining cost, in core-hours."""
     folder = read_folder(path)
-    ((task, facts),), study = folder.tasks.items(), folder.study
+    (facts,), study = folder.tasks.values(), folder.study
     counts = {
-        arm.name: [
-            round(n_evaluations_of(read_trajectory(log_path(path, task, arm.name, seed)), facts), 1)
-            for seed in range(study.n_seeds)
-        ]
-        for arm in study.arms
+        arm.name: [round(_n_evaluations(folder, arm, seed), 1) for seed in range(study.n_seeds)] for arm in study.arms
     }
     has_runs = any((path / RUNS).glob("**/*.parquet"))
     seconds = last_rows(read_runs(path / RUNS))["runtime"].astype(np.float64) if has_runs else np.empty(0)

@@ -279,6 +279,19 @@ def test_no_training_of_the_optimiser_itself_reaches_its_surrogate(with_record, 
         assert len(fitted[-1] - everything) == 81, "the record of the release"
 
 
+def test_further_trainings_remove_the_results_that_lack_them(with_record, tmp_path, quick):
+    out = tmp_path / "live"
+    shutil.copytree(with_record[0], out)
+    release = out / RELEASE
+    train(settings(out, release))
+    assert [*read_live(out).left_out] == list(OPTIMIZERS)  # nothing was left to train
+    more = replace(settings(out, release), study=replace(STUDY, n_seeds=N_SEEDS + 1))
+    assert train(more) > 0
+    assert not read_live(out).left_out
+    assert beside(more) > len(OPTIMIZERS)
+    assert all(len(found.curves) == N_SEEDS + 1 for found in read_live(out).left_out.values())
+
+
 @pytest.mark.parametrize("damage", ["cut", "another release", "no predictions"])
 def test_a_damaged_result_without_an_optimiser_is_refused(with_record, tmp_path, damage):
     out, _ = with_record
