@@ -47,6 +47,7 @@ FILE_READERS = {
     "zoo.json": read_zoo,
     "landscape.json": read_sealed,
     "agreement.json": read_sealed,
+    "retrained-baselines.json": read_sealed,
     "retrained-joint.json": read_sealed,
     "figures.json": read_figures,
     "manifest.json": read_manifest,
