@@ -46,15 +46,14 @@ def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Docum
     landscape = with_errors_of_fit(landscapes[0], landscapes[1:])
     also = f" and, by {len(refits)} refits to resampled configs," if refits else ", but not"
     covered = f" The 95 % intervals cover the random draw of configs{also} the choice of trainings that were fitted."
+    covered *= landscape.metric.kind != "exact"  # no trainings were fitted
     release = release_of(bench)
     origin = f"{release.facts.get('version')} ({release.facts.get('source')}, {release.sha256[:16]})"
     return Document(
         title=f"The landscape of {metric} on {bench.task.title}",
         caveats=caveats_of([bench.task]),
         subtitle=f"This page shows which keys determine {metric}, alone and in interaction, how similar neighbouring "
-        f"configs are, and how many changes a good config tolerates. {_quality(bench, metric)}"
-        + covered
-        * (landscape.metric.kind != "exact"),
+        f"configs are, and how many changes a good config tolerates. {_quality(bench, metric)}{covered}",
         sections=sections_of([*_deciding(landscape), *_keys(landscape), *_walking(landscape), *_changing(landscape)]),
         facts=(commit_fact(), ("release", f"{bench.task.name}: {origin}"), versions_fact()),
     )
@@ -81,7 +80,7 @@ def _quality(bench: jahs.Benchmark, metric: str) -> str:
 def _deciding(landscape: Landscape) -> Iterator[str | Block]:
     whole, largest, smallest = landscape.variances
     yield "Main effects and interactions"
-    better = largest.shares.get("better half")
+    better = largest.shares.get("better half")  # its last share is that of all groups together
     aside = f" ({_percent([*better.values()][-1])} of the improvement over the median)" if better else ""
     yield answer(
         f"Shares of the variance of ranks. Among the {_of_ranks(largest)}{aside}. Among the {_of_ranks(smallest)}."
