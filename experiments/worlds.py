@@ -164,7 +164,7 @@ def build_worlds(
         noise: the model of the training noise, from the same release.
         n_folds: number of folds; each is predicted by models fitted to the others.
     """
-    measured = _measurements_of(recorded, of_task)
+    measured = measurements_of(recorded, of_task)
     ids, first, runs = _recorded_runs(measured, of_task.max_epoch)
     if len(ids) < _FEWEST:
         raise MissingData(
@@ -191,7 +191,7 @@ def build_worlds(
 
 def recorded_runtime(recorded: RecordedTable, of_task: Task) -> float:
     """Return the mean runtime in seconds of a full evaluation over the recorded configs: the unit of time in worlds."""
-    _, first, runs = _recorded_runs(_measurements_of(recorded, of_task), of_task.max_epoch)
+    _, first, runs = _recorded_runs(measurements_of(recorded, of_task), of_task.max_epoch)
     last = runs["runtime"][:, -1]
     return float((np.add.reduceat(last, first[:-1]) / np.diff(first)).mean())
 
@@ -254,7 +254,7 @@ def open_world(path: Path, task_name: str, name: WorldName) -> World:
     return World(read_worlds(path, task_name), name)
 
 
-def _measurements_of(recorded: RecordedTable, of_task: Task) -> Measurements:
+def measurements_of(recorded: RecordedTable, of_task: Task) -> Measurements:
     """Return the recorded runs of a release as measurements to fit."""
     configs = take(recorded.configs, np.argsort(recorded.configs["config_id"], kind="stable"))
     protocol = str(recorded.runs["protocol"][0]) if len(recorded.runs["protocol"]) else ""

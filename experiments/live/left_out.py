@@ -7,6 +7,7 @@ alone. Both predict the optimiser's trainings; the first also answers its runs, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,17 +20,18 @@ from experiments.folder import StudyFolder
 from experiments.live.beside import MEASURED, N_RUNS, SurrogateWorld, read_arrays, simulate, write_arrays
 from experiments.live.declared import RELEASE, RUNS, left_out_path, log_path, read_trajectory
 from experiments.study import TaskFacts
+from experiments.worlds import measurements_of
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.errors import CorruptFile, JahsError
 from jahs.files.runs import read_configs, read_runs
 from jahs.files.tables import concatenate
 from jahs.queries.benchmark import Benchmark
+from jahs.release import RecordedTable
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, RUN_COLUMNS
 from jahs.spaces.columns import config_ids
 from jahs.spaces.configs import Config, config_id
 from jahs.spaces.encoding import encode
-from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
 from surrogate.models.boosting import UNTUNED
 from surrogate.models.model import Surrogate, fit_surrogate
@@ -89,16 +91,11 @@ def run_left_out(folder: StudyFolder, arm: str) -> str | None:
     try:
         bench = open_benchmark(task, folder.path / RELEASE)
         ids, own = _trained_configs(folder, task, arm, bench.max_epoch)
-        measured = _with_trainings(bench, folder.path / RUNS)
-        rows = {name: assemble(name, measured) for name in MEASURED}
-        is_own = np.isin(measured.configs["config_id"], ids)
-        others = measured.configs["config_id"][~is_own]
-        models = {
-            name: fit_surrogate(name, of.take(np.isin(of.config_id, others)), bench.task, settings=UNTUNED)
-            for name, of in rows.items()
-        }
-        recorded = rows[_MAIN].take(np.isin(rows[_MAIN].config_id, release_of(bench).table.configs["config_id"]))
-        on_record = fit_surrogate(_MAIN, recorded, bench.task, settings=UNTUNED)
+        measured = measurements_of(_with_trainings(bench, folder.path / RUNS), bench.task)
+        models = {}
+        for name in MEASURED:
+            rows = assemble(name, measured)
+            models[name] = fit_surrogate(name, rows.take(~np.isin(rows.config_id, ids)), bench.task, settings=UNTUNED)
         X = encode(own, bench.max_epoch)
         world = LeftOutWorld(bench, models)
         curves = [
@@ -111,7 +108,7 @@ def run_left_out(folder: StudyFolder, arm: str) -> str | None:
             curves=np.stack(curves),
             ids=ids,
             with_others=models[_MAIN].predict(X),
-            with_record=on_record.predict(X),
+            with_record=_fit_to_record(folder.path / RELEASE, task, facts.release).predict(X),
         )
     except (JahsError, OSError) as err:
         return f"{target}: {err}"
@@ -132,17 +129,23 @@ def _trained_configs(
     return np.array([*found], dtype=np.uint64), [*found.values()]
 
 
-def _with_trainings(bench: Benchmark, runs: Path) -> Measurements:
+def _with_trainings(bench: Benchmark, runs: Path) -> RecordedTable:
     """Return the record of a release together with the trainings of the study."""
     table = release_of(bench).table
     columns = {name: CONFIG_COLUMNS[name] for name in ("config_id", *CONFIG_KEYS)}
-    return Measurements(
-        task=bench.task,
-        protocol=str(table.runs["protocol"][0]),
+    return RecordedTable(
         configs=concatenate([table.configs, read_configs(runs)], columns),
         runs=concatenate([table.runs, read_runs(runs)], RUN_COLUMNS),
         profile=table.profile,
     )
+
+
+@functools.lru_cache(maxsize=1)
+def _fit_to_record(path: Path, task: str, release: str) -> Surrogate:  # noqa: ARG001  # the digest tells releases apart
+    """Return the model that was fitted to the record of a release alone, the same for every optimiser."""
+    bench = open_benchmark(task, path)
+    rows = assemble(_MAIN, measurements_of(release_of(bench).table, bench.task))
+    return fit_surrogate(_MAIN, rows, bench.task, settings=UNTUNED)
 
 
 def read_left_out(path: Path, facts: TaskFacts) -> LeftOut | None:
