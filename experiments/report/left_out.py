@@ -33,7 +33,8 @@ def left_out_blocks(results: LiveResults) -> Iterator[str | Block]:
     if not known:
         return
     titles = [results.arms[i].title for i in known]
-    values = np.array([_measures(results, i) for i in known])
+    sd = measured_noise(results.bench).sd
+    values = np.array([_measures(results, i, sd=sd) for i in known])
     means = values.mean(axis=0)
     r2, tau, r2_others, tau_others, *_, end, end_others = map(number_text, means)
     yield "Leave one optimiser out"
@@ -64,14 +65,14 @@ def left_out_blocks(results: LiveResults) -> Iterator[str | Block]:
         ),
     )
     yield Text(
-        "NAS-Bench-301 (tables 6 and 7) leaves out one optimiser's data at a time. Here an optimiser's trainings "
-        "include those of the first random configs, which optimisers with the same seed share. Both models have the "
-        "settings of the study `truth`; the noise is that of the release."
+        "As in NAS-Bench-301 (tables 6 and 7), one optimiser's data are left out at a time. Optimisers with the same "
+        "seed share their first random configs, so these trainings are left out, too. Both models have the settings of "
+        "the study `truth`, and the noise model of the release."
     )
 
 
-def _measures(results: LiveResults, arm: int) -> list[float]:
-    """Return the numbers of an optimiser's row in the table."""
+def _measures(results: LiveResults, arm: int, *, sd: float) -> list[float]:
+    """Return the numbers of an optimiser's row in the table; `sd` is that between trainings of one config."""
     name, (n, seeds) = results.arms[arm].name, results.furthest(arm)
     left_out, trained = results.left_out[name], results.curves[arm, seeds, :n]
     trainings = distinct(training for (by, _), run in results.trained.items() if by == name for training in run)
@@ -82,7 +83,6 @@ def _measures(results: LiveResults, arm: int) -> list[float]:
         row += [np.nan if (score := scores[key]) is None else score for key in ("r2", "sparse_tau")]
     simulated = [curves[seeds, :, :n] for curves in (results.beside[name, None], left_out.curves)]
     ends = [abs(float(trained[:, -1].mean() - curves[..., -1].mean())) for curves in simulated]
-    sd = measured_noise(results.bench).sd
     return [*row, *(curve_distance(trained, curves) for curves in simulated), *(end / sd for end in ends)]
 
 
