@@ -2,7 +2,7 @@
 
     python -m experiments.landscape --task cifar10_mini --out out/landscape
 
-The landscape is that of a release's surrogates; its intervals include the variation between their refits.
+The page describes the surrogates of a release. Its intervals include the variation between the refits.
 """
 
 from __future__ import annotations

@@ -65,6 +65,11 @@ class Conversation:
         client: the client's name, logged as the optimiser.
         log: the log, which is resumed; the requests are kept beside it in `<log>.requests`. None: no log.
         blind: seed of neutral names; None: the client reads the names of the space.
+
+    Raises:
+        InvalidArgument: `seed` or `blind` is not a seed, or a file cannot be written.
+        ProtocolMismatch: the log belongs to another run.
+        CorruptFile: the log or the file of requests is damaged.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Which processes run: what a killed process left behind is removed, what a running one writes is not."""
+"""Whether a process runs: only unfinished files of processes that have ended may be removed."""
 
 from __future__ import annotations
 
