@@ -3,8 +3,10 @@
 Refit k draws as many configs as there are, with replacement. A config, with all its epochs and seeds, is weighted by
 the number of times it was drawn; the draw is the same for all accuracies with the same configs. Refits have the
 settings of the tuned model, except that all refits of a release must fit into `MOST_BYTES`: leaves have at least 20
-rows and values of 7 significant bits, and a column has 64 thresholds, the same for every refit. If that is still too
-large, there are fewer trees with larger steps.
+rows and values of 7 significant bits, and a column has 64 thresholds, the same for every refit. Deep trees are replaced
+by more and shallower ones: 80 trees of depth 8 agree on the best configs much less than 400 do, and 480 of depth 5,
+which take as much room, agree as much (decision 20). If that is still too large, there are fewer trees with larger
+steps.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,8 @@ N_REFITS: Final = 8
 MOST_BYTES: Final = 1_200_000
 """Largest size of all forests of a task's refits."""
 
+_MOST_DEPTH: Final = 5
+_SHALLOW: Final[Mapping[str, Any]] = {"max_depth": _MOST_DEPTH, "n_trees": 480, "learning_rate": 0.08}
 _FEWEST_IN_LEAF: Final = 20
 _N_BINS: Final = 64
 _BITS: Final = 6  # bits of the mantissa that are kept, besides the first
@@ -45,7 +49,9 @@ def weights_of(config_id: NDArray[np.uint64], *, refit: int, seed: int) -> NDArr
 
 
 def refit_settings(settings: ForestSettings, *, refit: int, share: float) -> ForestSettings:
-    """Return the settings of a refit, with a share of the trees of the model."""
+    """Return the settings of a refit, with a share of the trees of the model or of those that replace deep ones."""
+    if settings.max_depth > _MOST_DEPTH:
+        settings = dataclasses.replace(settings, **_SHALLOW)
     return dataclasses.replace(
         settings,
         n_trees=max(round(share * settings.n_trees), 1),

@@ -69,6 +69,14 @@ def test_refits_have_the_settings_of_the_model_but_for_the_size() -> None:
     }  # fmt: skip
 
 
+def test_refits_have_more_and_shallower_trees_than_a_model_of_deep_ones() -> None:
+    deep = replace(SETTINGS, max_depth=6, n_trees=100, slope=0.5, colsample_bytree=0.7, n_distilled=10)
+    settings = refit_settings(deep, refit=1, share=0.5)
+    assert asdict(settings) == asdict(deep) | {
+        "n_trees": 240, "max_depth": 5, "learning_rate": 0.16, "min_child_weight": 20, "seed": 1,
+    }  # fmt: skip
+
+
 def test_the_share_of_trees_is_the_largest_that_fits() -> None:
     assert refit_share(TRAINING, FITTED, n_refits=8) == 1.0
     (first,) = fit_refits(TRAINING, FITTED, share=1.0, seed=0, n_refits=1)["valid_acc"]
