@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
@@ -193,11 +194,8 @@ def _next_jobs(retries: deque[J], jobs: Iterator[J], *, at_most: int) -> Iterato
     for _ in range(at_most):
         if retries:
             yield retries.popleft()
-            continue
-        try:
-            yield next(jobs)
-        except StopIteration:
-            return
+        else:
+            yield from islice(jobs, 1)
 
 
 class _Processes:

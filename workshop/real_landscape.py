@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from jahs.comparison.logs import Floats
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.sealed_json import read_sealed
 from jahs.queries.benchmark import Benchmark
@@ -44,10 +45,8 @@ _FEWEST: Final = 3
 _INTERACTION: Final = ("LearningRate", "WeightDecay")
 _CELL_COLUMNS: Final = {200: "cifar10_test_200_epochs", 12: "cifar10_valid_12_epochs"}
 
-_Floats = NDArray[np.float64]
 
-
-def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
+def compare_with_landscape(columns: Columns, accuracies: Floats, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
     """Return the agreement of `accuracies` with the real landscape.
 
     Args:
@@ -84,7 +83,7 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
     }
 
 
-def real_accuracies(columns: Columns, landscape: Benchmark) -> dict[int, _Floats]:
+def real_accuracies(columns: Columns, landscape: Benchmark) -> dict[int, Floats]:
     """Return the real validation accuracies of configs at each of `EPOCHS`, clipped to 0 and 100.
 
     Raises:
@@ -131,7 +130,7 @@ def cell_configs(indices: Iterable[int]) -> list[Config]:
 
 
 def compare_cells(
-    ops: NDArray[np.integer], accuracies: _Floats, published: Mapping[int, Mapping[int, float]]
+    ops: NDArray[np.integer], accuracies: Floats, published: Mapping[int, Mapping[int, float]]
 ) -> dict[str, Any]:  # Any: JSON
     """Return Spearman's rho with NAS-Bench-201 at each of its epochs: its interval, and rho in the better half.
 
@@ -178,14 +177,14 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
     return accuracies
 
 
-def _rho(ours: _Floats, real: _Floats) -> dict[str, float | None]:
+def _rho(ours: Floats, real: Floats) -> dict[str, float | None]:
     """Return Spearman's rho with its 95 % bootstrap interval."""
     rho = bootstrap_agreement(spearman, ours, real, n_resamples=_N_RESAMPLES)
     return {"rho": known(rho.value), "rho_low": known(rho.low), "rho_high": known(rho.high)}
 
 
 def _agreement(
-    ours: _Floats, real: _Floats, groups: NDArray[np.int64], is_full: NDArray[np.bool_]
+    ours: Floats, real: Floats, groups: NDArray[np.int64], is_full: NDArray[np.bool_]
 ) -> dict[str, float | None]:
     """Return rho with its 95 % bootstrap interval, tau, tau within fidelity groups, and rho at full size."""
     return {
@@ -196,18 +195,18 @@ def _agreement(
     }
 
 
-def _marginal(values: NDArray[Any], ours: _Floats, real: _Floats) -> list[dict[str, Any]]:  # Any: of any key, JSON
+def _marginal(values: NDArray[Any], ours: Floats, real: Floats) -> list[dict[str, Any]]:  # Any: of any key, JSON
     """Return mean accuracy for each value of a key, or each quarter of a continuous one."""
     members, labels = key_members(values, _N_BINS)
     return [
         {
             "value": label,
-            "n_configs": int(np.sum(members == i)),
-            "ours": round(float(ours[members == i].mean()), 2),
-            "real": round(float(real[members == i].mean()), 2),
+            "n_configs": int(is_in.sum()),
+            "ours": round(float(ours[is_in].mean()), 2),
+            "real": round(float(real[is_in].mean()), 2),
         }
         for i, label in enumerate(labels)
-        if np.any(members == i)
+        if (is_in := members == i).any()
     ]
 
 
@@ -221,7 +220,7 @@ def key_members(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.intp], li
     return members, [str(level) for level in levels.tolist()]
 
 
-def rank_shares(columns: Columns, accuracies: _Floats) -> dict[str, float]:
+def rank_shares(columns: Columns, accuracies: Floats) -> dict[str, float]:
     """Return the main effect of each key on ranks, a share of their variance, and one interaction; NaN: undefined."""
     ranks = stats.rankdata(accuracies)
     members = {key: key_members(values, _N_FINE_BINS)[0] for key, values in columns.items() if key != "Optimizer"}
@@ -232,7 +231,7 @@ def rank_shares(columns: Columns, accuracies: _Floats) -> dict[str, float]:
     return shares
 
 
-def _explained(groups: NDArray[np.intp], ranks: _Floats) -> float:
+def _explained(groups: NDArray[np.intp], ranks: Floats) -> float:
     """Return eta squared, adjusted for the number of groups (Ezekiel's formula); NaN where it is not defined."""
     _, groups = np.unique(groups, return_inverse=True)
     sizes = np.bincount(groups)
@@ -243,12 +242,12 @@ def _explained(groups: NDArray[np.intp], ranks: _Floats) -> float:
     return 1 - within / n_free * (len(ranks) - 1) / total
 
 
-def _resolution(values: NDArray[Any], ours: _Floats, real: _Floats) -> dict[str, float | None]:  # Any: of any number
+def _resolution(values: NDArray[Any], ours: Floats, real: Floats) -> dict[str, float | None]:  # Any: of any number
     low, high = values == PARAMETERS["Resolution"].choices[0], values == PARAMETERS["Resolution"].choices[-1]
     if not (low.any() and high.any()):
-        return {"ours": None, "real": None, "ratio": None}
-    gains = [float(accuracies[high].mean() - accuracies[low].mean()) for accuracies in (ours, real)]
-    return {"ours": gains[0], "real": gains[1], "ratio": known(gains[0] / gains[1]) if gains[1] else None}
+        return dict.fromkeys(("ours", "real", "ratio"))
+    our_gain, real_gain = (float(accuracies[high].mean() - accuracies[low].mean()) for accuracies in (ours, real))
+    return {"ours": our_gain, "real": real_gain, "ratio": known(our_gain / real_gain) if real_gain else None}
 
 
 def known(value: float) -> float | None:

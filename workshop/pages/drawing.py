@@ -135,9 +135,7 @@ def draw_estimates(
     return drawing
 
 
-def draw_points(
-    axes: Axes, x: NDArray[np.generic], y: NDArray[np.generic], number: int, label: str | None = None
-) -> None:
+def draw_points(axes: Axes, x: NDArray[np.generic], y: NDArray[np.generic], number: int, label: str) -> None:
     """Draw many points, with the colour and shape of a number."""
     axes.plot(
         x,
@@ -177,9 +175,9 @@ def new_panels(
 def set_scale(axes: Axes, which: Literal["x", "y"], scale: Scale, limits: tuple[float, float] | None = None) -> None:
     """Set the scale and limits of an axis; logarithmic ticks are plain numbers."""
     if scale == "log":
-        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+        axes.set(**{f"{which}scale": "log"})
     if limits is not None:
-        (axes.set_xlim if which == "x" else axes.set_ylim)(*limits)
+        axes.set(**{f"{which}lim": limits})
     if scale == "log":
         axis = axes.xaxis if which == "x" else axes.yaxis
         low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
