@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from scipy import stats
 
-from experiments.report.writing import drawn_sections, write_document
+from experiments.report.writing import write_document
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.comparison.claims import by_mean
 from jahs.comparison.logs import Floats, trial_log
@@ -34,7 +34,7 @@ from jahs.release import EMBEDDED
 from workshop.command import add_workers, new_parser, run_command
 from workshop.folders import commit_fact, versions_fact, write_text
 from workshop.jobs import in_processes
-from workshop.pages.document import Block, Document, Figure, Table, Text, answer
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.style import LIGHT
 
 ARMS: Final = ("random_search", "evolution", "successive_halving", "hyperband", "asha")
@@ -277,7 +277,7 @@ def _write_page(target: Path, name: str, content: Mapping[str, Any], rows: Seque
         title=f"The suite {name}",
         subtitle="Which problems a method should be tested on, and why these. Season: "
         f"{', '.join(f'{task} {version}' for task, (version, _) in releases)}.",
-        sections=drawn_sections(_blocks(name, content["problems"], chosen=rows, results=results)),
+        sections=sections_of(_blocks(name, content["problems"], chosen=rows, results=results)),
         facts=(
             ("command", "python -m experiments.suite --out jahs/seasons/suites --page docs/studies/suite"),
             commit_fact(),

@@ -39,7 +39,7 @@ from experiments.analysis.paired import (
     warm_starts,
 )
 from experiments.analysis.transfer import OPTIMIZERS, front_transfers, order_transfer
-from experiments.report.writing import check_target, drawn_sections, write_document
+from experiments.report.writing import check_target, write_document
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, number_text
@@ -50,7 +50,7 @@ from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST
 from jahs.tasks.definitions import caveats_of
 from workshop.command import add_release, new_parser, run_command
-from workshop.pages.document import Block, Document, Figure, Table, Text
+from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import new_drawing, set_rows
 from workshop.pages.style import LIGHT, marker, series
 from workshop.ranks import spearman
@@ -101,7 +101,7 @@ def compare_tasks(runs: Sequence[Path], *, landscape: Path | None, release: Path
         title=f"{names[0]} and {names[1]}: what carries over",
         caveats=caveats_of(paired.tasks),
         subtitle=_finding(names, on_both[0], on_real),
-        sections=drawn_sections(sections),
+        sections=sections_of(sections),
         facts=(
             ("command", f"python -m experiments.tasks {shlex.join([*folders, *flags])} --seeds {seeds} --out DIR"),
             *((f"protocol of {record.task.title}", record.protocol) for record in recorded),

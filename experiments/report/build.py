@@ -19,11 +19,10 @@ from experiments.report.multiobjective import multiobjective_blocks
 from experiments.report.refits import refits_blocks
 from experiments.report.results import Results
 from experiments.report.truth import truth_blocks
-from experiments.report.writing import drawn_sections
 from experiments.study import Study
 from jahs.tasks.definitions import TASKS, caveats_of
 from workshop.folders import versions_text
-from workshop.pages.document import Block, Document, Table, Text
+from workshop.pages.document import Block, Document, Table, Text, sections_of
 
 _CHAPTERS: Final[Mapping[str, Callable[[Results], Iterator[str | Block]]]] = {
     "joint": joint_blocks,
@@ -49,7 +48,7 @@ def build_document(
         control: the pack of the same study without noise.
     """
     words, tasks = _words(results), [TASKS[task] for task in results.tasks]
-    sections = drawn_sections(_blocks(results, retrained, real, control))
+    sections = sections_of(_blocks(results, retrained, real, control))
     counts = sorted({len(repetitions) for repetitions in results.by_arm.values()})
     seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     return Document(

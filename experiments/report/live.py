@@ -16,12 +16,11 @@ from experiments.live.results import LiveResults, Trained, distinct, measured_no
 from experiments.report.build import made_facts
 from experiments.report.left_out import left_out_blocks
 from experiments.report.single import ERROR_LABEL, error_limits
-from experiments.report.writing import drawn_sections
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text
 from jahs.tasks.definitions import TASKS, caveats_of
 from surrogate.judging.agreement import agreement
-from workshop.pages.document import Block, Document, Figure, Table, Text, answer
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import Curve, draw_curves
 
 _LAST: Final = 20
@@ -40,7 +39,7 @@ def live_document(path: Path) -> Document:
         title=study.title,
         caveats=caveats_of([TASKS[results.task]] if results.task in TASKS else []),
         subtitle=f"{study.question} {_progress(results)}",
-        sections=drawn_sections(_blocks(results)),
+        sections=sections_of(_blocks(results)),
         facts=_facts(results),
     )
 

@@ -6,22 +6,20 @@ import argparse
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-import matplotlib as mpl
-
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder
 from workshop.command import new_parser, run_command
 from workshop.folders import writing
-from workshop.pages.document import Block, Document, Section, Table, sections_of
+from workshop.pages.document import Document, Table
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
-from workshop.pages.style import follow_scheme, style
+from workshop.pages.style import follow_scheme, styled
 
 _DOTS_PER_INCH: Final = 144
 _PAGE_FILES: Final = frozenset({"report.md", "README.md", "index.html", "tables.json", "paired.csv", "figures"})
@@ -48,19 +46,13 @@ def run_page(command: str, given: argparse.Namespace, make: Callable[[], Documen
 
     def work() -> object:
         target = check_target(given.out)
-        with mpl.rc_context(dict(style())):
+        with styled():
             document = make()
         command_line = shlex.join(["python", "-m", command, *flags, "--out", "DIR"])
         document = replace(document, facts=(("command", command_line), *document.facts))
         return written(write_document(document, target, is_for_docs=given.docs))
 
     return run_command(command, work)
-
-
-def drawn_sections(parts: Iterable[str | Block]) -> tuple[Section, ...]:
-    """Return `sections_of` parts that draw their figures as they are yielded, in the style of pages."""
-    with mpl.rc_context(dict(style())):
-        return sections_of(parts)
 
 
 def written(page: Path) -> dict[str, str]:
@@ -123,7 +115,7 @@ def _write_files(document: Document, folder: Path, *, is_for_docs: bool, name: s
         return
     (folder / "index.html").write_text(to_html(document, drawings), encoding="utf-8")
     (folder / "tables.json").write_text(_tables_json(document), encoding="utf-8")
-    with mpl.rc_context(dict(style())):
+    with styled():
         for figure in document.figures:
             png = folder / "figures" / f"{figure.name}.png"
             figure.drawing.savefig(png, dpi=_DOTS_PER_INCH, metadata={"Software": None})

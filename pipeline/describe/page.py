@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +24,6 @@ from pipeline.describe import cell_plots, plots
 from pipeline.describe.measured import FEWEST, MeasuredRuns, epoch_agreement, seed_noise, value_agreement
 from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
-from workshop.pages.style import style
 from workshop.ranks import kendall_tau, spearman
 from workshop.resampling import bootstrap_estimates
 
@@ -89,20 +87,19 @@ def describe(measured: MeasuredRuns) -> Document:
     """Return the page about a folder of runs."""
     n_configs, n_runs = _count(measured.n_configs, "config"), _count(len(measured.last["seed"]), "training")
     parts = (_protocol, _counts, _landscape, _groups, _profile, _results, _cells, _agreement, _noise)
-    with mpl.rc_context(dict(style())):
-        return Document(
-            title=f"What was measured: {measured.task.title}",
-            caveats=caveats_of([measured.task]),
-            subtitle=f"{n_configs} of the joint space, {n_runs}. After every epoch, a run records its CPU time and the "
-            "accuracy and loss on the training, validation and test sets. Config number i is a pure function of i and "
-            f"belongs to fidelity group i mod {N_GROUPS}, so the groups grow equally. A release was fitted to the "
-            "runs recorded when it was made, which may be fewer; its quality card has their number.",
-            sections=sections_of(chain.from_iterable(part(measured) for part in parts)),
-            facts=(
-                ("command", "`python -m pipeline.describe RUNS --out docs/data`"),
-                ("protocol digest", f"`{measured.protocol.digest}`"),
-            ),
-        )
+    return Document(
+        title=f"What was measured: {measured.task.title}",
+        caveats=caveats_of([measured.task]),
+        subtitle=f"{n_configs} of the joint space, {n_runs}. After every epoch, a run records its CPU time and the "
+        "accuracy and loss on the training, validation and test sets. Config number i is a pure function of i and "
+        f"belongs to fidelity group i mod {N_GROUPS}, so the groups grow equally. A release was fitted to the "
+        "runs recorded when it was made, which may be fewer; its quality card has their number.",
+        sections=sections_of(chain.from_iterable(part(measured) for part in parts)),
+        facts=(
+            ("command", "`python -m pipeline.describe RUNS --out docs/data`"),
+            ("protocol digest", f"`{measured.protocol.digest}`"),
+        ),
+    )
 
 
 def _protocol(measured: MeasuredRuns) -> Iterator[str | Block]:

@@ -11,8 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-import matplotlib as mpl
-
 from jahs.errors import CorruptFile, MissingData, UnknownFormat
 from jahs.release import Release
 from jahs.schema import SPLIT_PARTS
@@ -29,7 +27,6 @@ from workshop.folders import write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
-from workshop.pages.style import style
 
 _ORDER: Final = ("valid_acc", "test_acc", "train_acc", "runtime", "latency")
 _PROVENANCE: Final = ("protocol", "measurements", "split", "seed", "commit", "command")
@@ -51,21 +48,20 @@ def card(release: Release, figures: Facts | None = None) -> Document:
             f"{release.path / 'quality.json'}: format {version!r}; this version reads format {QUALITY_FORMAT}"
         )
     try:
-        with mpl.rc_context(dict(style())):
-            return Document(
-                title=f"Quality of the surrogates of {release.task.name}",
-                caveats=caveats_of([release.task]),
-                subtitle=_subtitle(release, quality),
-                sections=sections_of(
-                    chain(
-                        verdict_blocks(figures),
-                        _opening(quality),
-                        figures_blocks(figures),
-                        _metrics(quality),
-                        _closing(release, quality),
-                    )
-                ),
-            )
+        return Document(
+            title=f"Quality of the surrogates of {release.task.name}",
+            caveats=caveats_of([release.task]),
+            subtitle=_subtitle(release, quality),
+            sections=sections_of(
+                chain(
+                    verdict_blocks(figures),
+                    _opening(quality),
+                    figures_blocks(figures),
+                    _metrics(quality),
+                    _closing(release, quality),
+                )
+            ),
+        )
     except (KeyError, TypeError, AttributeError, IndexError) as err:
         raise CorruptFile(f"{release.path / 'quality.json'} lacks a value of the card: {err!r}; release again") from err
 

@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 from matplotlib.figure import Figure as Drawing
 
+from workshop.pages.style import styled
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -86,11 +88,15 @@ class Document:
 
 
 def sections_of(parts: Iterable[str | Block]) -> tuple[Section, ...]:
-    """Return a section for each title, with the blocks that follow it; sections without a block are left out."""
+    """Return a section for each title, with the blocks that follow it; sections without a block are left out.
+
+    Figures that a generator of parts draws are in the style of pages.
+    """
     sections: list[tuple[str, list[Block]]] = []
-    for part in parts:
-        if isinstance(part, str):
-            sections.append((part, []))
-        else:
-            sections[-1][1].append(part)
+    with styled():
+        for part in parts:
+            if isinstance(part, str):
+                sections.append((part, []))
+            else:
+                sections[-1][1].append(part)
     return tuple(Section(title=title, blocks=tuple(blocks)) for title, blocks in sections if blocks)

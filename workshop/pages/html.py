@@ -9,11 +9,9 @@ from html import escape
 from itertools import groupby
 from typing import Final
 
-import matplotlib as mpl
-
 from workshop.pages.document import Block, Document, Figure, Section, Table, Text
 from workshop.pages.markdown import caveat_text
-from workshop.pages.style import DARK, LIGHT, css_colors, style
+from workshop.pages.style import DARK, LIGHT, css_colors, styled
 
 _HEAD: Final = """
 <meta charset="utf-8">
@@ -109,7 +107,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
 def svg_text(figure: Figure) -> str:
     """Return a figure as an SVG file's text, the same for the same figure."""
     out = io.StringIO()
-    with mpl.rc_context(dict(style())):
+    with styled():
         figure.drawing.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     figure.drawing.set_layout_engine("none")  # the layout is final and need not be computed again
     return out.getvalue()
@@ -130,7 +128,8 @@ def _section(section: Section, drawings: Mapping[str, str]) -> str:
 
 def _block(block: Block, drawings: Mapping[str, str]) -> str:
     if isinstance(block, Text):
-        return f"<p{' class=' + chr(34) + 'answer' + chr(34) if block.is_answer else ''}>{_rich(block.text)}</p>"
+        highlight = ' class="answer"' * block.is_answer
+        return f"<p{highlight}>{_rich(block.text)}</p>"
     if isinstance(block, Figure):
         return f"<figure>{_inline(block, drawings[block.name])}<figcaption>{_rich(block.caption)}</figcaption></figure>"
     return _table(block)
@@ -146,10 +145,8 @@ def _inline(figure: Figure, svg: str) -> str:
 
 def _table(table: Table) -> str:
     def cells(tag: str, texts: tuple[str, ...]) -> str:
-        return "".join(
-            f"<{tag}{' class=' + chr(34) + 'l' + chr(34) if i < table.n_labels else ''}>{_rich(text)}</{tag}>"
-            for i, text in enumerate(texts)
-        )
+        classes = [' class="l"' * (i < table.n_labels) for i in range(len(texts))]
+        return "".join(f"<{tag}{name}>{_rich(text)}</{tag}>" for name, text in zip(classes, texts, strict=True))
 
     rows = "".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
     inner = f"<thead><tr>{cells('th', table.columns)}</tr></thead><tbody>{rows}</tbody>"

@@ -8,6 +8,7 @@ thin line would be too pale on white.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Final
 
@@ -35,11 +36,11 @@ DASHES: Final = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _MARKERS: Final = ("o", "s", "^", "D", "v")
 
 
-def style() -> mpl.RcParams:
-    """Matplotlib's settings for every figure: nothing from the reader's own configuration."""
-    settings = mpl.RcParams(mpl.rcParamsDefault)
-    settings.update(
+def styled() -> AbstractContextManager[None]:
+    """Draw figures with the same settings everywhere: none is from the reader's own configuration of matplotlib."""
+    return mpl.rc_context(
         {
+            **mpl.rcParamsDefault,
             "font.family": "sans-serif",
             "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
             "font.size": 10.5,
@@ -66,7 +67,6 @@ def style() -> mpl.RcParams:
             "lines.linewidth": 1.8,
         }
     )
-    return settings
 
 
 def series(number: int) -> str:
