@@ -212,11 +212,11 @@ def warm_starts(paired: PairedConfigs) -> Iterator[WarmStart]:
     """Yield warm starts in both directions. The first seeds of both tasks count."""
     for source, target in ((0, 1), (1, 0)):
         on_source, on_target = paired.first[source], paired.first[target]
+        means = np.array([_mean_best(on_target, m) for m in range(1, len(paired) + 1)])
         for k in _WARM_SIZES:
             score = partial(_gain, on_source, on_target, k)
             (gain,) = bootstrap_estimates(score, len(paired), level=0.95, n_resamples=_N_RESAMPLES)
             best = on_target[_best(on_source, k)].max()
-            means = np.array([_mean_best(on_target, m) for m in range(1, len(paired) + 1)])
             is_as_good = means >= best - 1e-9
             n_random = float(np.argmax(is_as_good) + 1) if is_as_good.any() else math.nan
             yield WarmStart(source, target, k, float(best), gain, n_random)
@@ -235,8 +235,6 @@ def _mean_best(values: Floats, k: int) -> float:
     n = len(values)
     ordered = np.sort(values)[::-1]
     # The best is number i if the first i are not drawn: C(n - 1 - i, k - 1) / C(n, k), each from the one before.
-    chance, total = k / n, 0.0
-    for i in range(n - k + 1):
-        total += chance * float(ordered[i])
-        chance *= (n - k - i) / (n - 1 - i) if n - 1 - i else 0.0
-    return total
+    i = np.arange(n - k)
+    chances = k / n * np.cumprod(np.append(1.0, (n - k - i) / (n - 1 - i)))
+    return float(chances @ ordered[: n - k + 1])

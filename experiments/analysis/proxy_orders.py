@@ -122,13 +122,12 @@ def _orders(names: Sequence[str], rho: Floats, overlap: Floats) -> dict[str, Any
     taus = np.array([kendall_tau(*both) for both in zip(rho.T, overlap.T, strict=True)])
     again = np.array([kendall_tau(*both) for both in pairwise(overlap.T[1:])])
     crossed = np.array([kendall_tau(*both) for both in zip(rho.T[1:-1], overlap.T[2:], strict=True)])
+    shares = {"again": again, "crossed": crossed, "apart": again > crossed}
     known_names = [name for name, is_in in zip(names, is_known.tolist(), strict=True) if is_in]
     return {
         "tau": known(float(taus[0])),
         **_interval(taus[1:]),
-        "again": known(_mean(again.tolist())),
-        "crossed": known(_mean(crossed.tolist())),
-        "apart": known(_mean((again > crossed).astype(float).tolist())),
+        **{name: known(values.mean()) if len(values) else None for name, values in shares.items()},
         "best_by_rho": known_names[int(np.argmax(rho[:, 0]))],
         "best_by_overlap": known_names[int(np.argmax(overlap[:, 0]))],
     }
@@ -136,9 +135,7 @@ def _orders(names: Sequence[str], rho: Floats, overlap: Floats) -> dict[str, Any
 
 def places(values: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the place of each value from the lowest, 0 on; equal ones in random order."""
-    ranks = np.empty(len(values), np.int64)
-    ranks[np.lexsort((rng.random(len(values)), values))] = np.arange(len(values))
-    return ranks
+    return np.argsort(np.lexsort((rng.random(len(values)), values)))
 
 
 def _measures(
@@ -186,10 +183,6 @@ def _measure(
 def p_of_top(n: int, share: float) -> float:
     """Return the p with which this share of n configs has 90 % of Webber's weight."""
     return choose_p(n, top_share=share)
-
-
-def _mean(values: list[float]) -> float:
-    return float(np.mean(values)) if values else math.nan
 
 
 def _interval(values: Floats) -> dict[str, Any]:  # Any: number or null

@@ -129,7 +129,7 @@ class HalvingResult(NamedTuple):
     gain_error: float  # standard error of the gain
 
 
-def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> list[Gain]:
+def gains_of_features(scored: ScoredTask) -> list[Gain]:
     """Return the gain of models of validation accuracy at the last epoch from proxies, by number of training configs.
 
     Models are fitted and scored by cross-validation over the configs outside the test part; sizes that no fold reaches
@@ -146,7 +146,7 @@ def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> li
     taus_by_size: dict[int, list[list[float]]] = {}
     for fit, held_out in k_folds(table, _N_FOLDS, seed=0):
         order = rng.permutation(fit)
-        for n in sizes:
+        for n in SIZES:
             if n <= len(order):
                 taus = [kendall_tau(_predicted(F, y, order[:n], held_out), y[held_out]) for F in (plain, both)]
                 taus_by_size.setdefault(n, []).append(taus)

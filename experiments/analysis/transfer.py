@@ -63,9 +63,7 @@ def front_transfers(benches: Sequence[Benchmark]) -> Iterator[FrontTransfer]:
 
 def _share(bench: Benchmark, names: Sequence[str], configs: Sequence[Config]) -> float:
     front = bench.front(names)
-    answers = bench.query_many(list(configs), metrics=names)
-    F = np.stack([objective.minimised(answers[objective.metric.name]) for objective in front.objectives], axis=1)
-    return hypervolume(F, front.reference_point) / front.hypervolume
+    return hypervolume(bench.objectives(configs, metrics=names), front.reference_point) / front.hypervolume
 
 
 def order_transfer(terms: Sequence[StudyTerms], *, n_seeds: int) -> OrderTransfer:

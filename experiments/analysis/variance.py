@@ -8,7 +8,7 @@ adds all its interactions, is the share that changes with the group.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, TypeAlias
@@ -41,12 +41,11 @@ class Draws:
         )
 
 
-def draw(answer: Answer, one: Columns, other: Columns, groups: Mapping[str, Iterable[str]]) -> Draws:
+def draw(answer: Answer, one: Columns, other: Columns, groups: Mapping[str, Collection[str]]) -> Draws:
     """Return the values of two samples and of their mixture for each group."""
-    mixed = {}
-    for group, keys in groups.items():
-        chosen = frozenset(keys)
-        mixed[group] = answer({key: (other if key in chosen else one)[key] for key in one})
+    mixed = {
+        group: answer({key: (other if key in keys else one)[key] for key in one}) for group, keys in groups.items()
+    }
     return Draws(one=answer(one), other=answer(other), mixed=mixed)
 
 

@@ -54,7 +54,7 @@ def test_what_was_scored_is_read_beside_what_was_measured(folder):
 
 def test_a_proxy_that_knows_the_accuracy_helps_a_model_and_a_search(folder):
     scored = read_scored(folder)
-    (gain,) = gains_of_features(scored, sizes=(100, 400))
+    (gain,) = gains_of_features(scored)
     assert gain.n == 100
     assert gain.difference > 3 * gain.error > 0
     searches = halvings(scored, n_repetitions=50)

@@ -23,29 +23,32 @@ def drawn(of, groups, **kwargs):
     return draw(lambda columns: of(**columns), *samples(**kwargs), groups)
 
 
+def shares_of(of, parts, **kwargs):
+    return decomposition(drawn(of, unions(parts), **kwargs), [*parts])
+
+
 def test_a_sum_has_no_interplay():
-    shares = decomposition(drawn(lambda x, y, z: 3 * x + 4 * z, unions(PARTS)), [*PARTS])
+    shares = shares_of(lambda x, y, z: 3 * x + 4 * z, PARTS)
     assert shares["left"].value == pytest.approx(9 / 25, abs=0.02)
     assert shares["right"].value == pytest.approx(16 / 25, abs=0.02)
     assert shares["left × right"].value == pytest.approx(0, abs=0.02)
 
 
 def test_a_product_is_nothing_else():
-    shares = decomposition(drawn(lambda x, y, z: (x + y) * z, unions(PARTS)), [*PARTS])
+    shares = shares_of(lambda x, y, z: (x + y) * z, PARTS)
     assert shares["left × right"].value == pytest.approx(1, abs=0.07)
     assert shares["left × right"].low < 1 < shares["left × right"].high
 
 
 def test_interplay_within_a_part_belongs_to_the_part():
-    shares = decomposition(drawn(lambda x, y, z: 3 * x * y + z, unions(PARTS)), [*PARTS])
+    shares = shares_of(lambda x, y, z: 3 * x * y + z, PARTS)
     assert shares["left"].value == pytest.approx(3 / 4, abs=0.05)  # variances 1 and 1/3
 
 
 def test_three_parts_on_paper():
     # Variances: x 1/3, yz 1/9, xyz 1/27; in all 13/27.
-    groups = unions(KEYS)
-    assert list(groups) == ["x", "y", "z", "x × y", "x × z", "y × z"]
-    shares = decomposition(drawn(lambda x, y, z: x + y * z + x * y * z, groups, n=20_000), [*KEYS])
+    assert list(unions(KEYS)) == ["x", "y", "z", "x × y", "x × z", "y × z"]
+    shares = shares_of(lambda x, y, z: x + y * z + x * y * z, KEYS, n=20_000)
     wanted = {"x": 9 / 13, "y": 0, "z": 0, "x × y": 0, "x × z": 0, "y × z": 3 / 13, "x × y × z": 1 / 13}
     assert {name: share.value for name, share in shares.items()} == pytest.approx(wanted, abs=0.03)
     assert all(share.low <= share.value <= share.high for share in shares.values())
@@ -57,8 +60,7 @@ def test_shares_sum_to_one_and_a_part_in_all_is_what_the_others_leave(weights, s
     a, b, c, d = weights
     if max(map(abs, weights)) < 0.1:
         return
-    draws = drawn(lambda x, y, z: a * x + b * y * z + c * x * z + d * np.sign(z), unions(KEYS), n=500, seed=seed)
-    shares = decomposition(draws, [*KEYS])
+    shares = shares_of(lambda x, y, z: a * x + b * y * z + c * x * z + d * np.sign(z), KEYS, n=500, seed=seed)
     assert sum(share.value for share in shares.values()) == pytest.approx(1)
     assert not any(np.isnan([share.low, share.high]).any() for share in shares.values())
 
