@@ -43,20 +43,18 @@ class Speedup:
     resampled: Floats
 
 
-def speedup(
-    fast: Sequence[Steps], slow: Sequence[Steps], *, budget: float, guess: float, n_resamples: int = N_RESAMPLES
-) -> Speedup:
+def speedup(fast: Sequence[Steps], slow: Sequence[Steps], *, budget: float, guess: float) -> Speedup:
     """Compare two arms whose values are minimised.
 
     Args:
-        fast, slow: the incumbents' values over time, for each seed; both have the same seeds, in the same order.
+        fast, slow: the incumbents' values over time, for each seed; both have the same seeds, in the same order, and
+            each bootstrap resample has the same seeds of both.
         guess: the value before the first result.
-        n_resamples: number of bootstrap resamples of the seeds. A resample has the same seeds of both arms.
     """
     grid = union_grid(fast, slow, until=budget)
     values = [np.nan_to_num(on_grid(arm, grid), nan=guess) for arm in (fast, slow)]
     n = len(fast)
-    picks = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=n_resamples)
+    picks = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES)
     weights = np.concatenate([np.ones((1, n), dtype=picks.dtype), picks])  # the first row is not resampled
     last = np.sort(values[1][:, -1])
     counts = weights[:, np.argsort(values[1][:, -1], kind="stable")].cumsum(axis=1)
