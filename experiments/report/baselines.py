@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
 from scipy import stats
 
 from experiments.report.comparison import comparison_of
-from experiments.report.results import Results, best_at_full_size
+from experiments.report.results import Results, best_at_full_size, split_by_run
 from experiments.report.single import error_limits, overview, summary_text, time_figure, time_grid
 from experiments.studies import MAIN
 from experiments.study import Arm
@@ -46,12 +47,9 @@ def baselines_blocks(results: Results) -> Iterator[str | Block]:
 def incumbent_tests(results: Results, task: str, arm: Arm) -> list[Steps]:
     """Return the mean test accuracy of the incumbent over time, for each seed."""
     repetitions = results.of(task, arm)
-    configs = [config for result in repetitions for config in result.configs]
-    if not configs:
-        return [Steps(times=np.empty(0), values=np.empty(0)) for _ in repetitions]
-    answers = results.bench[task].query_many(configs, metrics=("test_acc",))["test_acc"]
-    ends = np.cumsum([len(result.configs) for result in repetitions])[:-1]
-    parts = zip(repetitions, np.split(answers, ends), strict=True)
+    configs = [result.configs for result in repetitions]
+    answers = results.bench[task].query_many([*chain.from_iterable(configs)], metrics=("test_acc",))["test_acc"]
+    parts = zip(repetitions, split_by_run(answers, configs), strict=True)
     return [Steps(times=result.incumbents.times, values=part) for result, part in parts]
 
 

@@ -118,8 +118,7 @@ def _compare(results: Results, real_results: Results, control_results: Results |
             known_pairs = _among(comparison.pairs, on_both)
             on_task = _errors(results, task, arms, times)
             parts.append((task, False, title, arms, on_task, on_real, known_pairs))
-            control = on_task[:, :0] if control_results is None else _errors(control_results, task, arms, times)
-            if control.shape[1] >= FEWEST_SEEDS:
+            if control_results and (control := _errors(control_results, task, arms, times)).shape[1] >= FEWEST_SEEDS:
                 parts.append((task, True, title, arms, control, on_real, ()))
     tests = iter(compare_groups([(on_task[..., -1], None) for *_, on_task, _, known_pairs in parts if not known_pairs]))
     real = {arms: on_real[..., -1] for *_, arms, _, on_real, _ in parts}

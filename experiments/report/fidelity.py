@@ -17,8 +17,9 @@ from jahs.comparison.logs import Floats
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST, at_full_size
 from jahs.queries.views import View
-from jahs.schema import CONFIG_KEYS
+from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.spaces.columns import Columns
+from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.space import space
 from workshop.pages.document import Block, Figure, Table, answer
 from workshop.pages.drawing import Curve, draw_curves
@@ -27,7 +28,7 @@ N_CONFIGS: Final = 1000
 N_RANKED: Final = 10_000
 _PERCENTS: Final = (100, 50, 25, 10, 1)
 _FEWEST: Final = 10
-_ALONE: Final = {"N": (1, 3, 5), "W": (4, 8, 16), "Resolution": (0.25, 0.5, 1.0)}
+_SIZES: Final = {key: tuple(map(float, PARAMETERS[key].choices)) for key in SIZE_KEYS}
 
 
 def fidelity_blocks(results: Results) -> Iterator[str | Block]:
@@ -58,12 +59,12 @@ def rank_correlations(bench: Benchmark) -> dict[str, tuple[Floats, Floats, Float
     columns = space(fixed=LARGEST).sample_columns(N_CONFIGS, seed=0)
     last = bench.max_epoch
     epochs = np.arange(1, last + 1) if last <= 20 else np.unique(np.geomspace(1, last, 20).round().astype(int))
-    path = View(bench, fidelities=("epoch", *_ALONE))
+    path = View(bench, fidelities=("epoch", *_SIZES))
     steps = {share: path.path(share) for share in (1 / 9, 1 / 3, 2 / 3, 1.0)}
     asked: dict[str, dict[float, tuple[dict[str, float], int]]] = {  # sizes and epoch of each value
         "epoch": {epoch: ({}, epoch) for epoch in epochs.tolist()},
-        **{name: {value: ({name: value}, last) for value in values} for name, values in _ALONE.items()},
-        "diagonal": {s: ({name: step[name] for name in _ALONE}, int(step["epoch"])) for s, step in steps.items()},
+        **{name: {value: ({name: value}, last) for value in values} for name, values in _SIZES.items()},
+        "diagonal": {s: ({name: step[name] for name in _SIZES}, int(step["epoch"])) for s, step in steps.items()},
     }
     accuracy, runtime = _ask(bench, columns, {}, last)
     curves = {}
@@ -95,7 +96,6 @@ def top_correlations(bench: Benchmark) -> list[tuple[str, str, int, Floats]]:
     columns = space(fixed=LARGEST).sample_columns(N_RANKED, seed=0)
     last = bench.max_epoch
     epochs = sorted({max(1, last // part) for part in (27, 9, 3)} - {last})
-    sizes = {f"{name}={value:g}": {name: value} for name, values in _ALONE.items() for value in values[:-1]}
     recorded, trained = trained_at_full_size(bench)
     rows = []
     worlds: dict[str, int | None] = {"predicted means": None, "predicted, with training noise": 0}
@@ -103,7 +103,7 @@ def top_correlations(bench: Benchmark) -> list[tuple[str, str, int, Floats]]:
     drawn = _ask(bench, recorded, {}, last, seed=0)[0] if len(trained) else trained
     lower = [
         *((f"epoch {epoch}", {}, epoch) for epoch in epochs),
-        *((name, size, last) for name, size in sizes.items()),
+        *((f"{name}={value:g}", {name: value}, last) for name, values in _SIZES.items() for value in values[:-1]),
     ]
     for title, size, epoch in lower:
         for world, seed in worlds.items():

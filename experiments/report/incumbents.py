@@ -72,7 +72,7 @@ def _check(results: Results, task: str, arm: Arm, finished: Sequence[RepetitionR
         )
 
 
-def retrained_blocks(results: Results, records: Sequence[Path] = ()) -> Iterator[str | Block]:
+def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str | Block]:
     """Yield the trained incumbents of a study; nothing where none is recorded.
 
     Args:

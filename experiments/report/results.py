@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -181,13 +182,14 @@ def _by_mean(read: Sequence[RepetitionResult], study: Study, bench: Mapping[str,
 
 
 def _means(bench: Benchmark, configs: Sequence[Sequence[Config]], names: Sequence[str]) -> dict[str, list[Floats]]:
-    """Return metrics at the last epoch, to be minimised, of each sequence of configs."""
-    all_configs = [config for group in configs for config in group]
-    ends = np.cumsum([len(group) for group in configs])[:-1]
-    if not all_configs or not names:
-        return {name: [np.empty(0) for _ in configs] for name in names}
-    values = bench.objectives(all_configs, metrics=names)
-    return {name: np.split(column, ends) for name, column in zip(names, values.T, strict=True)}
+    """Return metrics at the last epoch, to be minimised, of the configs of each run."""
+    columns = bench.objectives([*chain.from_iterable(configs)], metrics=names).T if names else ()
+    return {name: split_by_run(column, configs) for name, column in zip(names, columns, strict=True)}
+
+
+def split_by_run(values: Floats, configs: Sequence[Sequence[Config]]) -> list[Floats]:
+    """Return the values of each run, given those of the configs of all runs."""
+    return np.split(values, np.cumsum([len(of_run) for of_run in configs]))[:-1]
 
 
 def read_repetition(folder: StudyFolder, repetition: Repetition, *, metrics: Sequence[str]) -> RepetitionResult:

@@ -149,10 +149,10 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
     for number, (arm, values) in enumerate(zip(arms, final, strict=True)):
         finite = values[np.isfinite(values)]
         repetitions = results.of(task, arm, seeds)
-        counts = [result.n_trials for result in repetitions]
         numbers: tuple[str, ...] = ("–",) * 6
         if finite.size:
-            summary, digits = summarize(finite), digits_for(float(summarize(finite).se))
+            summary = summarize(finite)
+            digits = digits_for(float(summary.se))
             has_refits = on_refits.size and finite.size == len(values)
             mean = mean_with_refits(finite, on_refits[number]) if has_refits else mean_interval(finite)
             areas = np.array([100 * regret_area(r.incumbents, **scale) for r in repetitions])
@@ -164,8 +164,8 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
                 *(summary_text(summary), interval, median_text(summary), quartiles),
                 *(summary_text(summarize(areas)), test_text),
             )
-        n_trials = f"{np.mean(counts):.0f}" if counts else "–"
-        rows.append((arm.title, *numbers, f"{finite.size}/{len(values)}", n_trials))
+        n_trials = np.mean([result.n_trials for result in repetitions])
+        rows.append((arm.title, *numbers, f"{finite.size}/{len(values)}", f"{n_trials:.0f}"))
     return Table(
         caption="Mean errors of the incumbent at the end of the budget, and the area under the regret curve over the "
         "whole run: mean ± standard error over seeds. The area is normalised: 0 % has the best known mean error "

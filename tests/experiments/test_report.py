@@ -74,8 +74,12 @@ def page(request, release, short, tmp_path_factory):
             patch.setattr("experiments.run.build_worlds", lambda table, task, noise: worlds)
         arms, more = STUDIES[request.param], ("--family", "model-free")
         assert run_study(request.param, out, release, *more, arms=arms, seeds=SEEDS) == 0
-    assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
+    assert report(out, release) == 0
     return out / "report" / "index.html"
+
+
+def report(study, release, *more):
+    return main([str(study), "--release", str(release), "--workers", "1", *map(str, more)])
 
 
 class Reader(HTMLParser):
@@ -129,7 +133,7 @@ def test_the_page_of_a_pack_is_the_page_of_its_logs_byte_for_byte(page, release,
     study = page.parent.parent
     packed = pack(study, tmp_path / "packs")
     assert packed.parent.name == f"{TASK}-test"
-    assert main([str(packed), "--release", str(release), "--workers", "1"]) == 0
+    assert report(packed, release) == 0
     wanted, found = (
         {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
         for folder in (page.parent, packed / "report")
@@ -162,7 +166,7 @@ def test_every_figure_is_there_three_times_and_says_what_it_shows(page):
 
 def test_what_docs_keep_is_the_same_page_with_svg_figures_alone(page, release, tmp_path):
     kept = tmp_path / "kept"
-    assert main([str(page.parents[1]), "--release", str(release), "--out", str(kept), "--docs"]) == 0
+    assert report(page.parents[1], release, "--out", kept, "--docs") == 0
     figures = sorted(path.name for path in page.with_name("figures").glob("*.svg"))
     assert sorted(path.name for path in kept.rglob("*") if path.is_file()) == sorted([*figures, "report.md"])
     whole = page.with_name("report.md").read_text(encoding="utf-8")
@@ -189,7 +193,7 @@ def test_a_partly_run_study_has_a_page(page, release, tmp_path):
         for log in folder.glob("*.jsonl"):
             if int(log.stem[-4:]) % 2 != number % 2:
                 log.unlink()
-    assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
+    assert report(out, release) == 0
     text = (out / "report" / "report.md").read_text(encoding="utf-8")
     assert "No seed has been finished by all of: " in text
     assert "nan" not in re.split(r"\W+", text)
@@ -296,26 +300,26 @@ def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_
     assert "is not a study" in caplog.text
     out = tmp_path / "joint"
     assert run_study("joint", out, release, arms=["random_search-jahs"], seeds=1) == 0
-    assert main([str(out), "--release", str(release.parent / "plain")]) == 2
+    assert report(out, release.parent / "plain") == 2
     assert "the logs used release" in caplog.text
     log = out / TASK / "random_search-jahs" / "seed-0000.jsonl"
     pages = [tmp_path / name for name in ("one", "two")]
     for page in pages:
-        assert main([str(out), "--release", str(release), "--out", str(page)]) == 0
+        assert report(out, release, "--out", page) == 0
     assert (pages[0] / "index.html").read_bytes() == (pages[1] / "index.html").read_bytes()  # same logs, same page
     whole = log.read_bytes()
     header, rest = whole.split(b"\n", 1)
     log.write_bytes(header.replace(b'"seed":0', b'"seed":5') + b"\n" + rest)
-    assert main([str(out), "--release", str(release)]) == 2
+    assert report(out, release) == 2
     assert "seed=5 instead of 0" in caplog.text
     log.write_bytes(whole[: whole.rindex(b'{"ended"')])
-    assert main([str(out), "--release", str(release)]) == 2
+    assert report(out, release) == 2
     assert "was cut short" in caplog.text
     log.write_bytes(re.sub(rb'"valid_acc":([0-9.]+)', b'"valid_acc":99.999', whole))
-    assert main([str(out), "--release", str(release)]) == 2
+    assert report(out, release) == 2
     assert "do not match their release" in caplog.text
     log.unlink()
-    assert main([str(out), "--release", str(release)]) == 2
+    assert report(out, release) == 2
     assert "has no finished repetition" in caplog.text
     assert not (out / "report").exists()
 
@@ -325,7 +329,7 @@ def test_a_page_counts_the_seeds_that_have_ended(release, tmp_path):
     assert run_study("joint", out, release, arms=["random_search-jahs", "random_search-nas_default"], seeds=3) == 0
 
     def told():
-        assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
+        assert report(out, release) == 0
         text = (out / "report" / "report.md").read_text(encoding="utf-8")
         return re.findall(r"with ([0-9a-z ]+ seeds)\.", text) + re.findall(r"\| seeds \| (\d+ to \d+) \|", text)
 
@@ -346,7 +350,7 @@ def test_a_page_names_every_command_commit_and_version(release, tmp_path, short,
         monkeypatch.setattr("experiments.folder.commit", lambda commit=commit: commit)
         monkeypatch.setattr("experiments.folder.package_versions", lambda commit=commit: {"numpy": commit})
         assert joint(out, release, seeds=seeds) == 0
-    assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
+    assert report(out, release) == 0
     command = "python -m experiments.run joint --seeds {} --arms regularized_evolution-jahs --out DIR"
     facts = {
         "command 1": command.format(1),
@@ -368,12 +372,12 @@ def test_logs_of_one_arm_that_differ_in_their_settings_are_refused(release, tmp_
     assert joint(out, release) == 0
     log = out / TASK / "regularized_evolution-jahs" / "seed-0001.jsonl"
     log.write_text(log.read_text().replace('"tournament_size":5', '"tournament_size":4', 1))
-    assert main([str(out), "--release", str(release), "--workers", "1"]) == 2
+    assert report(out, release) == 2
     assert "the arm regularized_evolution-jahs was run with several settings of its optimiser: " in caplog.text
     assert "tournament_size=5 and 4, in " in caplog.text
     assert "remove all logs with one of them and run again" in caplog.text
     log.unlink()
-    assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
+    assert report(out, release) == 0
 
 
 PAGE = Document(title="t", subtitle="s", sections=())
