@@ -172,7 +172,6 @@ def choose_p(
 
 
 def _paired(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return paired values as floats."""
     x, y = (np.asarray(values, dtype=np.float64).ravel() for values in (a, b))
     assert len(x) == len(y), f"{len(x)} values are compared in pairs with {len(y)}"
     return x, y

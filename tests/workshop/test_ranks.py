@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,8 +43,9 @@ def test_tau_is_bit_for_bit_that_of_scipy(n: int, n_values: int) -> None:
 
 
 @pytest.mark.parametrize(("a", "b"), [([], []), ([1], [1]), ([1, 1], [1, 2]), ([1, math.nan], [1, 2])], ids=str)
-def test_tau_of_nothing_to_order_is_not_a_number(a: list[float], b: list[float]) -> None:
-    assert math.isnan(kendall_tau(a, b))
+@pytest.mark.parametrize("measure", [kendall_tau, spearman])
+def test_the_agreement_of_nothing_to_order_is_not_a_number(measure: Any, a: list[float], b: list[float]) -> None:
+    assert math.isnan(measure(a, b))
 
 
 def test_tau_within_groups_weighs_pairs_and_skips_groups_that_say_nothing() -> None:
@@ -72,8 +74,3 @@ def test_spearman_is_the_correlation_of_mean_places(pairs: list[tuple[float, flo
         assert math.isnan(rho)
     else:
         assert rho == pytest.approx(np.corrcoef(places)[0, 1], abs=1e-9)
-
-
-@pytest.mark.parametrize(("a", "b"), [([], []), ([1], [1]), ([1, 1], [1, 2]), ([1, math.nan], [1, 2])], ids=str)
-def test_spearman_of_nothing_to_order_is_not_a_number(a: list[float], b: list[float]) -> None:
-    assert math.isnan(spearman(a, b))
