@@ -47,26 +47,24 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
     if joint is None:
         return
     rows: list[tuple[str, ...]] = []
-    estimates: dict[str, Interval] = {}
-    texts: dict[str, str] = {}
-    n_seeds, numbers = [], []
+    found: dict[int, list[Speedup]] = {}
+    n_seeds = []
     for number, other in enumerate(arms):
-        speedups = {task: speedup_of_arms(results, task, joint, other) for task in results.tasks if other != joint}
-        known = {task: speedup for task, speedup in speedups.items() if speedup is not None}
-        if not known:
-            continue
-        for task, speedup in known.items():
+        for task in results.tasks if other != joint else ():
+            if (speedup := speedup_of_arms(results, task, joint, other)) is None:
+                continue
+            found.setdefault(number, []).append(speedup)
             n_seeds.append(len(results.seeds(task, (joint, other))))
             fast = "not reached" if speedup.is_bound else f"{speedup.fast_time:.1f}"
             times = (f"{speedup.target:.2f}", f"{speedup.slow_time:.1f}", fast)
             verdict = _verdict(comparison_of(results, task, arms), arms.index(joint), number)
             rows.append((TASKS[task].title, other.title, *times, speedup_text([speedup]), verdict))
-        texts[other.title] = speedup_text([*known.values()])
-        rows += [("geometric mean", other.title, "", "", "", texts[other.title], "")] if len(known) > 1 else []
-        estimates[other.title] = geometric_mean([*known.values()])
-        numbers.append(number)
-    if not estimates:
+        if len(found.get(number, ())) > 1:
+            rows.append(("geometric mean", other.title, "", "", "", speedup_text(found[number]), ""))
+    if not found:
         return
+    estimates = {arms[number].title: geometric_mean(speedups) for number, speedups in found.items()}
+    texts = {arms[number].title: speedup_text(speedups) for number, speedups in found.items()}
     over = "geometric mean over tasks" if len(results.tasks) > 1 else ""
     over_tasks = f" ({over})" if over else ""
     yield answer(_answer(estimates, texts, f", {over}" if over else ""))
@@ -75,7 +73,7 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
         caption=f"Speed-up of joint search to the competitor's final median validation error{over_tasks}, with 95 % "
         f"bootstrap intervals over {min(n_seeds)} seeds. Left of the dashed line, joint search is slower.",
         alt="Speed-ups: " + ", ".join(f"{title} {interval.value:.1f}" for title, interval in estimates.items()),
-        drawing=draw_estimates(estimates, numbers=numbers, x_label="speed-up (times)", x_scale="log", at=1.0),
+        drawing=draw_estimates(estimates, numbers=[*found], x_label="speed-up (times)", x_scale="log", at=1.0),
     )
     yield Table(
         caption="Times at which half of the seeds are at the target or below, the competitor's final median over seeds "
