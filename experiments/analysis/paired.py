@@ -156,7 +156,7 @@ def agreements(paired: PairedConfigs) -> Iterator[Agreement]:
         # The first seed selects the configs, so only the others give an unbiased noise ceiling.
         is_best = first >= np.quantile(first, _BEST)
         yield agreement(f"best tenth of {task.title}", values[:, is_best], seeds=[(1, 2)])
-    for group in sorted(set(groups.tolist()), key=paired.groups.index):
+    for group in dict.fromkeys(groups.tolist()):
         yield agreement(group, values[:, groups == group])
 
 

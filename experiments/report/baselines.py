@@ -92,11 +92,12 @@ def _regret_blocks(
 
 
 def _ecdf_figure(arms: Sequence[Arm], finals: Sequence[Floats], *, key: str) -> Figure:
-    curves = [
-        Curve(title=arm.title, x=np.append(cdf.quantiles[:1], cdf.quantiles), y=y, number=number)
-        for number, (arm, final) in enumerate(zip(arms, finals, strict=True))
-        if final.size and (cdf := stats.ecdf(final).cdf) and len(y := np.append(0.0, cdf.probabilities))
-    ]
+    curves = []
+    for number, (arm, final) in enumerate(zip(arms, finals, strict=True)):
+        if final.size:
+            cdf = stats.ecdf(final).cdf
+            x, y = np.append(cdf.quantiles[:1], cdf.quantiles), np.append(0.0, cdf.probabilities)
+            curves.append(Curve(title=arm.title, x=x, y=y, number=number))
     # A few failed rollouts would otherwise squeeze the rest into the left edge.
     right = 1.1 * max((float(np.quantile(final, _SHOWN)) for final in finals if final.size), default=0.0) or 1.0
     ended = np.concatenate(finals)

@@ -150,10 +150,10 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
 def made_facts(made: Sequence[Mapping[str, Any]]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:  # Any: JSON
     """Return the commands and commits that made a study, and the versions of packages, as facts of its page."""
     commands = [f"{entry.get('command')} --out DIR" for entry in made]
-    whole = [*commands[:-1], f"{commands[-1]} && python -m experiments.report DIR"]
+    commands[-1] += " && python -m experiments.report DIR"
     commits = _numbered("commit", [str(entry.get("commit")) for entry in made])
     versions = _numbered("versions", [versions_text(entry.get("versions") or {}) for entry in made])
-    return [*_numbered("command", whole), *commits], versions
+    return [*_numbered("command", commands), *commits], versions
 
 
 def _numbered(name: str, values: Sequence[str]) -> list[tuple[str, str]]:

@@ -23,7 +23,6 @@ from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Table, Text, answer
 
 _GUESSED: Final = 100.0  # the error of a run without a result
-_FEWEST_ARMS: Final = 2
 _STAGES: Final = (0.1, 0.2, 0.5, 1.0)  # shares of the budget
 
 
@@ -110,7 +109,7 @@ def _compare(results: Results, real_results: Results, control_results: Results |
         for title, group in groups(results, task):
             on_both = [i for i, arm in enumerate(group) if (real_task, arm.name) in real_results.by_arm]
             arms = tuple(group[i] for i in on_both)
-            if len(arms) < _FEWEST_ARMS or (comparison := comparison_of(results, task, group)) is None:
+            if len(arms) < 2 or (comparison := comparison_of(results, task, group)) is None:
                 continue
             on_real = _errors(real_results, real_task, arms, times)
             if on_real.shape[1] < FEWEST_SEEDS:
@@ -161,7 +160,6 @@ def _tau(carried: OrderAgreement) -> str:
 
 
 def _budgets(parts: Sequence[_GroupTransfer]) -> Table:
-    """Return the agreement after shares of the budget."""
     return Table(
         caption="Kendall's τ between the orders by mean validation error on a task and on the real landscape after "
         "shares of the budget, with 95 % bootstrap intervals over the seeds of both, extended to the estimate. "
@@ -183,7 +181,7 @@ def _orders(parts: Sequence[_GroupTransfer]) -> Table:
             (
                 *(part.title, part.group, str(len(part.arms)), f"{part.seeds[0]} and {part.seeds[1]}"),
                 *(str(part.stages[-1].count(verdict)) for verdict in VERDICTS),
-                "–" if (n_hold := part.stages[-1].n_hold) is None else str(n_hold),
+                number_text(part.stages[-1].n_hold, 0),
             )
             for part in parts
         ),

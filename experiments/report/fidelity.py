@@ -14,6 +14,7 @@ from experiments.report.speedups import speedup_of_arms, speedup_text
 from experiments.study import Arm
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import number_text
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST, at_full_size
 from jahs.queries.views import View
@@ -149,8 +150,7 @@ def _top_table(bench: Benchmark) -> Table:
         "NAS-Bench-101 (supplement, figure 7) has 0.365 between 36 and 108 epochs in its best 10 %",
         columns=("lower fidelity", "accuracies", "configs", *(f"best {p} %" if p < 100 else "all" for p in _PERCENTS)),
         rows=tuple(
-            (low, world, f"{n:,}", *("–" if np.isnan(rho) else f"{rho:.2f}" for rho in rhos.tolist()))
-            for low, world, n, rhos in top_correlations(bench)
+            (low, world, f"{n:,}", *map(number_text, rhos.tolist())) for low, world, n, rhos in top_correlations(bench)
         ),
         n_labels=2,
     )

@@ -25,7 +25,6 @@ from workshop.pages.drawing import Curve, draw_curves
 
 _LAST: Final = 20
 _ENDS: Final = (0.05, 0.95)
-_FEWEST_ARMS: Final = 2
 _MOST_SD: Final = 1.0  # required of the mean difference of ends, in standard deviations between trainings
 _COVERAGE: Final = (85, 95)  # required of 90 % intervals, in percent, for the last proposals of each optimiser
 _TIME: Final = "full evaluations (epochs of one)"
@@ -78,7 +77,7 @@ def _progress(results: LiveResults) -> str:
 def _order_blocks(results: LiveResults) -> Iterator[Block]:
     """Yield the agreement of orders at every stage that all optimisers have reached with some seed."""
     numbers = results.has_beside(None)
-    if len(numbers) < _FEWEST_ARMS:
+    if len(numbers) < 2:
         yield Text("The runs on the surrogate are missing; `python -m experiments.run live --beside` adds them.")
         return
     rows, taus = [], []
@@ -207,7 +206,7 @@ def _refit_blocks(results: LiveResults) -> Iterator[Block]:
     rows, n_otherwise = [], 0
     for refit in range(results.folder.tasks[results.task].n_refits):
         numbers = np.intersect1d(results.has_beside(None), results.has_beside(refit))
-        if len(numbers) < _FEWEST_ARMS:
+        if len(numbers) < 2:
             continue
         stages, all_seeds = _stages(results), np.arange(results.n_done.shape[1])
         mean, refit_mean = (

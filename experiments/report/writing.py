@@ -122,7 +122,6 @@ def _write_files(document: Document, folder: Path, *, is_for_docs: bool, name: s
 
 
 def _tables_json(document: Document) -> str:
-    """Return every table of the page as JSON."""
     tables = [
         {"section": section.title, "caption": block.caption, "columns": list(block.columns), "rows": block.rows}
         for section in document.sections

@@ -104,18 +104,8 @@ def page_of(tmp_path, *runs, of_cells=None):
     if of_cells is not None:
         with write_beside(path) as beside:
             beside.write_text(sealed_text(of_cells))
-    command = [
-        "--runs",
-        *map(str, runs),
-        "--cells",
-        str(path),
-        "--out",
-        str(tmp_path / "page"),
-        "--docs",
-        "--resamples",
-        "2",
-    ]
-    assert main(command) == 0
+    inputs = ["--runs", *map(str, runs), "--cells", str(path)]
+    assert main([*inputs, "--out", str(tmp_path / "page"), "--docs", "--resamples", "2"]) == 0
     return (tmp_path / "page/report.md").read_text()
 
 
