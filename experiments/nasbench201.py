@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.proxy_orders import SHARES, ProxyAgreement, p_of_top, seeds_of, summary, with_references
+from experiments.analysis.proxy_orders import SHARES, ProxyAgreement, seeds_of, summary, with_references
 from jahs.errors import InvalidArgument
 from jahs.files.runs import read_configs, read_proxies
 from jahs.files.sealed_json import sealed_text
@@ -35,7 +35,7 @@ from pipeline.runs import RunsFolder
 from workshop.command import add_data_dir, add_minutes, add_workers, new_parser, run_command
 from workshop.folders import write_text
 from workshop.jobs import Where
-from workshop.ranks import benchmark_overlap
+from workshop.ranks import benchmark_overlap, choose_p
 from workshop.real_landscape import N_CELLS, cell_configs, known, read_cell_accuracies
 
 _EPOCH: Final = 200
@@ -119,7 +119,7 @@ def overlaps_of_parameters(accuracies: Mapping[int, float]) -> dict[str, dict[st
     n = n_params(configs, NASBENCH201).astype(np.float64)
     truth = np.array([accuracies[index] for index in range(N_CELLS)])
     orders = {"largest first": n, "smallest first": -n, "random order": np.zeros(N_CELLS)}
-    ps = {f"{share:g}": p_of_top(N_CELLS, share) for share in SHARES}
+    ps = {f"{share:g}": choose_p(N_CELLS, top_share=share) for share in SHARES}
     return {
         share: {name: benchmark_overlap(order, truth, p=p) for name, order in orders.items()} for share, p in ps.items()
     }

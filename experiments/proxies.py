@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing, p_of_top, summary, with_references
+from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing, summary, with_references
 from experiments.analysis.proxy_uses import N_SCORED, SIZES, ScoredTask, gains_of_features, halvings, read_scored
 from experiments.report.writing import page_parser, run_page
 from jahs.comparison.logs import Floats
@@ -34,7 +34,7 @@ from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.pages.html import anchor
-from workshop.ranks import benchmark_weight, kendall_tau, spearman, webber_weight
+from workshop.ranks import benchmark_weight, choose_p, kendall_tau, spearman, webber_weight
 from workshop.real_landscape import N_CELLS
 
 _COMMAND: Final = "experiments.proxies"
@@ -215,7 +215,7 @@ def _orders_section(data_sets: Sequence[_DataSet]) -> Iterator[str | Block]:
     yield Table(caption="Orders of the 13 proxies", columns=columns, rows=tuple(rows), n_labels=2)
     weights = []
     for data, share in product(data_sets, SHARES):
-        p, depth = p_of_top(data.n, share), max(2, round(share * data.n))
+        p, depth = choose_p(data.n, top_share=share), max(2, round(share * data.n))
         shares = (webber_weight(depth, p), benchmark_weight(depth, p), p**data.n)
         weights.append((data.title, f"{100 * share:g} %", f"{p:.5f}", *(f"{weight:.3f}" for weight in shares)))
     yield Table(

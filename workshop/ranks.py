@@ -13,6 +13,7 @@ give 1 for equal orders, and NaN if a value is NaN. An overlap can only be compa
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Final
@@ -141,6 +142,7 @@ def benchmark_weight(depth: int, p: float) -> float:
     return webber_weight(depth, p) - (1 - p) * p ** (depth - 1)
 
 
+@functools.cache
 def choose_p(
     n: int, *, top_share: float, weight: float = 0.9, weight_of: Callable[[int, float], float] = webber_weight
 ) -> float:

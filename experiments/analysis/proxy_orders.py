@@ -6,7 +6,6 @@ Intervals are 95 % bootstrap intervals over configs of the mean over seeds.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
@@ -174,15 +173,9 @@ def _measure(
         is_enough = len(best) >= _FEWEST
         measures += [of(scores[best], truth[best]) if is_enough else math.nan for of in (spearman, kendall_tau)]
     for share in SHARES:
-        p = p_of_top(n, share)
+        p = choose_p(n, top_share=share)
         measures += [overlap(*(untied or (scores, truth)), p=p) for overlap in (webber_overlap, benchmark_overlap)]
     return measures
-
-
-@functools.lru_cache
-def p_of_top(n: int, share: float) -> float:
-    """Return the p with which this share of n configs has 90 % of Webber's weight."""
-    return choose_p(n, top_share=share)
 
 
 def _interval(values: Floats) -> dict[str, Any]:  # Any: number or null
