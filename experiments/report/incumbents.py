@@ -83,6 +83,7 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
     releases = {task: facts.release for task, facts in results.folder.tasks.items()}
     incumbents = [one for path in paths for one in read_record(path, study=results.study.name, releases=releases)]
     trained = [incumbent for incumbent in incumbents if incumbent.trained and incumbent.task in results.tasks]
+    trained.sort(key=lambda incumbent: results.tasks.index(incumbent.task))
     if not trained:
         return
     n_trained = sum(len(incumbent.trained) for incumbent in trained)
