@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 
@@ -30,8 +29,7 @@ def is_hidden(metric: str) -> bool:
     return metric.startswith(_HIDDEN)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A checked proposal with its answers."""
 
     config: Config
@@ -147,7 +145,7 @@ class Visible:
         metrics: metrics of the trials; none is measured on the test images.
     """
 
-    __slots__ = ("_oracle", "_view", "fidelities", "full", "max_epoch", "metrics", "space")
+    __slots__ = ("_view", "fidelities", "full", "max_epoch", "metrics", "space")
 
     def __init__(self, oracle: Queryable, metrics: Sequence[str] | None) -> None:
         view = oracle if isinstance(oracle, View) else View(oracle)
@@ -157,12 +155,11 @@ class Visible:
         self.full: Final[Mapping[str, float]] = dict(view.full)
         self.max_epoch: Final[int] = view.max_epoch
         self.metrics: Final[Mapping[str, Metric]] = {name: view.metrics[name] for name in names if not is_hidden(name)}
-        self._oracle: Final = oracle
         self._view: Final = view
 
     def sample(self, n: int, *, seed: int) -> list[Config]:
         """Return `n` random configs that the benchmark can answer for."""
-        return self._oracle.sample(n, seed=seed)
+        return self._view.sample(n, seed=seed)
 
     def fidelity(self, at: AskedFidelity = None) -> dict[str, float]:
         """Return a complete fidelity; omitted parts have their full value."""

@@ -53,8 +53,6 @@ _FAIL: Final = -1  # any other kind of event is the index of the job's epoch tha
 
 @dataclass(slots=True)
 class _Running:
-    """A trial that runs."""
-
     number: int
     job: Job
     worker: int

@@ -114,13 +114,14 @@ class LogWriter:
         self._old = _whole_lines(path)
         first = next(self._old, None)
         existing = path.read_bytes() if first is None else first  # without a complete line, the file is short
-        self._is_resuming = first == header
-        if not self._is_resuming and (first is not None or not header.startswith(existing)):
+        is_resuming = first == header
+        if not is_resuming and (first is not None or not header.startswith(existing)):
             raise ProtocolMismatch(_difference(path, _read_header(path, existing), json.loads(header)))
-        self._n_read = len(existing) if self._is_resuming else 0
+        self._n_checked = len(existing) if is_resuming else 0  # bytes of the existing lines that this run wrote, too
         self._n_lines = 1
-        if not self._is_resuming:
-            self._append(header, after=0)
+        self._is_appending = False
+        if not is_resuming:
+            self._append(header)
 
     def write(self, trial: Trial) -> None:
         """Append a trial; ProtocolMismatch if the log has a different line at this position."""
@@ -143,27 +144,24 @@ class LogWriter:
     def _write(self, line: Mapping[str, object]) -> None:
         data = _encode(line)
         self._n_lines += 1
-        if self._is_resuming:
-            old = next(self._old, None)
-            if old is not None:
-                if old != data:
-                    raise ProtocolMismatch(
-                        f"{self.path} cannot be resumed: a run is resumed with the optimiser, seeds and release of its "
-                        f"first part, or begun again with a new log; line {self._n_lines} is\n{old.decode().strip()}\n"
-                        f"and this run found\n{data.decode().strip()}"
-                    )
-                self._n_read += len(old)
-                return
-            self._is_resuming = False
-            self._append(data, after=self._n_read)  # removes a last line that was cut off
+        old = next(self._old, None)
+        if old is None:
+            self._append(data)
             return
-        self._append(data)
+        if old != data:
+            raise ProtocolMismatch(
+                f"{self.path} cannot be resumed: a run is resumed with the optimiser, seeds and release of its first "
+                f"part, or begun again with a new log; line {self._n_lines} is\n{old.decode().strip()}\nand this run "
+                f"found\n{data.decode().strip()}"
+            )
+        self._n_checked += len(old)
 
-    def _append(self, data: bytes, *, after: int | None = None) -> None:
-        """Write a whole line, after the first `after` bytes if given. An interrupted log can be resumed."""
+    def _append(self, data: bytes) -> None:
+        """Write a whole line after the checked ones. An interrupted log can be resumed."""
         try:
-            if after is not None:
-                self._file.truncate(after)
+            if not self._is_appending:
+                self._file.truncate(self._n_checked)  # removes a last line that was cut off
+                self._is_appending = True
             n_written = self._file.write(data)
         except OSError as err:
             self.close()

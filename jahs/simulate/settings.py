@@ -77,8 +77,8 @@ class Settings:
         return share if chance < self.failure_rate else None
 
 
-def _is_integer(value: object, lowest: int, highest: int) -> bool:
-    return is_integer(value) and bool(lowest <= value <= highest)
+def _is_count(value: object, most: int) -> bool:
+    return is_integer(value) and bool(1 <= value <= most)
 
 
 def _is_word(value: object, *words: str) -> bool:
@@ -95,9 +95,9 @@ def _are_speeds(speeds: object, workers: object) -> bool:
 
 
 _RANGES: Final[tuple[tuple[str, str, Callable[[object], bool]], ...]] = (
-    ("workers", f"an integer in 1..{_MOST_WORKERS}", lambda value: _is_integer(value, 1, _MOST_WORKERS)),
+    ("workers", f"an integer in 1..{_MOST_WORKERS}", lambda value: _is_count(value, _MOST_WORKERS)),
     ("budget", "a positive number of seconds, or None", lambda value: value is None or _is_positive(value)),
-    ("n_trials", "a positive integer, or None", lambda value: value is None or _is_integer(value, 1, 2**53)),
+    ("n_trials", "a positive integer, or None", lambda value: value is None or _is_count(value, 2**53)),
     ("seed", f"an integer in {SEED_RANGE}", is_seed),
     ("mode", "'asynchronous' or 'synchronous'", lambda value: _is_word(value, "asynchronous", "synchronous")),
     ("continuation", "'resume' or 'scratch'", lambda value: _is_word(value, "resume", "scratch")),
