@@ -31,14 +31,16 @@ class LocalSearch(Baseline[LocalSearchSettings]):
     name = "local_search"
 
     def prepare(self) -> None:
-        """Set up an empty search."""
-        self._climb = 0
-        self._best: Config | None
-        self._loss: float
-        self._queue: list[Config]
-        self._begin()
+        """Begin a climb."""
+        self._n_random = self._settings.n_initial
+        self._n_open = self._n_results = 0
+        self._best: Config | None = None
+        self._loss = math.inf
+        self._queue: list[Config] = []
+        self._seen: set[tuple[object, ...]] = set()
+        self._climbed: set[tuple[object, ...]] = set()
 
-    def propose(self) -> tuple[Config, None, int] | None:
+    def propose(self) -> tuple[Config, None, None] | None:
         """Return a random config, then neighbours of the best one; None while the last neighbours are trained."""
         if self._n_random:
             self._n_random -= 1
@@ -48,15 +50,14 @@ class LocalSearch(Baseline[LocalSearchSettings]):
         elif self._n_open:
             return None
         else:
-            self._begin()
+            self.prepare()
             return self.propose()
         self._n_open += 1
         self._seen.add(values_of(config))
-        return config, None, self._climb
+        return config, None, None
 
     def learn(self, result: TrialResult) -> None:
         """Move to a config that is better than the best one of this climb."""
-        assert result.memo == self._climb  # a climb ends when nothing is open
         self._n_open -= 1
         self._n_results += 1
         if result.losses[0] < self._loss:
@@ -69,13 +70,3 @@ class LocalSearch(Baseline[LocalSearchSettings]):
             neighbors = self.view.space.neighbors(self._best, factor=self._settings.factor)
             neighbors = [config for config in neighbors if values_of(config) not in self._seen]
             self._queue = [neighbors[i] for i in self.rng.permutation(len(neighbors))]
-
-    def _begin(self) -> None:
-        self._climb += 1
-        self._n_random = self._settings.n_initial
-        self._n_open = self._n_results = 0
-        self._best = None
-        self._loss = math.inf
-        self._queue = []
-        self._seen: set[tuple[object, ...]] = set()
-        self._climbed: set[tuple[object, ...]] = set()

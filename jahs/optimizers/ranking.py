@@ -19,8 +19,6 @@ _Point: TypeAlias = tuple[float, float, int]  # two objectives, and a position
 
 def order(losses: Sequence[Losses], most: int | None = None) -> list[int]:
     """Return positions from best to worst: by loss, or by front and then by crowding distance; ties by position."""
-    if not losses:
-        return []
     F = np.array(losses)
     if F.shape[1:] == (1,):
         return list(np.argsort(F[:, 0], kind="stable")[:most].tolist())

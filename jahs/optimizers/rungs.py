@@ -59,8 +59,6 @@ class HalvingSettings(RungSettings):
 
 @dataclass(slots=True)
 class _Bracket:
-    """One bracket."""
-
     rung: int  # the current one
     n_random: int  # random configs still to be drawn for the first rung
     queue: list[Config] = field(default_factory=list)  # promoted configs still to be trained at this rung
