@@ -25,7 +25,7 @@ from typing import Any, Final
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder, out_of_space
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import LARGEST, cells_to_ask, exhaustive_best
+from jahs.queries.exhaustive import cells_to_ask, exhaustive_best
 from jahs.queries.references import MAIN, build_references
 from jahs.release import read_release
 from jahs.release.writing import clear_leftovers, fill_release
@@ -145,7 +145,7 @@ def _references_of(release: Path, task: str, settings: ReleaseSettings) -> tuple
 def _best_of_all(bench: Benchmark, release: Path, rates: int) -> Config:
     """Return the config with the best accuracy of an exhaustive search at full size."""
     cells = cells_to_ask(read_release(release), MAIN)
-    best = exhaustive_best(bench, MAIN, sizes=LARGEST, cells=cells, n_floats=rates)
+    best = exhaustive_best(bench, MAIN, cells=cells, n_floats=rates)
     _log.info("best %s of %d configs: %.4f", MAIN, best.n_asked, best.value)
     return best.config
 

@@ -17,7 +17,7 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.steps import incumbents
 from jahs.comparison.summaries import Interval, interval_text, mean_interval, value_text
 from jahs.comparison.views import ViewChoice, open_view
-from jahs.queries.exhaustive import LARGEST, Exhaustive, cells_to_ask, exhaustive_best, search_best
+from jahs.queries.exhaustive import Exhaustive, cells_to_ask, exhaustive_best, search_best
 from jahs.spaces.configs import Config
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import draw_estimates
@@ -55,7 +55,7 @@ class Optimum(NamedTuple):
 def measure_optimum(subject: Subject, *, n_floats: int) -> Optimum:
     """Return the optimum at full size."""
     cells = cells_to_ask(release_of(subject.bench), MAIN)
-    found = exhaustive_best(subject.bench, MAIN, sizes=LARGEST, cells=cells, n_floats=n_floats)
+    found = exhaustive_best(subject.bench, MAIN, cells=cells, n_floats=n_floats)
     view = open_view(subject.bench, ViewChoice(), seed=0)
     known = search_best(view, [], MAIN)
     on_refits = np.array([answers(refit, [found.config, known.config]) for refit in subject.refits]).reshape(-1, 2)

@@ -88,24 +88,21 @@ def crossed(first: Columns, second: Columns) -> Columns:
     return columns | {name: np.tile(values, n_first) for name, values in second.items()}
 
 
-def exhaustive_best(
-    asked: Queryable, metric: str, *, sizes: Mapping[str, object], cells: NDArray[np.int64] | None = None, n_floats: int
-) -> Exhaustive:
-    """Return the best config at these sizes.
+def exhaustive_best(asked: Queryable, metric: str, *, cells: NDArray[np.int64], n_floats: int) -> Exhaustive:
+    """Return the best config at full size.
 
     Args:
         asked: a benchmark or a surrogate that answers every config.
         metric: metric to compare, at the last epoch.
-        sizes: values of N, W and Resolution.
-        cells: cells to ask, (n_cells, 6), see `cells_to_ask`; None: all of them.
+        cells: cells to ask, (n_cells, 6), see `cells_to_ask`.
         n_floats: values of each float on the first grid.
     """
-    space = asked.space.fix(sizes)
+    space = asked.space.fix(LARGEST)
     searched = [name for name in space.searched if name not in OPS]
     floats = [name for name in searched if space.parameters[name].kind == "float"]
     fixed = {name: np.array([value], COLUMN_DTYPES[name]) for name, value in space.fixed.items() if name not in OPS}
     choices = crossed(fixed, grid(space, [name for name in searched if name not in floats], n_floats=n_floats))
-    pairs = crossed(cell_columns(all_ops() if cells is None else cells), choices)
+    pairs = crossed(cell_columns(cells), choices)
     candidates: list[tuple[float, Columns]] = []
     n_asked = 0
     for factor, n_kept in _GRIDS:

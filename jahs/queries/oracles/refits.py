@@ -27,7 +27,7 @@ class _Choice(NamedTuple):
 class RefitsOracle:
     """Answers from all refits of a release."""
 
-    def __init__(self, release: Release, *, engine: EngineKind = "auto") -> None:
+    def __init__(self, release: Release, *, engine: EngineKind) -> None:
         models, refits = release.models, release.refits
         self.metrics, self.n_refits = refits.metrics, refits.n_refits
         self._packs = []

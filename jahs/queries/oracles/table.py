@@ -42,8 +42,6 @@ _RUN_METRICS: Final = ("train_acc", "valid_acc", "test_acc", "runtime", "train_l
 
 
 class _Run(NamedTuple):
-    """One recorded run."""
-
     seed: int  # as recorded
     first: int  # first row that counts
     end: int  # one past the last row that counts
@@ -158,11 +156,11 @@ class TableOracle(Oracle):
     def _answers(self, ids: Sequence[int], rows: Sequence[_Rows], metrics: Sequence[str]) -> Numbers:
         answers: Numbers = {}
         for name in metrics:
-            config_values = self._config_values.get(name)
-            values = self._values.get(name)
-            if config_values is not None:
-                answers[name] = np.array([config_values[config_id] for config_id in ids], np.float64)
-            elif values is not None:
+            if name in self._config_values:
+                of_config = self._config_values[name]
+                answers[name] = np.array([of_config[config_id] for config_id in ids], np.float64)
+            else:
+                values = self._values[name]
                 row_lists = [r.runtime if name == "runtime" else r.runs for r in rows]
                 answers[name] = np.array([math.fsum(values[r].tolist()) / len(r) for r in row_lists], np.float64)
         return answers

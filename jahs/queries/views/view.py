@@ -81,20 +81,20 @@ class View(Queryable):
 
     def __repr__(self) -> str:
         searched = [name for name, parameter in self.space.parameters.items() if len(parameter.choices) != 1]
-        fixed = ", ".join(_assignments(self._fixed_by_choice)) or "nothing"
+        fixed = ", ".join(self._fixed_by_choice) or "nothing"
         return (
             f"<View of {self.bench!r}: searches {', '.join(searched) or 'nothing'}; fidelities "
             f"{', '.join(self.fidelities)}; fixes {fixed}>"
         )
 
     @property
-    def _fixed_by_choice(self) -> dict[str, Value]:
-        """The fixed values, except fidelities and keys with a single legal value."""
-        return {
-            name: value
+    def _fixed_by_choice(self) -> list[str]:
+        """The fixed values as text, except fidelities and keys with a single legal value."""
+        return [
+            f"{name}={value}"
             for name, value in self._fixed.items()
             if name not in self.fidelities and len(PARAMETERS[name].choices) != 1
-        }
+        ]
 
     def warn_if_poor(self) -> View:
         """Return this view, which at its first query warns if even good configs of it are poor; see `PoorView`."""
@@ -110,7 +110,7 @@ class View(Queryable):
         )
         if (best := accuracies.max()) < (median := np.median(space_accuracies)):
             warnings.warn(
-                f"this view fixes {', '.join(_assignments(self._fixed_by_choice))}: the best of {_N_CHECKED:,} random "
+                f"this view fixes {', '.join(self._fixed_by_choice)}: the best of {_N_CHECKED:,} random "
                 f"configs has valid_acc {best:.1f} %, below the median {median:.1f} % of the whole space; "
                 f"fix other values, or leave fixed at {REFERENCE!r}",
                 PoorView,
@@ -280,10 +280,6 @@ def _reference_of(bench: Queryable) -> Config:
             f"{bench!r} has no reference_config; give fixed='default', or values for every key that is not searched"
         )
     return cast("Config", config)
-
-
-def _assignments(values: Mapping[str, Value]) -> list[str]:
-    return [f"{name}={value}" for name, value in values.items()]
 
 
 def _mapping(at: object) -> dict[str, object]:

@@ -19,7 +19,7 @@ def bench(tmp_path_factory):
 @pytest.mark.parametrize("metric", ["valid_acc", "latency"])
 def test_no_config_of_the_grid_is_better(bench, metric):
     cells = all_ops()[::700]
-    result = exhaustive_best(bench, metric, sizes=LARGEST, cells=cells, n_floats=3)
+    result = exhaustive_best(bench, metric, cells=cells, n_floats=3)
     space = bench.space.fix(LARGEST)
     settings = grid(space, ["Activation", "TrivialAugment", "LearningRate", "WeightDecay", "Optimizer"], n_floats=3)
     sizes = {name: np.full(54, value) for name, value in LARGEST.items()}
