@@ -58,13 +58,8 @@ _LARGEST_SCALE: Final = 100.0
 class Pack:
     """Forests that read the same features."""
 
-    file: str  # name of the npz, or of the folder of mapped arrays ("forests-0")
+    file: str  # name of the npz, or of the folder of arrays that are mapped instead of read ("forests-0")
     features: FeatureSet  # their inputs
-
-    @property
-    def is_mapped(self) -> bool:
-        """Whether it is a folder, which is mapped into memory instead of read."""
-        return not self.file.endswith(".npz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

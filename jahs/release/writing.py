@@ -74,20 +74,20 @@ def extend_release(release: Release, facts: Mapping[str, Any], **parts: Unpack[P
 def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
     """Write some parts of a release into a folder, and a manifest of every file in it; see `write_release`."""
     task_fact = {"task": task(manifest_facts["task"]).name}
-    families = dict(parts.get("families", {}))
+    fitted: dict[str, tuple[Models | Refits, Sequence[Forest]]] = {
+        f"{name}.json": family for name, family in parts.get("families", {}).items()
+    }
     if (models := parts.get("models")) is not None:
-        families["models"] = models, parts.get("forests", ())
-    for name, (family, family_forests) in families.items():
-        _write(folder / f"{name}.json", family.to_dict() | task_fact)
-        for pack, forest in zip(family.packs, family_forests, strict=True):
-            (save_mapped_forest if pack.is_mapped else save_forest)(forest, folder / pack.file)
+        fitted["models.json"] = models, parts.get("forests", ())
+    if (refits := parts.get("refits")) is not None:
+        fitted[REFITS] = refits, parts.get("refit_forests", ())
+    for name, (models_or_refits, forests) in fitted.items():
+        _write(folder / name, models_or_refits.to_dict() | task_fact)
+        for file, forest in zip([pack.file for pack in models_or_refits.packs], forests, strict=True):
+            (save_forest if file.endswith(".npz") else save_mapped_forest)(forest, folder / file)
     for name in ("noise", "references", "quality"):
         if (content := parts.get(name)) is not None:
             _write(folder / f"{name}.json", content)
-    if (refits := parts.get("refits")) is not None:
-        _write(folder / REFITS, refits.to_dict() | task_fact)
-        for part, forest in zip(refits.packs, parts.get("refit_forests", ()), strict=True):
-            save_forest(forest, folder / part.file)
     if (table := parts.get("table")) is not None:
         write_table_npz(folder / "table.npz", table)
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
