@@ -66,7 +66,6 @@ class Claim:
     seed: int  # seed of the simulation
     valid_error: float  # the release's mean for the final incumbent (%); NaN without an incumbent
     test_error: float  # the same for the test error (%); NaN if the release does not answer it
-    n_trials: int
     digest: str  # digest of the trials; equal digests mean the same run
     incumbents: Steps = field(repr=False, compare=False)  # mean validation error of the log's incumbents, over time
     full: TrialLog = field(repr=False, compare=False)  # trials at the highest fidelity, with the release's means
@@ -101,7 +100,6 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         seed=settings.seed,
         valid_error=float(steps.values[-1]) if len(steps.values) else math.nan,
         test_error=test_error,
-        n_trials=len(log.trials),
         digest=digest_facts({"trials": [trial.to_dict() for trial in log.trials]}),
         incumbents=steps,
         full=full,
@@ -193,12 +191,11 @@ def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
     view, settings = view_of(log.header, bench), settings_of(log.header)
     if settings.thinking == "measured":
         raise ProtocolMismatch("thinking='measured' depends on a machine's clock; such a run cannot be replayed")
-    terms = {name: value for name, value in settings.facts().items() if name != "workers"}
     names = log.header.get("metrics")
     metrics = tuple(map(str, names)) if isinstance(names, list) else None
     optimizer_settings, study = _optimizer_settings(log.header), STUDIES.get(str(log.header.get("study")))
     objectives = tuple(optimizer_settings.pop("objectives", ()) or (study.objectives if study else ("valid_acc",)))
-    simulation = Simulation(view, settings.workers, **terms, metrics=metrics)  # type: ignore[arg-type]  # as checked
+    simulation = Simulation(view, **settings.facts(), metrics=metrics)  # type: ignore[arg-type]  # as checked
     try:
         optimizer = make_optimizer(
             factory, visible(view, metrics), seed=settings.seed, objectives=objectives, settings=optimizer_settings

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument, InvalidTable
 from jahs.simulate import Trial
 from jahs.tasks.metrics import metric
+from jahs.tasks.objectives import Objective
 
 Floats = NDArray[np.float64]
 
@@ -42,8 +43,7 @@ class TrialLog:
         """Return a metric to be minimised, (n,): accuracies in percent become errors."""
         if name not in self.metrics:
             raise InvalidArgument(f"metric={name!r} must be a metric of this log: {', '.join(self.metrics)}")
-        values = self.metrics[name]
-        return values if metric(name).direction == "min" else 100.0 - values
+        return Objective(metric=metric(name)).minimised(self.metrics[name])
 
 
 def trial_log(header: Mapping[str, Any], trials: Iterable[Trial]) -> TrialLog:
@@ -63,5 +63,4 @@ def trial_log(header: Mapping[str, Any], trials: Iterable[Trial]) -> TrialLog:
 
 
 def _column(mappings: Sequence[Mapping[str, Any]], name: str) -> Floats:
-    nan = float("nan")
-    return np.array([nan if (value := m.get(name)) is None else value for m in mappings], dtype=np.float64)
+    return np.array([np.nan if (value := m.get(name)) is None else value for m in mappings], dtype=np.float64)

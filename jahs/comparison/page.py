@@ -53,11 +53,9 @@ def write_page(page: Comparison) -> None:
     """Write report.md, curves.svg, index.html and leaderboard.json, each completely or not at all."""
     page.out.mkdir(parents=True, exist_ok=True)
     chart = _chart(page)
-    markdown: list[str] = []
-    html: list[str] = []
     title = f"{', '.join(page.names) or 'Logs'} and the baselines, under the terms of {page.terms.study}"
-    markdown.append(f"# {title}")
-    html.append(f"<h1>{escape(title)}</h1>")
+    markdown = [f"# {title}"]
+    html = [f"<h1>{escape(title)}</h1>"]
 
     def paragraph(text: str) -> None:
         markdown.append(text)
@@ -157,16 +155,12 @@ def _legend(page: Comparison) -> str:
 
 
 def _finding(name: str, page: Comparison) -> str:
-    matches = [(place, each) for place, each in enumerate(page.standings, 1) if each.name == name]
-    if not matches:
-        return f"{name} has no valid log under these terms."
-    ((place, standing),) = matches
+    place, standing = next((place, each) for place, each in enumerate(page.standings, 1) if each.name == name)
     what = "mean validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
     text = f"{name} has a {what} of {estimate_text(standing.result, standing.result_se)} % at the end of the budget"
     if standing.difference is not None:
-        p = next((pair.p_holm for one, other, pair in page.pairs if (one, other) == (name, REFERENCE)), math.nan)
         direction = "better than" if standing.difference.value < 0 else "worse than"
-        verdict = direction if p < 0.05 else "not significantly different from"
+        verdict = direction if standing.p_holm < 0.05 else "not significantly different from"
         text += f", {verdict} {REFERENCE} ({_interval_text(standing.difference)} points)"
     return f"{text}; rank {place} of {len(page.standings)}."
 

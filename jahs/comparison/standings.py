@@ -153,9 +153,8 @@ def _best(rollouts: Rollouts, terms: StudyTerms) -> float:
     """Return the best known result: no missing volume, or the least mean validation error of the view and all runs."""
     if len(terms.rules.objectives) > 1:
         return 0.0
-    curves = [run.steps.values for runs in rollouts.values() for run in runs.values() if len(run.steps.values)]
-    lowest = [float(values.min()) for values in curves]
-    return min([*lowest, 100.0 - terms.bench.best(view=terms.view).value])
+    values = np.concatenate([run.steps.values for runs in rollouts.values() for run in runs.values()])
+    return min(float(values.min(initial=np.inf)), 100.0 - terms.bench.best(view=terms.view).value)
 
 
 def _difference(runs: Mapping[int, Rollout], reference: Mapping[int, Rollout]) -> Interval | None:
