@@ -65,9 +65,8 @@ def format_number(value: object) -> str:
 
 def format_table(head: Sequence[str], rows: Sequence[Sequence[object]], *, good: Sequence[int] = ()) -> str:
     """Return a table: two spaces before each column, numbers right-aligned, text left-aligned; `good` rows in green."""
-    columns = [_format_column(column) for column in zip(*rows, strict=True)] or [[] for _ in head]
-    texts = list(zip(*columns, strict=True))
-    is_right = [all(isinstance(row[j], int | float) for row in rows) and bool(rows) for j in range(len(head))]
+    texts = list(zip(*map(_format_column, zip(*rows, strict=True)), strict=True))
+    is_right = [all(isinstance(row[j], int | float) for row in rows) for j in range(len(head))]
     widths = [max(map(len, column)) for column in zip(head, *texts, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
