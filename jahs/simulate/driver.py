@@ -39,8 +39,6 @@ Callback: TypeAlias = Callable[[Sequence[Trial]], "Proposal | Mapping[str, objec
 
 
 class _CallbackOptimizer:
-    """Lets a function be driven as an optimiser."""
-
     def __init__(self, callback: Callback) -> None:
         self.name = getattr(callback, "__name__", type(callback).__name__)
         self._callback = callback

@@ -161,12 +161,11 @@ class Simulation:
             OptimizerFailed: the proposal is not valid, no worker is free, or the simulation is over.
         """
         if not self.n_free:
-            fault = f"proposes a trial after the end ({self._cluster.why_over()})"
+            if self._state != "over" and self._cluster.n_running:
+                raise self._failure("no worker is free: wait()")
             if self._state == "over" and not self._cluster.is_cut:
-                fault = "asks after the simulation was closed"
-            raise self._failure(
-                fault if self._state == "over" or not self._cluster.n_running else "no worker is free: wait()"
-            )
+                raise self._failure("asks after the simulation was closed")
+            raise self._failure(f"proposes a trial after the end ({self._cluster.why_over()})")
         (job,) = self._answers.answer([proposal])
         if not isinstance(job, Job):
             raise self._failure(f"its proposal is invalid:\n{job}") from job
