@@ -143,8 +143,6 @@ class Models:
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Models:
         """Return the models that `to_dict` described; UnknownFormat if this version builds other features."""
-        if not isinstance(state, Mapping):
-            raise InvalidArgument(f"models must be a mapping, got {type(state).__name__}")
         check_format(state.get("format"), MODELS_FORMAT, of="models")
         if type(version := state.get("features_version")) is not int or version != FEATURES_VERSION:
             raise UnknownFormat(
