@@ -30,7 +30,7 @@ def add_commands(commands: Commands) -> None:
     parser = commands.add("plot", _plot, "jahs plot front --metrics valid_acc,n_params -n 500 --out front.png")
     parser.add_argument("what", choices=["curves", "front"], help="curves over the epochs, or two metrics at the end")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the picture, .png or .svg")
-    parser.add_argument("-n", type=int, default=None, help="number of random configs (default: 8 curves, 500 points)")
+    parser.add_argument("-n", type=int, help="number of random configs (default: 8 curves, 500 points)")
     add_query(parser, "metrics to draw (default: valid_acc; for a front also n_params)")
     parser = commands.add("explore", _explore, "jahs explore --out explorer.html")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the page, .html")

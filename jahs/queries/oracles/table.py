@@ -194,7 +194,6 @@ class TableOracle(Oracle):
         return [row for row in rows if row is not None]
 
     def _row(self, run: _Run, epoch: int) -> int | None:
-        """Return the row of a run's epoch, None if it is missing."""
         row = run.first + int(np.searchsorted(self._epochs[run.first : run.end], epoch))
         return row if row < run.end and self._epochs[row] == epoch else None
 
