@@ -211,7 +211,7 @@ def _row(quantity: str, title: str, name: str, tau: Interval | None) -> tuple[st
     paper = " / ".join(map(str, _PAPER[name]))
     if tau is None:
         return quantity, title, paper, "–", "not shown", "too few configs"
-    reason = "between the paper's tasks" if tau.low > min(_PAPER[name]) else "lower: training is shorter"
+    reason = "between the paper's tasks" if tau.low > min(_PAPER[name]) else "lower, cause not tested"
     if any(tau.low <= each <= tau.high for each in _PAPER[name]):
         reason = "the interval holds a figure of the paper"
     elif tau.low > max(_PAPER[name]):
