@@ -94,7 +94,7 @@ def figures(
             "split": split.digest,
             "ordinary": {**_part_facts(release, parts["test"], rows, measured), "whole": _whole(release)},
             "final": final_facts,
-            "search": _proposed_gap(release, measured),
+            "search": proposed_gap(release, measured),
             **_fold_facts(measured, join_rows([parts["train"], parts["valid"]]), rows, settings_of(release), seed),
             "shipped_refits": _shipped_facts(release, seed),
             "sources": leave_sources_out(MAIN, measured, parts, settings_of(release)),
@@ -139,7 +139,7 @@ def _whole(release: Release) -> Facts:
         return not_measured("the card has no tau at the last epoch with a ceiling")
 
 
-def _proposed_gap(release: Release, measured: Measurements) -> Facts:
+def proposed_gap(release: Release, measured: Measurements) -> Facts:
     """Return the mean of measured minus predicted accuracy over the best configs that this release proposed."""
     if "source" not in measured.configs:
         return not_measured("no config was proposed by a release")

@@ -2,8 +2,10 @@
 
 python -m surrogate.rounds RUNS --split SPLIT --releases RELEASE... [--figures FIGURES...] --out PAGE
 
-Name every release that proposed a round, the oldest first, and the result file of surrogate.figures for each. The test
-part and the final test set are not read, because they must not influence the choice of a round.
+Name every release that proposed a round, the oldest first, and the result file of surrogate.figures for each. The ten
+best of a long search are compared with their trainings anew, because most are trained after that file is written. The
+test part, but for these ten, and the final test set are not read, because they must not influence the choice of a
+round.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from surrogate.card.figures import figure_values, read_figures
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, development_rows
+from surrogate.figures import proposed_gap
 from surrogate.judging.agreement import Scores, agreement, first_seed
 from surrogate.models.optima import MAIN
 from surrogate.packing import release_answers
@@ -205,7 +208,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         measured, split = read_with_split(given.runs, given.split)
         releases = [read_release(path) for path in given.releases]
         known = {sha256: _known(release, measured) for release in releases for sha256 in release.answers_as}
-        figures = [read_figures(path) for path in given.figures]
+        gaps = {release.sha256: {"search": proposed_gap(release, measured)} for release in releases}
+        figures = [facts | gaps.get(facts["release"], {}) for facts in map(read_figures, given.figures)]
         page = rounds_page(measured, rounds_of(measured, split, known), figures)
         write_text(given.out, to_markdown(page, has_figures=False))
         return str(given.out)

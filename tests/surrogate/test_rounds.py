@@ -14,6 +14,7 @@ from jahs.schema import CONFIG_TABLE_COLUMNS
 from surrogate import rounds as command
 from surrogate.card.figures import write_figures
 from surrogate.data.measurements import Measurements
+from surrogate.judging.top import figure
 from surrogate.packing import release_answers
 from surrogate.rounds import rounds_of
 from tests.releases import make_release
@@ -69,7 +70,7 @@ def test_the_page_shows_what_came_and_how_the_figures_moved(release: Path, tmp_p
     sha256 = read_release(release).sha256
     runs = write_folder(tmp_path / "runs", MEASURED)
     write_table(runs / "configs.parquet", in_rounds(sha256).configs, CONFIG_TABLE_COLUMNS)
-    write_figures(tmp_path / "f.json", {**FOUND, "release": sha256})
+    write_figures(tmp_path / "f.json", {**FOUND, "release": sha256, "search": figure(9.0)})
     assert (
         command.main(
             [
@@ -89,6 +90,8 @@ def test_the_page_shows_what_came_and_how_the_figures_moved(release: Path, tmp_p
     assert f"release {sha256[:8]}" in text
     assert "| 0.940 (0.92 to 0.96; 305) |" in text
     assert "1.100" not in text, "which is of the final test set"
+    assert "9.000" not in text, "which was measured before its proposals were trained"
+    assert "| ten best of a long search: mean of trained minus predicted / seed sd | not measured yet |" in text
 
 
 def test_a_release_of_another_protocol_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
