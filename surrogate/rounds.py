@@ -3,9 +3,8 @@
 python -m surrogate.rounds RUNS --split SPLIT --releases RELEASE... [--figures FIGURES...] --out PAGE
 
 Name every release that proposed a round, the oldest first, and the result file of surrogate.figures for each. The ten
-best of a long search are compared with their trainings anew, because most are trained after that file is written. The
-test part, but for these ten, and the final test set are not read, because they must not influence the choice of a
-round.
+best of a long search are compared with their trainings anew, because most are trained after that file is written.
+Nothing else of the test part is read, and nothing of the final test set: they must not influence the choice of a round.
 """
 
 from __future__ import annotations
