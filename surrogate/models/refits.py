@@ -4,9 +4,9 @@ Refit k draws as many configs as there are, with replacement. A config, with all
 the number of times it was drawn; the draw is the same for all accuracies with the same configs. Refits have the
 settings of the tuned model, except that all refits of a release must fit into `MOST_BYTES`: leaves have at least 20
 rows and values of 7 significant bits, and a column has 64 thresholds, the same for every refit. Deep trees are replaced
-by more and shallower ones: 80 trees of depth 8 agree on the best configs much less than 400 do, and 480 of depth 5,
-which take as much room, agree as much (decision 20). If that is still too large, there are fewer trees with larger
-steps.
+by more and shallower ones: refits with 480 trees of depth 5 agree on the best configs as well as refits with all 400
+trees of depth 8, and those with 80 of them, which take as much space, do not (decision 20). If that is still too large,
+there are fewer trees with larger steps.
 """
 
 from __future__ import annotations
