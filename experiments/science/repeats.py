@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from experiments.science.papers import beside_paper, same_sign
 from experiments.science.subjects import Subject
@@ -34,8 +35,8 @@ from surrogate.data.rows import group_numbers
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_estimates
-from workshop.ranks import kendall_tau
-from workshop.resampling import bootstrap_agreement
+from workshop.ranks import kendall_tau, kendall_tau_within
+from workshop.resampling import bootstrap_estimates
 
 _FEWEST: Final = 10  # the bootstrap interval of a tau of few configs is too narrow
 
@@ -61,14 +62,26 @@ _PAPER_TASK: Final = TASKS["colorectal_histology"].title
 
 _METHOD: Final = """The paper trains 20 configs at full size with two fresh seeds. These are the recorded configs with
     two seeds or more, the first two of each, after the last epoch. Many were proposed as good ones, and a narrow range
-    of accuracies lowers tau. Runtimes are those of one processor and version of the training code, on which most
-    configs of these sizes were timed twice. Latency does not depend on the seed here; instead, two visits to the same
-    config at different times are compared, each the least of several repeats, where the paper measured once. FLOPS and
-    size follow from the config, so their tau is 1, as in the paper."""
+    of accuracies lowers tau. Runtimes are compared within one processor and version of the training code; their tau is
+    the mean over these, weighted with the numbers of pairs of configs. Latency does not depend on the seed here;
+    instead, two visits to the same config at different times are compared, each the least of several repeats, where
+    the paper measured once. FLOPS and size follow from the config, so their tau is 1, as in the paper."""
 _REASONS: Final[Mapping[str, str]] = {
     "latency": "the least of several repeats on one core, which interference hardly moves",
-    "runtime": "one core, in processor seconds, and one processor model",
+    "runtime": "one core, in processor seconds, compared within one processor model",
 }
+
+
+class Pairs(NamedTuple):
+    """Two measurements of configs, and a number of the place of each; values of two places do not compare."""
+
+    first: Floats
+    second: Floats
+    place: NDArray[np.int64]
+
+    def tau(self, at: NDArray[np.int64]) -> float:
+        """Return Kendall's tau of the configs at these positions."""
+        return kendall_tau_within(self.first[at], self.second[at], self.place[at])
 
 
 class Repeats(NamedTuple):
@@ -95,34 +108,43 @@ def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
     ids = configs["config_id"]
     for size, chosen in {"full size": ids[at_full_size(configs)], "all sizes": ids}.items():
         runs_in, *halves_in = (take(t, np.isin(t["config_id"], chosen)) for t in (runs, *halves))
-        latencies = [half["latency"].astype(np.float64) for half in halves_in] or [np.array([])] * 2
+        one, other = [half["latency"].astype(np.float64) for half in halves_in] or [np.array([])] * 2
+        latencies = Pairs(one, other, np.zeros(len(one), np.int64))
         found[size] = {}
-        for name, pair in {"latency": latencies, **pairs_of_seeds(runs_in)}.items():
-            has_tau = len(pair[0]) >= _FEWEST
-            tau = bootstrap_agreement(kendall_tau, *pair, n_resamples=500) if has_tau else None
-            found[size][name] = Repeats(len(pair[0]), tau)
+        for name, pairs in {"latency": latencies, **pairs_of_seeds(runs_in)}.items():
+            n, tau = len(pairs.first), None
+            if n >= _FEWEST:
+                (tau,) = bootstrap_estimates(pairs.tau, n, level=0.95, n_resamples=500)
+            found[size][name] = Repeats(n, tau)
     return found
 
 
-def pairs_of_seeds(runs: Rows) -> dict[str, tuple[Floats, Floats]]:
+def pairs_of_seeds(runs: Rows) -> dict[str, Pairs]:
     """Return each metric after the last epoch of the first two finished runs of every config that has two.
 
-    Runtimes are those of one processor and version of torch: of the one that timed most of these configs twice.
+    The two runtimes of a config are of one processor and version of torch, which timed other configs twice as well.
     """
     last = last_rows(sorted_runs(runs))
     last = take(last, (last["status"] == "finished") & (last["epoch"] == last["epoch"].max(initial=0)))
     timed = take(last, np.isfinite(last["runtime"]))
-    places = np.array([*map(" ".join, zip(timed["machine"], timed["torch_version"], strict=True))], np.str_)
-    on_each = [_pairs(take(timed, places == place), "runtime") for place in np.unique(places)]
-    runtimes = max(on_each, key=lambda pairs: len(pairs[0]), default=_pairs(timed, "runtime"))
-    return {"runtime": runtimes, **{name: _pairs(last, name) for name in ("train_acc", "valid_acc", "test_acc")}}
+    names = np.array([*map(" ".join, zip(timed["machine"], timed["torch_version"], strict=True))], np.str_)
+    _, places = np.unique(names, return_inverse=True)
+    anywhere = np.zeros(len(last["epoch"]), np.int64)
+    accuracies = {name: _pairs(last, name, anywhere) for name in ("train_acc", "valid_acc", "test_acc")}
+    return {"runtime": _pairs(timed, "runtime", places), **accuracies}
 
 
-def _pairs(runs: Rows, metric: str) -> tuple[Floats, Floats]:
-    """Return the first and the second value of every config with two; runs of a config are next to each other."""
-    _, first, counts = np.unique(runs["config_id"], return_index=True, return_counts=True)
-    values, at = runs[metric].astype(np.float64), first[counts >= 2]
-    return values[at], values[at + 1]
+def _pairs(runs: Rows, metric: str, places: NDArray[np.int64]) -> Pairs:
+    """Return the first two values of every config that has two in one place, in its first such place.
+
+    A place with a single config is left out. `runs` are in the order of configs.
+    """
+    order = np.lexsort((places, runs["config_id"]))  # keeps the order of the seeds of a config in a place
+    ids, places, values = runs["config_id"][order], places[order], runs[metric].astype(np.float64)[order]
+    at = np.flatnonzero((ids[1:] == ids[:-1]) & (places[1:] == places[:-1]))
+    at = at[np.unique(ids[at], return_index=True)[1]]
+    at = at[np.bincount(places[at], minlength=1)[places[at]] > 1]
+    return Pairs(values[at], values[at + 1], places[at])
 
 
 def flops_agreement(columns: Columns, recorded: Floats, task: Task) -> dict[tuple[object, ...] | None, float]:

@@ -35,11 +35,27 @@ def test_runtimes_of_two_processors_do_not_compare():
     runs["torch_version"] = np.where(on_two, "later", "2.13")
     runs["runtime"] = np.where(runs["config_id"] == ids[2], np.nan, runs["runtime"])  # trained on an accelerator
     found = pairs_of_seeds(runs)
-    assert len(found["valid_acc"][0]) == 5
+    assert len(found["valid_acc"].first) == 5
     last = runs["epoch"] == 2
     for place, seed in enumerate((0, 1)):
         of = np.isin(runs["config_id"], ids[3:]) & last & (runs["seed"] == seed)
         assert sorted(found["runtime"][place]) == sorted(runs["runtime"][of].astype(float))
+
+
+def test_the_tau_of_runtimes_is_the_mean_over_processors_weighted_with_their_pairs():
+    configs = make_configs(6, seed=0)
+    runs = make_runs(configs, seeds=[(0, 1)] * 6, n_epochs=1, diverged=())
+    ids = configs["config_id"].tolist()
+    first = dict(zip(ids, (1.0, 2.0, 3.0, 100.0, 200.0, 7.0), strict=True))
+    second = dict(zip(ids, (1.0, 2.0, 3.0, 0.2, 0.1, 7.0), strict=True))  # one order on "one", its reverse on "two"
+    machine = dict(zip(ids, ("one",) * 3 + ("two",) * 2 + ("three",), strict=True))
+    seconds = {0: first, 1: second}
+    runs["machine"] = np.array([machine[each] for each in runs["config_id"].tolist()])
+    pairs_of = zip(runs["config_id"].tolist(), runs["seed"].tolist(), strict=True)
+    runs["runtime"] = np.array([seconds[seed][each] for each, seed in pairs_of])
+    runtime = pairs_of_seeds(runs)["runtime"]
+    assert len(runtime.first) == 5
+    assert runtime.tau(np.arange(5)) == pytest.approx((3 * 1 + 1 * -1) / 4)
 
 
 def test_too_few_configs_have_no_tau(tmp_path):
