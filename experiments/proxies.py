@@ -80,8 +80,8 @@ _ABOUT_NTK: Final = """`ntk` differs because of BatchNorm. On 234 cells of this 
     evaluation mode, in which an untrained network does not normalise; the paper's -0.25 is in this interval. On 60 of
     them, rho is -0.71 with BatchNorm in training mode, as here. Batches of 16 or 64 images (-0.58 and -0.67), Kaiming's
     initialisation (-0.67), and networks of N=1 and W=4 (-0.72) do not explain the difference
-    (`python -m tests.benchmarks.proxy_variants ntk ACCURACIES CIFAR10`; for evaluation mode alone, `240 "32 images,
-    evaluation mode"` behind it; cells without a score are left out)."""
+    (`python -m tests.benchmarks.proxy_variants ntk ACCURACIES CIFAR10`; for evaluation mode alone, append `240 "32
+    images, evaluation mode"`; cells without a score are left out)."""
 
 _ABOUT_ZEN: Final = """`zen` differs because of BatchNorm, too. Here, as in its paper, it adds the logarithms of the
     batch variances. The authors' code reads the running variances, which after two passes are still near their start
@@ -174,8 +174,8 @@ def _findings(data_sets: Sequence[_DataSet], cells: _Cells | None) -> Iterator[s
         shown = [f"{data.title} (top {', '.join(shares)})" for data in data_sets if (shares := _shown_at(data))]
         yield (
             "The main claim of the zero-cost benchmark is that Spearman's rho and rank-biased overlap (RBO) order the "
-            "proxies differently at the top. Beyond the noise of the configs drawn, this is shown on "
-            f"{' and '.join(shown) or 'none of the data sets'}. Kendall's tau (1: the "
+            "proxies differently at the top. The difference exceeds the sampling noise of the configs on "
+            f"{', '.join(shown) or 'none of the data sets'}. Kendall's tau (1: the "
             "same order) between the orders of 13 proxies by rho and by its normalised RBO (equation 5) at the top "
             f"{100 * _BEST:g} % is {'; '.join(top)}."
         )

@@ -5,7 +5,8 @@ python -m surrogate.figures RUNS --split SPLIT --release RELEASE --out FIGURES [
 Without --read-final, only the ordinary test part is read. With it, the final test set is read as well, and the reading
 is counted (`splits.final`). Figures without enough data have no value. The agreement at the top is measured twice: for
 fits to train and valid with the settings of the release, each without one fold of the configs (all sizes of a config
-are in the same fold), and for the refits that ship, which were fitted to bootstrap samples with fewer trees.
+are in the same fold), and for the refits that ship, which were fitted to bootstrap samples with fewer trees. The best
+configs of a search are usually trained later: --proposed compares them with their predictions and adds them to FIGURES.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from jahs.spaces.encoding import encode
 from splits.final import final_beside, n_reads
 from splits.kinship import kin
 from splits.split import Split
-from surrogate.card.figures import write_figures
+from surrogate.card.figures import figures_of, write_figures
 from surrogate.command import runs_parser
 from surrogate.data.measurements import (
     Measurements,
@@ -212,7 +213,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = runs_parser("figures", __doc__, example=example)
     parser.add_argument("--release", type=Path, required=True, help="a release that was made from this split")
     parser.add_argument("--out", type=Path, required=True, help="a file for the figures, which surrogate.card shows")
-    parser.add_argument("--read-final", action="store_true", help="read the final test set, too; this is counted")
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--read-final", action="store_true", help="read the final test set, too; this is counted")
+    parts.add_argument("--proposed", action="store_true", help="measure the best of a search alone, and keep the rest")
     parser.add_argument("--fits", type=Path, help="the result file of surrogate.top_fits, for the card")
     parser.add_argument("--seed", type=int, default=0, help="seed of folds and of the sample of configs (%(default)s)")
     given = parser.parse_args(argv)
@@ -221,6 +224,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         measured, split = read_with_split(given.runs, given.split)
         release = read_release(given.release)
         _check(release, measured, split)  # before the final test set is read
+        done = f"{given.out}: python -m surrogate.card {given.release} --figures {given.out} --out CARD"
+        if given.proposed:
+            kept = figures_of(given.out, release)
+            write_figures(given.out, {**kept, "search": rounded(proposed_gap(release, measured))})
+            return done
         final = None
         if given.read_final:
             what_for = {"command": "surrogate.figures", "release": release.sha256, "commit": commit()}
@@ -231,7 +239,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if given.fits is not None:
             facts["fits"] = read_fits(given.fits)
         write_figures(given.out, facts)
-        return f"{given.out}: python -m surrogate.card {given.release} --figures {given.out} --out CARD"
+        return done
 
     return run_command("surrogate.figures", work)
 

@@ -144,7 +144,8 @@ def rounds_page(
         title=f"Rounds of proposals of {measured.task.name}",
         subtitle=(
             f"The release that proposed a round predicts {MAIN} at the last epoch for configs that it was not fitted "
-            "to; bias is predicted minus measured. Only train and validation configs are shown."
+            "to (new configs); bias is predicted minus measured. The tables of rounds show train and validation "
+            "configs."
         ),
         sections=tuple(sections),
         facts=(("commit", commit() or "none"), ("protocol", measured.protocol)),

@@ -104,7 +104,7 @@ def _final(results: Results, task: str, arm: Arm, result: RepetitionResult) -> f
 def comparison_blocks(arms: Sequence[Arm], found: Comparison, *, what: str, key: str) -> Iterator[Block]:
     """Yield the critical-difference diagram of final values and the table of all pairs."""
     n_differ = sum(pair.differs for pair in found.pairs)
-    on_refits = f" and the same sign on at least {100 * HOLDS:.0f} % of the refits, by estimate"
+    on_refits = f" and it is estimated to keep its sign on at least {100 * HOLDS:.0f} % of the refits"
     has_refits = any(pair.holds is not None for pair in found.pairs)
     order = np.argsort(found.mean_ranks)
     quantity, _, unit = what.partition(" (")
@@ -112,7 +112,7 @@ def comparison_blocks(arms: Sequence[Arm], found: Comparison, *, what: str, key:
         name=f"{key}-difference",
         caption=f"Critical differences of the final {quantity}. Friedman's test of all arms: "
         f"{p_statement(found.p_friedman)}. {n_differ} of {len(found.pairs)} pairs differ; bars join arms that do not. "
-        f"Pairs differ with a significant signed-rank test of Wilcoxon on {found.n_blocks} paired seeds (α = "
+        f"A difference counts if Wilcoxon's signed-rank test on {found.n_blocks} paired seeds is significant (α = "
         f"{found.alpha:g}, Holm's correction over all {found.n_family} pairs of the study){on_refits * has_refits}.",
         alt="Mean ranks: " + ", ".join(f"{arms[i].title} {found.mean_ranks[i]:.2f}" for i in order),
         drawing=draw_comparison(found, [arm.title for arm in arms]),

@@ -41,12 +41,12 @@ def left_out_blocks(results: LiveResults) -> Iterator[str | Block]:
     yield answer(
         "A surrogate that is also fitted to the trainings of the other optimisers predicts an optimiser's own "
         f"trainings with R² = {r2_others} and sparse τ = {tau_others} on average; fitted to the record of the release "
-        f"alone, with {r2} and {tau}. On the former, runs end {end_others} standard deviations between trainings from "
-        f"the real ones, and on the release {end}."
+        f"alone, with {r2} and {tau}. Runs on that surrogate end {end_others} standard deviations (between trainings) "
+        f"from the real runs, and runs on the release {end}."
     )
     yield Figure(
         name="live-left-out",
-        caption="Observed validation error of the incumbent: mean over the seeds that have come furthest, and over "
+        caption="Observed validation error of the incumbent: mean over the seeds with the most evaluations, and over "
         f"{N_RUNS} runs for each of them on the release and on a surrogate without the optimiser's own trainings.",
         alt=f"Validation error of the incumbent over evaluations, trained and on two surrogates: {', '.join(titles)}.",
         drawing=_draw(results, known),

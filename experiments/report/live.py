@@ -146,12 +146,12 @@ def _final_blocks(results: LiveResults, numbers: NDArray[np.intp]) -> Iterator[B
             f"deviations apart on average. At most {_MOST_SD:g} is required: "
             f"{'met' if mean_sds <= _MOST_SD else 'not met'}. The "
             f"standard deviation between trainings of one config, {noise.sd:.2f} points, was measured on "
-            f"{noise.n_configs} configs of this corner that were trained {noise.n_trainings} times; the noise model "
+            f"{noise.n_trainings} trainings of {noise.n_configs} configs of this fidelity group; the noise model "
             f"predicts {_predicted_sd(results):.2f}."
         )
     yield Table(
-        caption="The incumbent of the seeds that have come furthest: mean observed validation error on trainings and "
-        "on the surrogate with the same seeds, and distances of the mean curves and of their ends",
+        caption="Mean observed validation error of the incumbent on trainings and on the surrogate, over the seeds "
+        "with the most evaluations so far, and distances of the mean curves and of their ends",
         columns=(
             *("optimiser", "evaluations", "seeds", "trained: error (%)", "surrogate: error (%)"),
             *("distance of curves (points)", "difference of ends (points)"),
@@ -181,7 +181,7 @@ def _curve_blocks(results: LiveResults) -> Iterator[Block]:
         return
     limits = error_limits(np.concatenate(means))
     for name, description, by_arm in (
-        ("trained", "On real trainings: mean over the seeds that have come furthest, and standard error.", trained),
+        ("trained", "On real trainings: mean over the seeds with the most evaluations, and standard error.", trained),
         ("surrogate", f"On the surrogate: mean over seeds and {N_RUNS} runs each, and standard deviation.", surrogate),
     ):
         curves = []
@@ -221,11 +221,11 @@ def _refit_blocks(results: LiveResults) -> Iterator[Block]:
             tau = interval_text(order_agreement(*_errors_at(results, reached[-1], numbers, seeds, refit)))
         rows.append((str(refit), str(len(numbers)), titles[refit_mean.argmin()], tau, "; ".join(pairs) or "none"))
     if rows:
-        yield answer(f"{n_otherwise} of {len(rows)} refits order some pair of optimisers differently.")
+        yield answer(f"On {n_otherwise} of {len(rows)} refits, at least one pair of optimisers is in another order.")
         yield Table(
-            caption=f"Every refit at the last stage, {N_RUNS_OF_REFIT} runs for each seed; its agreement with "
-            "trainings at the last stage that these have reached. Pairs are ordered differently from the release; "
-            "small differences change their sign by chance",
+            caption=f"Each refit, with {N_RUNS_OF_REFIT} runs for each seed, after the largest number of evaluations, "
+            "and its agreement with trainings after the most evaluations that these have reached. The last column has "
+            "the pairs whose order differs from that on the release; small differences change their sign by chance",
             columns=("refit", "optimisers", "best optimiser", "τ with trainings", "pairs ordered differently"),
             rows=tuple(rows),
             n_labels=3,

@@ -112,7 +112,7 @@ def _error_figures(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: st
         summaries,
         grid,
         name=f"{key}-mean",
-        caption=f"Mean validation error of the incumbent: mean over {n_seeds} seeds and standard error. A curve "
+        caption=f"Validation error of the incumbent: mean over {n_seeds} seeds and standard error. A curve "
         "starts when every seed has a result.",
         alt=f"Mean validation error over simulated time: {titles}.",
         y_limits=error_limits(np.stack([edge for s in summaries for edge in (s.mean - s.se, s.mean)])),
@@ -122,7 +122,7 @@ def _error_figures(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: st
         summaries,
         grid,
         name=f"{key}-median",
-        caption=f"Mean validation error of the incumbent: median over {n_seeds} seeds and quartiles.",
+        caption=f"Validation error of the incumbent: median over {n_seeds} seeds and quartiles.",
         alt=f"Median validation error over simulated time: {titles}.",
         y_limits=error_limits(np.stack([edge for s in summaries for edge in (s.q25, s.q75)])),
         is_median=True,

@@ -79,8 +79,8 @@ _FEWEST_AT_FULL_SIZE: Final = 10
 
 _ABOUT_LANDSCAPE: Final = """Validation accuracy at the last epoch of {n:,} uniform configs, one training each, against
     JAHS-Bench-201's surrogate of CIFAR-10 at three of its 200 epochs (`python -m pipeline.pilot --runs RUNS --landscape
-    RELEASE --save`). If the task ranked configs as full training does, it would agree most with
-    epoch 200."""
+    RELEASE --save`). A task that ranks configs as full training does agrees most with epoch
+    200; one that trains too briefly agrees more with an earlier epoch."""
 
 
 def describe(measured: MeasuredRuns) -> Document:
@@ -91,9 +91,10 @@ def describe(measured: MeasuredRuns) -> Document:
         title=f"What was measured: {measured.task.title}",
         caveats=caveats_of([measured.task]),
         subtitle=f"{n_configs} of the joint space, {n_runs}. After every epoch, a run records its CPU time and the "
-        "accuracy and loss on the training, validation and test sets. Config number i is a pure function of i and "
-        f"belongs to fidelity group i mod {N_GROUPS}, so the groups grow equally. A release was fitted to the "
-        "runs recorded when it was made, which may be fewer; its quality card has their number.",
+        "accuracy and loss on the training, validation and test sets. Uniform config number i is a pure function of "
+        f"i and belongs to fidelity group i mod {N_GROUPS}; configs of other sources are mostly at full size. A "
+        "release was fitted to the runs recorded when it was made, which may be fewer; its quality card has their "
+        "number.",
         sections=sections_of(chain.from_iterable(part(measured) for part in parts)),
         facts=(
             ("command", "`python -m pipeline.describe RUNS --out docs/data`"),

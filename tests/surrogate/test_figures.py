@@ -17,7 +17,7 @@ from jahs.spaces.columns import rows
 from splits.final import FinalTest, n_reads, write_final
 from splits.split import write_split
 from surrogate import figures as command
-from surrogate.card.figures import read_figures
+from surrogate.card.figures import read_figures, write_figures
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble, by_part
 from surrogate.judging.top import leave_sources_out
@@ -143,5 +143,8 @@ def test_configs_that_the_release_proposed_are_judged_by_it(runs: Path, release:
     write_table(runs / "configs.parquet", {**configs, **columns}, CONFIG_TABLE_COLUMNS)
     assert call(runs, release, tmp_path / "out.json") == 0
     results = read_figures(tmp_path / "out.json")
+    write_figures(tmp_path / "before.json", {**results, "search": {"value": None, "missing": "none is trained yet"}})
+    assert call(runs, release, tmp_path / "before.json", "--proposed") == 0
+    assert read_figures(tmp_path / "before.json") == results
     assert "final configs of a search are trained with two seeds; 6 are needed" in results["search"]["missing"]
     assert [facts["source"] for facts in results["sources"]] == ["uniform", "best"]
