@@ -130,16 +130,22 @@ def rounds_page(
     measured: Measurements,
     came: Sequence[RoundOutcome],
     figures: Sequence[dict[str, Any]],  # Any: JSON
+    names: Mapping[str, str],
 ) -> Document:
-    """Return the page of the rounds; the figures after a round are measured on the release that followed it."""
+    """Return the page of the rounds; the figures after a round are measured on the release that followed it.
+
+    Args:
+        names: names of releases by their sha256; others are named by its first digits.
+    """
     by_round = {number: [row for row in came if row.round == number] for number in sorted({row.round for row in came})}
     sections = [
-        Section(title=f"Round {number}", blocks=(_table(rows), *_missing(rows))) for number, rows in by_round.items()
+        Section(title=f"Round {number}", blocks=(_table(rows, names), *_missing(rows)))
+        for number, rows in by_round.items()
     ]
     if not sections:
         nothing = "No config of a round is trained yet; python -m surrogate.propose writes lists of them."
         sections = [Section(title="Rounds", blocks=(Text(nothing),))]
-    sections.append(Section(title="How the figures changed", blocks=tuple(_moved(figures))))
+    sections.append(Section(title="How the figures changed", blocks=tuple(_moved(figures, names))))
     return Document(
         title=f"Rounds of proposals of {measured.task.name}",
         subtitle=(
@@ -152,7 +158,7 @@ def rounds_page(
     )
 
 
-def _table(outcomes: Sequence[RoundOutcome]) -> Table:
+def _table(outcomes: Sequence[RoundOutcome], names: Mapping[str, str]) -> Table:
     rows = []
     for outcome in outcomes:
         counts = [str(count) for count in (outcome.n_configs, outcome.n_runs, outcome.n_new)]
@@ -163,7 +169,8 @@ def _table(outcomes: Sequence[RoundOutcome]) -> Table:
             number_text(scores.get("mae")),
             number_text(scores.get("tau"), 3),
         ]
-        rows.append((outcome.source, outcome.release[:8] or "–", *counts, *means, *errors))
+        name = names.get(outcome.release, outcome.release[:8] or "–")
+        rows.append((outcome.source, name, *counts, *means, *errors))
     return Table(caption="", columns=_HEADS, rows=tuple(rows), n_labels=2)
 
 
@@ -175,15 +182,15 @@ def _missing(outcomes: Sequence[RoundOutcome]) -> Iterator[Block]:
         )
 
 
-def _moved(figures: Sequence[dict[str, Any]]) -> Iterator[Block]:  # Any: JSON
+def _moved(figures: Sequence[dict[str, Any]], names: Mapping[str, str]) -> Iterator[Block]:  # Any: JSON
     if not figures:
         yield Text("Not measured yet: python -m surrogate.figures measures a release.")
         return
     columns = [figure_values(facts) for facts in figures]
     titles = [title for title, _ in columns[0]]
     rows = tuple((title, *(column[i][1] for column in columns)) for i, title in enumerate(titles))
-    heads = ("figure, ordinary test configs", *(f"release {facts['release'][:8]}" for facts in figures))
-    yield Table(caption="", columns=heads, rows=rows)
+    heads = (names.get(facts["release"], facts["release"][:8]) for facts in figures)
+    yield Table(caption="", columns=("figure, ordinary test configs", *heads), rows=rows)
 
 
 def _known(release: Release, measured: Measurements) -> Known:
@@ -210,7 +217,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         known = {sha256: _known(release, measured) for release in releases for sha256 in release.answers_as}
         gaps = {release.sha256: {"search": proposed_gap(release, measured)} for release in releases}
         figures = [facts | gaps.get(facts["release"], {}) for facts in map(read_figures, given.figures)]
-        page = rounds_page(measured, rounds_of(measured, split, known), figures)
+        names = {release.sha256: f"release {release.facts['version']} ({release.sha256[:8]})" for release in releases}
+        page = rounds_page(measured, rounds_of(measured, split, known), figures, names)
         write_text(given.out, to_markdown(page, has_figures=False))
         return str(given.out)
 

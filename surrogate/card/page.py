@@ -230,9 +230,10 @@ def _search_text(search: Facts) -> Text:
     chosen, largest = search["chosen"], max(search["sizes"], key=lambda size: size["n_nodes"])
     verdict = "beats" if search["beats_default"] else "does not beat"
     taus = [score_text(tau) for tau in (search["default_tau"], largest["tau"])]
+    other = "" if search["is_of_this_split"] else " on other data"
     return Text(
-        f"Search for settings: {len(search['evaluations'])} evaluations on {search['n_valid_configs']} validation "
-        f"configs. The best {verdict} the default settings (tau {taus[0]}). Of forests with up to "
+        f"Search for settings{other}: {len(search['evaluations'])} evaluations on {search['n_valid_configs']} "
+        f"validation configs. The best {verdict} the default settings (tau {taus[0]}). Of forests with up to "
         f"{largest['n_nodes']:,} nodes (tau {taus[1]}), the smallest with practically the same score "
         f"was chosen: {chosen['settings']['n_trees']} trees of depth {chosen['settings']['max_depth']}, tau "
         f"{score_text(chosen['tau'])}."
@@ -243,14 +244,18 @@ def _curve_text(curve: Facts) -> Text:
     sizes = sorted({point["n_configs"] for point in curve["points"]})
     predictions = sorted(curve["predictions"].items(), key=lambda item: (item[0] != "tau", item[0] != "r2"))
     lines = [
-        f"{name}: {score_text(p['value'])} at {p['n_configs']:,} configs by a power law, {100 * p['level']:.0f} % "
-        f"interval {score_text(p['low'])} to {score_text(p['high'])}"
+        f" A power law, fitted to {'the smaller' if name.startswith('check') else 'these'} sizes, predicts "
+        f"{'tau' if name.startswith('check') else name} {score_text(p['value'])} ({100 * p['level']:.0f} % interval "
+        f"{score_text(p['low'])} to {score_text(p['high'])}) at {p['n_configs']:,} configs."
         for name, p in predictions
     ]
-    lines += [f"{name}: not extrapolated, {reason}" for name, reason in curve["not_predicted"].items()]
+    reasons = curve["not_predicted"]
+    for reason in dict.fromkeys(reasons.values()):
+        names = " and ".join(name for name in reasons if reasons[name] == reason)
+        lines.append(f" Not extrapolated: {names}, as {reason}.")
     return Text(
         f"Learning curve: {len(curve['points'])} fits to {sizes[0]:,} to {sizes[-1]:,} training configs, scored on the "
-        f"validation configs; {'; '.join(lines)}."
+        f"validation configs.{''.join(lines)}"
     )
 
 

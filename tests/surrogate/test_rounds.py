@@ -67,7 +67,7 @@ def test_every_source_of_a_round_is_predicted_by_its_release(release: Path) -> N
 
 
 def test_the_page_shows_what_came_and_how_the_figures_moved(release: Path, tmp_path: Path) -> None:
-    sha256 = read_release(release).sha256
+    sha256, version = read_release(release).sha256, read_release(release).facts["version"]
     runs = write_folder(tmp_path / "runs", MEASURED)
     write_table(runs / "configs.parquet", in_rounds(sha256).configs, CONFIG_TABLE_COLUMNS)
     write_figures(tmp_path / "f.json", {**FOUND, "release": sha256, "search": figure(9.0)})
@@ -85,9 +85,9 @@ def test_the_page_shows_what_came_and_how_the_figures_moved(release: Path, tmp_p
     )
     text = (tmp_path / "rounds.md").read_text()
     assert "## Round 1" in text
-    assert f"| best | {sha256[:8]} |" in text
+    assert f"| best | release {version} ({sha256[:8]}) |" in text
+    assert f"| figure, ordinary test configs | release {version} ({sha256[:8]}) |" in text
     assert "Not measured yet if release ffffffff is not given" in text
-    assert f"release {sha256[:8]}" in text
     assert "| 0.940 (0.92 to 0.96; 305) |" in text
     assert "1.100" not in text, "which is of the final test set"
     assert "9.000" not in text, "which was measured before its proposals were trained"
