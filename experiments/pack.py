@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +20,9 @@ from experiments.packs import (
     check_season,
     first_trials,
     full_log,
+    is_pack,
     read_manifest,
+    read_packed_table,
     read_packed_tables,
     season_of,
 )
@@ -93,6 +95,10 @@ class _Tables:
         found = _records(ends, "ends.parquet")
         self._ends += [(own_logs[number], *end) for number, *end in found if number in own_logs]
 
+    def lacking(self, others: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
+        """Return which of other repetitions (task, arm, refit, seed) have no log here."""
+        return sorted({*others} - {facts[:4] for facts in self._logs}, key=str)
+
     def _add_trial(self, config: tuple[object, ...], asked: tuple[object, ...]) -> None:
         """Append a trial: its config, and the epoch, sizes and status."""
         self._row_of_trial.append(self._rows.setdefault(config, len(self._rows)))
@@ -143,7 +149,7 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
         CorruptFile: a log or the other pack is damaged, was cut short or belongs to another study.
         ProtocolMismatch: the season has a study that used another release, or the other pack has other arms or
             seeds.
-        InvalidArgument: `out` cannot be written.
+        InvalidArgument: `out` cannot be written, or has a pack with more repetitions, or files of something else.
     """
     require_pyarrow()
     folder = read_folder(path)
@@ -166,6 +172,7 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
                 n_read += 1
                 progress.update(n_read, own.path)
     progress.close()
+    _check_target(target, tables)
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with change_folder(target) as beside:
@@ -185,6 +192,18 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
             facts = {"files": files, "season": season, "worlds": worlds}
             (beside / MANIFEST).write_text(sealed_text({**facts, "study.json": recorded}), encoding="utf-8")
     return target
+
+
+def _check_target(target: Path, tables: _Tables) -> None:
+    """Refuse a folder whose content the pack would not replace: foreign files, and repetitions that it lacks."""
+    found = sorted(path.name for path in target.iterdir()) if target.is_dir() else [target.name] * target.exists()
+    lost = [name for name in found if name not in (*COLUMNS, MANIFEST)]
+    if is_pack(target) and not lost:
+        packed = _records(read_packed_table(target / "logs.parquet"), "logs.parquet")
+        lost = ["/".join(map(str, own)) for own in tables.lacking(facts[:4] for facts in packed)]
+    if lost:
+        names = f"{', '.join(lost[:3])}{f' and {len(lost) - 3} more' * (len(lost) > 3)}"
+        raise InvalidArgument(f"{target} would be replaced and lose {names}; choose another folder, or remove it first")
 
 
 def _tasks_to_take(folder: StudyFolder, other: Path) -> dict[str, TaskFacts]:

@@ -5,8 +5,9 @@
 
 For each task, the incumbents with the best predicted means are trained with two seeds that no collected run has. Runs
 are written to `STUDY/retrained/<task>`, a folder of runs (source `retrained`); after an interruption, the same command
-continues. The measurements are recorded in `STUDY/retrained.json`, or elsewhere with --record, and `experiments.report`
-adds them to the study's page, without any training.
+continues. The measurements are added to `STUDY/retrained.json`, or to another file with --record, and
+`experiments.report` adds them to the study's page, without any training. A pack is not changed: it needs --record, and
+its runs are written beside that file.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Final
 import numpy as np
 
 from experiments.folder import read_folder
+from experiments.packs import is_pack
 from experiments.report.results import Results, read_results
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import CorruptFile, InvalidArgument
@@ -95,7 +97,13 @@ def retrain(
 
     study = read_folder(folder)
     known = ", ".join(study.tasks)
-    faults = [f"top={top} must be at least 1"] if top < 1 else []
+    path = record or folder / RECORD
+    work = folder / "retrained"
+    faults = []
+    if is_pack(folder):
+        work = path.with_suffix("")
+        faults += [] if record else [f"{folder} is a pack, which is not changed; name a file with --record"]
+    faults += [f"top={top} must be at least 1"] if top < 1 else []
     faults += [f"task {name!r} is not in this study; it has {known}" for name in tasks if name not in study.tasks]
     if any(arm.world != "release" for arm in study.study.arms):
         faults.append(
@@ -104,12 +112,14 @@ def retrain(
     if faults:
         raise InvalidArgument("\n".join(faults))
     bench = {task: open_benchmark(task, release) for task in study.tasks}
+    releases = {task: facts.release for task, facts in study.tasks.items()}
+    known_before = read_record(path, study=study.study.name, releases=releases) if path.exists() else []
     results = read_results(folder, bench=bench, workers=workers)
     incumbents: list[Incumbent] = []
     for task in tasks or results.tasks:
         chosen = best_incumbents(results, task, top=top, arms=arms or ("*",))
-        runs, listed = folder / "retrained" / task, folder / "retrained" / f"{task}.jsonl"
-        listed.parent.mkdir(exist_ok=True)
+        runs, listed = work / task, work / f"{task}.jsonl"
+        listed.parent.mkdir(parents=True, exist_ok=True)
         digest = release_of(bench[task]).sha256
         lines = ({"config": incumbent.config, "seeds": list(SEEDS), "release": digest} for incumbent in chosen)
         write_text(listed, "".join(json.dumps(line) + "\n" for line in lines))
@@ -126,12 +136,8 @@ def retrain(
             )
         )
         incumbents += _with_measured(chosen, last_rows(read_runs(runs)))
-    content = {
-        "study": study.study.name,
-        "releases": {task: facts.release for task, facts in study.tasks.items()},
-        "incumbents": [asdict(incumbent) for incumbent in incumbents],
-    }
-    path = record or folder / RECORD
+    incumbents = _joined(known_before, incumbents)
+    content = {"study": study.study.name, "releases": releases, "incumbents": [*map(asdict, incumbents)]}
     write_text(path, sealed_text(content))
     return {"record": str(path), "trainings": sum(len(incumbent.trained) for incumbent in incumbents)}
 
@@ -142,6 +148,15 @@ def _with_measured(chosen: Sequence[Incumbent], last: Table) -> Iterator[Incumbe
         mask = (last["config_id"] == np.uint64(config_id(incumbent.config))) & (last["status"] == "finished")
         errors = 100.0 - last["valid_acc"][mask].astype(np.float64)
         yield replace(incumbent, trained=dict(zip(map(str, last["seed"][mask].tolist()), errors.tolist(), strict=True)))
+
+
+def _joined(before: Sequence[Incumbent], now: Sequence[Incumbent]) -> list[Incumbent]:
+    """Return all incumbents by task and prediction, each with all of its trainings."""
+    joined = {(one.task, config_id(one.config)): one for one in before if one.trained}
+    for one in now:
+        key = one.task, config_id(one.config)
+        joined[key] = replace(one, trained={**joined[key].trained, **one.trained}) if key in joined else one
+    return sorted(joined.values(), key=lambda one: (one.task, one.predicted, config_id(one.config)))
 
 
 def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[Incumbent]:
@@ -162,7 +177,8 @@ def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[
         raise CorruptFile(f"{path} is not a record of retrained incumbents: {err!r}") from err
     if origin != (study, dict(releases)):
         raise CorruptFile(
-            f"{path} belongs to the study {origin[0]!r} or to other releases; python -m experiments.retrain renews it"
+            f"{path} belongs to the study {origin[0]!r} or to other releases; remove it, and python -m "
+            "experiments.retrain makes a new one"
         )
     return incumbents
 
@@ -171,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Train the best incumbents of a study with new seeds, and record what they reach."
     parser = new_parser("experiments.retrain", about, example="out/joint --top 3 --data-dir IMAGES")
-    parser.add_argument("folder", type=Path, help="a folder written by python -m experiments.run")
+    parser.add_argument("folder", type=Path, help="a folder of python -m experiments.run, or a pack")
     parser.add_argument("--top", type=int, default=3, help="incumbents of each task (default: %(default)s)")
     parser.add_argument("--task", action="append", default=[], dest="tasks", help="a task; repeatable (default: all)")
     parser.add_argument("--arms", action="append", default=[], help="pattern of arm names; repeatable (default: all)")

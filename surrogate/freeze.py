@@ -29,9 +29,8 @@ from surrogate.data.measurements import Measurements, digest_measurements, read_
 from surrogate.models.boosting import UNTUNED, ForestSettings
 from surrogate.models.fitting import leave_folds_out, read_params
 from surrogate.models.optima import MAIN, asking, best_found
-from surrogate.propose import lines_of
+from surrogate.propose import lines_of, write_list
 from workshop.command import run_command
-from workshop.folders import write_text
 from workshop.numbered import FINAL_SEED, full_range
 
 OPTIMIZERS: Final = ("random_search", "regularized_evolution", "tpe")
@@ -101,12 +100,10 @@ def freeze(runs: Path, split_file: Path, out: Path, *, params: Path | None = Non
     elif final.protocol != measured.protocol:
         raise ProtocolMismatch(f"{final_path(split_file)} has protocol {final.protocol}, not {measured.protocol}")
     facts = {"protocol": final.protocol, "release": "", "round": 0, "source": FINAL_SOURCE}
-    write_text(out, lines_of(final.configs, [final.seeds] * len(final.configs), facts))
+    text = lines_of(final.configs, [final.seeds] * len(final.configs), facts)
+    command = write_list(out, text, measured, runs, FINAL_SOURCE)
     counts = ", ".join(f"{count} {group}" for group, count in final.counts.items())
-    return (
-        f"{final_path(split_file)} {state}: {counts}; {out} lists them: python -m pipeline.collect --task "
-        f"{final.task} --out {runs} --configs {out} --source {FINAL_SOURCE}"
-    )
+    return f"{final_path(split_file)} {state}: {counts}; {out} lists them: {command}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -34,6 +34,7 @@ from jahs.release import Release, read_release
 from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.spaces.columns import Columns, Configs, config_ids, rows, validate_columns
 from jahs.spaces.configs import Config
+from jahs.tasks.definitions import TASKS
 from splits.final import FinalTest, final_beside, is_final
 from splits.split import Split
 from surrogate.command import check_integers, runs_parser
@@ -135,6 +136,16 @@ def _configs(
     return disagreed_on(ask, [asking(model) for model in fits], n=n, seed=seed, is_known=known)
 
 
+def write_list(path: Path, text: str, measured: Measurements, runs: Path, source: str) -> str:
+    """Write a list of configs, and return the command that trains it; a file with anything else is refused."""
+    if path.exists() and not (path.is_file() and path.read_bytes()[:10] in (b'{"config":', b"")):
+        raise InvalidArgument(f"out={path} exists and is not a list of configs; choose another file")
+    write_text(path, text)
+    name = measured.task.name
+    task = name if name in TASKS else f"{name}.json --data-dir IMAGES"
+    return f"python -m pipeline.collect --task {task} --out {runs} --configs {path} --source {source}"
+
+
 def lines_of(configs: Sequence[Config], seeds: Sequence[Sequence[int]], facts: Mapping[str, object]) -> str:
     """Return a list of configs as text, with the seeds of each; `facts` are on every line."""
     lines = [json.dumps({"config": c, "seeds": list(s), **facts}) for c, s in zip(configs, seeds, strict=True)]
@@ -214,12 +225,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         release = None if files["release"] is None else read_release(files["release"])
         measured, split = read_with_split(files["runs"], files["split"])
         text = propose(settings, measured, split, final=final_beside(files["split"]), release=release)
-        write_text(files["out"], text)
+        command = write_list(files["out"], text, measured, files["runs"], settings.source)
         n_lines = text.count("\n")
-        return (
-            f"{files['out']}: {n_lines} configs; python -m pipeline.collect --task {measured.task.name} --out "
-            f"{files['runs']} --configs {files['out']} --source {settings.source}"
-        )
+        return f"{files['out']}: {n_lines} configs; {command}"
 
     return run_command("surrogate.propose", work)
 

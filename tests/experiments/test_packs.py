@@ -24,7 +24,7 @@ from experiments.packs import (
     season_of,
 )
 from experiments.report.results import read_results
-from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.sealed_json import sealed_text
 from jahs.simulate import read_log
 from jahs.spaces.columns import rows
@@ -97,6 +97,20 @@ def test_results_are_the_same_from_logs_and_from_their_pack(study, release, tmp_
                 assert (one.configs, one.observed, one.n_trials) == (other.configs, other.observed, other.n_trials)
                 assert one.n_finished == other.n_finished <= one.n_trials
                 assert one.settings == other.settings
+
+
+def test_a_pack_with_more_repetitions_and_files_of_something_else_are_not_replaced(copy, study, tmp_path):
+    packed = pack(study, tmp_path)
+    before = {path.name: path.read_bytes() for path in packed.iterdir()}
+    sorted(copy.rglob("seed-0001.jsonl"))[0].unlink()
+    with pytest.raises(InvalidArgument, match=rf"would be replaced and lose {TASK}/hyperband-W/.*/1; choose another"):
+        pack(copy, tmp_path)
+    assert pack(study, tmp_path) == packed
+    assert {path.name: path.read_bytes() for path in packed.iterdir()} == before
+    (packed / "notes.txt").write_text("mine")
+    with pytest.raises(InvalidArgument, match=r"would be replaced and lose notes\.txt"):
+        pack(study, tmp_path)
+    assert (packed / "notes.txt").read_text() == "mine"
 
 
 def test_an_unfinished_study_is_packed_as_it_is(copy, study, tmp_path):

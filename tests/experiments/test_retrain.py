@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.pack import pack
 from experiments.report.__main__ import main as report
 from experiments.retrain import RECORD, SEEDS, main, read_record
 from jahs.errors import CorruptFile, MissingData
@@ -77,6 +78,24 @@ def test_a_record_elsewhere_needs_no_training(study, release, without_images, tm
         read_record(record, study="baselines", releases={})
     with pytest.raises(MissingData):
         read_record(Path("nowhere.json"), study="baselines", releases={})
+
+
+def test_later_trainings_are_added_to_a_record_and_a_pack_stays_as_it_is(
+    study, release, without_images, tmp_path, caplog
+):
+    releases = {TASK: json.loads((study / "study.json").read_text())["tasks"][TASK]["release"]}
+    packed, record = pack(study, tmp_path / "packs"), tmp_path / "record.json"
+    before = {path.name: path.read_bytes() for path in packed.iterdir()}
+    assert retrain(packed, release) == 2
+    assert "is a pack, which is not changed; name a file with --record" in caplog.text
+    assert retrain(packed, release, "--record", record) == 0
+    two = read_record(record, study="baselines", releases=releases)
+    assert {path.name: path.read_bytes() for path in packed.iterdir()} == before
+    assert sorted(path.name for path in (tmp_path / "record").iterdir()) == [TASK, f"{TASK}.jsonl"]
+    assert retrain(study, release, "--record", record, "--top", 1, "--minutes", 1e-9) == 0
+    assert read_record(record, study="baselines", releases=releases) == two
+    assert retrain(study, release, "--record", packed / "manifest.json") == 2
+    assert "is not a record of retrained incumbents" in caplog.text
 
 
 def test_a_wrong_start_names_every_fault(study, release, without_images, caplog):

@@ -179,6 +179,18 @@ def test_what_cannot_be_proposed_is_refused_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_is_not_a_list_is_kept_and_a_list_is_replaced(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (runs / "split.json").read_bytes()
+    assert call("poor", runs, runs / "split.json", "--n", 4) == 2
+    assert "split.json exists and is not a list of configs; choose another file" in capsys.readouterr().err
+    assert (runs / "split.json").read_bytes() == before
+    for n in (4, 6):
+        assert call("poor", runs, tmp_path / "list", "--n", n) == 0
+        assert len(lines(tmp_path / "list")) == n
+
+
 def test_a_release_of_another_protocol_is_refused(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
