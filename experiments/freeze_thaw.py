@@ -255,7 +255,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Write the page of freeze-thaw: how well the first epochs of recorded trainings predict their last one."
     parser = page_parser(_COMMAND, about)
-    parser.add_argument("--runs", type=Path, nargs="+", default=_RUNS, help="folders of runs")
+    parser.add_argument(
+        "--runs", type=Path, nargs="+", default=_RUNS, help="folders of runs, each with ../search/params.json"
+    )
     parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default: %(default)s)")
     given = parser.parse_args(argv)
 

@@ -132,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "Score cells of NAS-Bench-201 with zero-cost proxies and compare them with their published accuracies.",
         example="--accuracies accuracies.csv --data-dir cifar10/ --cells 100",
     )
-    columns = "columns index, cifar10_test_200_epochs"
+    columns = "columns index, cifar10_test_200_epochs, cifar10_valid_12_epochs"
     parser.add_argument("--accuracies", type=Path, required=True, metavar="CSV", help=columns)
     add_data_dir(parser)
     out_help = "folder of the scores (default: %(default)s)"

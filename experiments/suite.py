@@ -32,8 +32,8 @@ from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.optimizers import make
 from jahs.release import EMBEDDED
 from workshop.command import add_workers, new_parser, run_command
-from workshop.folders import commit_fact, versions_fact, write_text
-from workshop.jobs import in_processes
+from workshop.folders import commit_fact, versions_fact, write_text, writing
+from workshop.jobs import Where, in_processes
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.style import LIGHT
 
@@ -302,13 +302,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> object:
         all_candidates = candidates(sorted(EMBEDDED))
+        limits = {"n": (given.n, len(all_candidates)), "seeds": (given.seeds, _N_BASELINE)}
+        faults = [f"{k}={value} must be in 1..{most}" for k, (value, most) in limits.items() if not 1 <= value <= most]
+        if faults := [*faults, *Where(workers=given.workers).faults()]:
+            raise InvalidArgument("\n".join(faults))
+        with writing(given.out):
+            given.out.mkdir(parents=True, exist_ok=True)
         path = given.out / f"jahs-{given.n}.json"
         problems = kept(path, all_candidates)  # refuse a bad file before any run
         results, baseline = orders(all_candidates, n_seeds=given.seeds, workers=given.workers)
         rows = sorted(problems or choose(all_candidates, results, n=given.n), key=lambda i: all_candidates[i].id)
         seen = np.minimum(results.min(axis=(1, 2)), baseline.min(axis=1))[rows]
         content = frozen([all_candidates[i] for i in rows], baseline[rows], seen)
-        given.out.mkdir(parents=True, exist_ok=True)
         write_text(path, sealed_text(content))
         summary = {"suite": str(path), "problems": len(rows), "candidates": len(all_candidates)}
         if given.page:

@@ -41,6 +41,7 @@ from workshop.progress import Progress
 _log = logging.getLogger(__name__)
 _AHEAD: Final = 270  # configs that are added to the table at a time
 _PAIR: Final = (0, 1)
+_MOST: Final = 2**31  # numbers of configs end there
 
 _Wanted: TypeAlias = tuple[Named, int, Sequence[int]]  # a config, its config_id, and the seeds to train it with
 
@@ -76,8 +77,11 @@ class CollectSettings:
             faults.append(f"minutes={self.minutes} must be more than 0")
         if self.runs is not None and self.runs < 1:
             faults.append(f"runs={self.runs} must be at least 1")
-        if self.start < 0 or (self.stop is not None and self.stop <= self.start):
-            faults.append(f"start={self.start} and stop={self.stop} select no configs; give 0 <= start < stop")
+        stop = _MOST if self.stop is None else self.stop
+        if not 0 <= self.start < stop <= _MOST:
+            faults.append(f"start={self.start} and stop={self.stop}: give 0 <= start < stop <= {_MOST}")
+        if self.pairs < 0:
+            faults.append(f"pairs={self.pairs} must be at least 0")
         faults += self.where.faults()
         faults += device_faults(self.device)
         if (self.configs is None) != (self.source is None):

@@ -28,6 +28,8 @@ def device_faults(device: str) -> list[str]:
     """Return what is wrong with a device, if anything."""
     if device in ON_PROCESSOR:
         return []
+    if not device.startswith("cuda"):
+        return [f"device={device!r} must be {', '.join(ON_PROCESSOR)} or cuda"]
     import torch
 
     if torch.cuda.is_available():

@@ -64,7 +64,7 @@ def _verify(given: argparse.Namespace) -> object:
     lines: list[str] = []
     if given.retrain and not faults:
         lines, faults = retrain(given.folder, given.retrain, seed=given.seed, data_dir=given.data_dir)
-    verdict = "sound" if not faults else f"{len(faults)} faults"
+    verdict = "sound" if not faults else f"{len(faults)} fault{'s' * (len(faults) > 1)}"
     report = {"verdict": verdict, "faults": faults, "retrained": lines}
     return FailedResult(report) if faults else report
 

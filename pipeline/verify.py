@@ -70,7 +70,10 @@ def verify(path: Path) -> list[str]:
     A folder of an earlier version has no index. This is only a warning, but damage to its measurements is not detected.
     """
     task = folder_task(path)
-    faults = [f"{shard.relative_to(path)}: a damaged shard was set aside" for shard in path.glob("damaged/*.parquet")]
+    faults = [
+        f"{shard.relative_to(path)}: a damaged shard was set aside; look at it, then delete it"
+        for shard in path.glob("damaged/*.parquet")
+    ]
     if damaged := [*committed_faults(path), *_single_faults(path)]:
         return [*faults, *damaged[:_MOST_LISTED]]  # damaged shards are not checked further
     shards, configs = read_shards(path), read_configs(path)

@@ -51,10 +51,12 @@ def make_split(
 
 def _check_same(out: Path, split: Split) -> None:
     """Refuse to replace another split."""
+    advice = "choose another file"
     with contextlib.suppress(JahsError, OSError):
         if split_text(read_split(out)) == split_text(split):
             return
-    raise InvalidArgument(f"out={out} exists and differs; choose another file, or keep its parts: --extend {out}")
+        advice += f", or keep its parts: --extend {out}"
+    raise InvalidArgument(f"out={out} exists and differs; {advice}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidTable, Leakage, ProtocolMismatch
+from jahs.errors import InvalidArgument, InvalidTable, Leakage, ProtocolMismatch
 from jahs.schema import SIZE_KEYS, SPLIT_PARTS
 from jahs.spaces.seeds import read_seed
 from splits.kinship import fidelity_groups, find_leaks, group_name, kin, seeded_ranks, source_groups
@@ -38,12 +38,14 @@ def partition(
             a group may have no config in a part; the totals are balanced as well as the promises allow.
 
     Raises:
-        InvalidArgument: the seed is not an integer in 0..2**64-1.
+        InvalidArgument: the seed is not an integer in 0..2**64-1, or `fewest` is negative.
         InvalidTable: a fidelity group has too few configs, or a config of `old` is gone.
         ProtocolMismatch: `old` has another protocol.
         Leakage: `old` has kin in several parts.
     """
     seed = read_seed(seed, bits=SEED_BITS)
+    if fewest < 0:
+        raise InvalidArgument(f"fewest={fewest} must be at least 0")
     group, groups = fidelity_groups(recorded.configs)
     _check_groups(group, groups, fewest=fewest)
     ids, family = recorded.config_ids, kin(recorded.configs)

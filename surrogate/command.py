@@ -46,9 +46,14 @@ def add_fewest(parser: argparse.ArgumentParser) -> None:
 
 def check_integers(values: Mapping[str, object], **least: int) -> None:
     """Refuse values that are not integers from their `least` to 2**31 - 1, every fault at once."""
-    if faults := [
+    if faults := integer_faults(values, **least):
+        raise InvalidArgument("\n".join(faults))
+
+
+def integer_faults(values: Mapping[str, object], **least: int) -> list[str]:
+    """Return a line for each value that is not an integer from its `least` to 2**31 - 1."""
+    return [
         f"{name}={values[name]!r} must be an integer >= {fewest}"
         for name, fewest in least.items()
         if type(value := values[name]) is not int or not fewest <= value < 2**31
-    ]:
-        raise InvalidArgument("\n".join(faults))
+    ]

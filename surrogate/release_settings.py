@@ -8,10 +8,9 @@ from pathlib import Path
 
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.release.models import FAMILIES
-from surrogate.command import check_integers
+from surrogate.command import integer_faults
 from surrogate.data.rows import FEWEST
 from surrogate.models.refits import N_REFITS
-from workshop.jobs import check_workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +42,18 @@ class ReleaseSettings:
     workers: int = 2
 
     def check(self) -> None:
-        """Refuse numbers that are out of range and families that do not exist."""
-        check_workers(self.workers)
-        numbers = {name: getattr(self, name) for name in ("seed", "curve_seeds", "n_refits", "rates")}
-        check_integers(numbers, **dict.fromkeys(numbers, 0))
+        """Refuse numbers that are out of range and families that do not exist, every fault at once."""
+        least = dict.fromkeys(("seed", "curve_seeds", "n_refits", "rates", "fewest"), 0) | {"workers": 1}
+        if self.distilled is not None:
+            least["distilled"] = 0
+        faults = integer_faults({name: getattr(self, name) for name in least}, **least)
         if self.rates == 1:
-            raise InvalidArgument("rates=1 must be 0 or at least 2")
-        if unknown := [name for name in self.families if name not in FAMILIES]:
-            raise UnknownName.of("family", unknown[0], FAMILIES)
+            faults.append("rates=1 must be 0 or at least 2")
+        unknown = [UnknownName.of("family", name, FAMILIES) for name in self.families if name not in FAMILIES]
+        if faults:
+            raise InvalidArgument("\n".join([*faults, *map(str, unknown)]))
+        if unknown:
+            raise unknown[0]
 
     def command(self) -> str:
         """Return the command line of these settings, with placeholders for folders and files."""

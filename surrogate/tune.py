@@ -94,7 +94,8 @@ def tune_all(
         ProtocolMismatch: `out` holds a search of other rows.
         CorruptFile: its history cannot be read.
     """
-    check_integers({"evaluations": evaluations, "workers": workers}, evaluations=1, workers=1)
+    numbers = {"evaluations": evaluations, "workers": workers, "distilled": distilled, "fewest": fewest}
+    check_integers({**numbers, "n_trees": n_trees}, evaluations=1, workers=1, n_trees=1, distilled=0, fewest=0)
     parts = training_rows(metrics, measured, split, fewest=fewest)
     for metric, rows in parts.items():
         if not len(rows["valid"]):

@@ -13,7 +13,9 @@ from experiments.report.build import build_document
 from experiments.report.results import read_results
 from experiments.report.shipping import ship
 from experiments.report.writing import check_target, write_document, written
+from jahs.errors import InvalidArgument
 from workshop.command import add_release, add_workers, new_parser, run_command
+from workshop.jobs import Where
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,6 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> object:
+        faults = Where(workers=given.workers).faults()
+        if given.control and not given.real:
+            faults.append("--control is compared with --real, which is missing; give both")
+        if faults:
+            raise InvalidArgument("\n".join(faults))
         folder = read_folder(given.folder)
         target = check_target(given.out or given.folder / "report")
         if folder.study.name == LIVE.name:
@@ -40,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             return written(write_document(live_document(given.folder), target, is_for_docs=given.docs))
         bench = {task: open_for_study(task, given.release) for task in folder.tasks}
-        results = read_results(given.folder, bench=bench, workers=max(given.workers, 1))
+        results = read_results(given.folder, bench=bench, workers=given.workers)
         shipped = {"shipped": [str(path) for path in ship(results, given.ship)]} if given.ship else {}
         document = build_document(results, retrained=given.retrained, real=given.real, control=given.control)
         return written(write_document(document, target, is_for_docs=given.docs)) | shipped

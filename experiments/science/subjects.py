@@ -12,6 +12,7 @@ import jahs
 from jahs.comparison.benches import open_benchmark, refits_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
+from jahs.errors import MissingData
 from jahs.queries.queryable import Queryable
 from jahs.spaces.columns import Configs
 
@@ -62,6 +63,8 @@ def spread_of(found: Sequence[Floats]) -> Spread:
 
 def open_subject(task: str, release: Path | None, *, seed: int = 0, data: Path | None = None) -> Subject:
     """Return a task with its release and the refits."""
+    if data is not None and not data.is_dir():
+        raise MissingData(f"data={data} does not exist or is not a folder; give one with TASK/runs and TASK/split.json")
     bench = open_benchmark(task, release)
     return Subject(bench, refits_of(bench, MAIN), seed, data)
 

@@ -162,7 +162,8 @@ def mean_with_refits(values: Floats, on_refits: Floats) -> Interval:
     The interval is from a normal distribution. Its variance is the variance of the mean over seeds plus the variance
     between refits, from values on refits, (n_refits, n_seeds). It is NaN without two refits or seeds.
     """
-    variance = float(values.var(ddof=1)) / len(values) + crossed_variances(on_refits)[0]
+    of_seeds = float(values.var(ddof=1)) / len(values) if len(values) > 1 else math.nan
+    variance = of_seeds + crossed_variances(on_refits)[0]
     mean, reach = float(values.mean()), _Z * math.sqrt(variance)
     return Interval(value=mean, low=mean - reach, high=mean + reach)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from jahs.errors import CorruptFile, UnknownFormat
+from jahs.errors import CorruptFile, MissingData, UnknownFormat
 from jahs.files.atomic import out_of_space, write_beside
 from jahs.files.hashing import digest_facts, sha256_file
 
@@ -35,6 +35,8 @@ def read_index(folder: Path) -> Files | None:
         data = path.read_bytes()
     except FileNotFoundError:
         return None
+    except NotADirectoryError as err:
+        raise MissingData(f"{folder} is a file, not a folder") from err
     try:
         content = json.loads(data)
         version, files = content["format"], content["files"]

@@ -21,6 +21,9 @@ PROSE: Final = ("title", "citation", "caveat")
 """Descriptive fields of a task: they may change, so no protocol digest covers them."""
 _SMALLEST_SIDE: Final = 4
 
+_MOST: Final = {"side": 1024, "max_epoch": 2**15 - 1}
+"""Largest values: of images that are read, and of the epochs in a table of runs."""
+
 _ENTRIES: Final = """\
 The JAHS authors. JAHS: joint architecture and hyperparameter search on a laptop. Release: {release}.
 
@@ -100,10 +103,11 @@ class Task:
                 f"side={self.side}: Resolution {min(RESOLUTIONS)} gives images of {smallest} pixels; the side must be "
                 f"a multiple of {4 * _SMALLEST_SIDE}, so that the smallest image has at least {_SMALLEST_SIDE}"
             )
+        counts = {**dict.fromkeys(("n_channels", "n_classes", "n_train", "n_valid", "n_test", "batch_size")), **_MOST}
         faults += [
-            f"{key}={value}: must be at least 1"
-            for key in ("n_channels", "n_classes", "n_train", "n_valid", "n_test", "max_epoch", "batch_size")
-            if (value := getattr(self, key)) < 1
+            f"{key}={value}: must be at least 1{'' if most is None else f' and at most {most}'}"
+            for key, most in counts.items()
+            if (value := getattr(self, key)) < 1 or (most is not None and value > most)
         ]
         faults += [
             f"{key}={value}: must be a finite number above 0"

@@ -152,7 +152,7 @@ def read_with_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
     split, final = read_split(split_file), final_beside(split_file)
     measured = read_measurements(runs, final=final)
     recorded = recorded_of(
-        measured.configs, measured.runs, of=runs, task=split.task, protocol=measured.protocol, final=final
+        measured.configs, measured.runs, of=runs, task=measured.task.name, protocol=measured.protocol, final=final
     )
     check_split(recorded, split, final)
     return measured, split

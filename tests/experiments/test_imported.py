@@ -117,10 +117,13 @@ def test_a_page_says_what_carries_over_from_the_pack_alone(studies, release, imp
     assert runs[2].incumbents.values[-1] == pytest.approx(100 - max(found))
 
 
-def test_a_control_without_noise_tells_noise_from_landscape(studies, release, tmp_path):
+def test_a_control_without_noise_tells_noise_from_landscape(studies, release, tmp_path, caplog):
     here, packed = studies
     control = pack(studies[1].parents[2] / "control", tmp_path / "packs")
     more = ["--real", str(packed), "--control", str(control)]
+    assert report([str(tmp_path), "--control", str(control), "--workers", "0"]) == 2
+    assert "--control is compared with --real, which is missing; give both" in caplog.text
+    assert "workers=0" in caplog.text
     assert report([str(here), "--release", str(release), "--workers", "1", "--docs", *more]) == 0
     section = section_of(here / "report" / "report.md", "Transfer to JAHS-Bench-201")
     assert f"| {TASK}, without noise | optimisers |" in section

@@ -32,6 +32,12 @@ def test_the_same_release_gives_the_same_page(study, release, release_with_refit
     assert " nan" not in page
 
 
+def test_a_folder_of_data_that_is_not_there_is_refused(tmp_path, caplog):
+    assert science.main(["repeats", "--data", str(tmp_path / "nowhere"), "--out", str(tmp_path / "page")]) == 2
+    assert "nowhere does not exist or is not a folder" in caplog.text
+    assert not (tmp_path / "page").exists()
+
+
 def test_an_unknown_study_ends_with_those_that_exist(tmp_path, caplog):
     assert science.main(["hyperparameter", "--out", str(tmp_path / "page")]) == 2
     assert "hyperparameters" in caplog.text

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.suite import ARMS, BUDGETS, _blocks, candidates, choose, correlations, kept
+from experiments.suite import ARMS, BUDGETS, _blocks, candidates, choose, correlations, kept, main
 from jahs.comparison.suite import SUITES
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.sealed_json import read_sealed, sealed_text
@@ -22,6 +22,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def results(seed=0, n_seeds=3):
     return np.random.default_rng(seed).normal(size=(len(EVERY), len(ARMS), n_seeds))
+
+
+def test_numbers_that_select_nothing_are_refused_before_any_run(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("experiments.suite.orders", lambda *_, **__: pytest.fail("something ran"))
+    assert main(["--out", str(tmp_path), "--n", "0", "--seeds", "21", "--workers", "0"]) == 2
+    assert f"n=0 must be in 1..{len(EVERY)}" in caplog.text
+    assert "seeds=21 must be in 1..20" in caplog.text
+    assert "workers=0" in caplog.text
+    (tmp_path / "file").write_text("")
+    assert main(["--out", str(tmp_path / "file")]) == 2
+    assert "file cannot be written" in caplog.text
 
 
 def test_candidates_are_pairs_of_budgets_in_every_stratum():

@@ -87,8 +87,10 @@ def test_another_split_is_not_replaced(runs, out, capsys):
     call(make.main, runs, "--out", out, "--seed", 5)
     before = out.read_bytes()
     capsys.readouterr()
-    assert "exists and differs" in refused(capsys, make.main, runs, "--out", out, "--seed", 6)
+    message = refused(capsys, make.main, runs, "--out", out, "--seed", 6)
+    assert f"exists and differs; choose another file, or keep its parts: --extend {out}" in message
     assert out.read_bytes() == before
+    assert "--extend" not in refused(capsys, make.main, runs, "--out", out.parent), "which is no split"
 
 
 def test_an_extended_split_keeps_every_side(runs, out, tmp_path, capsys):
@@ -243,6 +245,7 @@ def test_too_few_configs_are_refused_unless_told_otherwise(tmp_path, out, capsys
 
 def test_bad_arguments_are_refused(runs, out, tmp_path, capsys):
     assert "seed=-1" in refused(capsys, make.main, runs, "--out", out, "--seed", -1)
+    assert "fewest=-1 must be at least 0" in refused(capsys, make.main, runs, "--out", out, "--fewest", -1)
     assert "cannot be written" in refused(capsys, make.main, runs, "--out", tmp_path / "no" / "split.json")
     assert "does not exist" in refused(capsys, make.main, runs, "--out", out, "--extend", tmp_path / "none.json")
     assert "does not exist" in refused(capsys, check.main, runs, out)

@@ -191,8 +191,10 @@ def test_a_split_that_does_not_fit_is_refused_when_it_is_read(tmp_path: Path) ->
     write_split(tmp_path / "fewer.json", replace(SPLIT, config_ids=SPLIT.config_ids[3:], parts=SPLIT.parts[3:]))
     with pytest.raises(InvalidTable, match="3 of 270 recorded configs are not in the split"):
         read_with_split(runs, tmp_path / "fewer.json")
-    write_split(tmp_path / "other.json", replace(SPLIT, protocol="feed"))
-    with pytest.raises(ProtocolMismatch, match="protocol feed"):
+    write_split(tmp_path / "other.json", replace(SPLIT, protocol="feed", task="digits"))
+    with pytest.raises(
+        ProtocolMismatch, match=rf"protocol feed \(digits\), but the runs have \w+ \({MEASURED.task.name}\)"
+    ):
         read_with_split(runs, tmp_path / "other.json")
 
 

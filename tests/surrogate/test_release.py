@@ -289,6 +289,16 @@ def test_what_is_no_seed_is_refused_before_anything_is_fitted(
     assert not list(tmp_path.iterdir())
 
 
+def test_every_bad_number_is_named_at_once(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("fewest", "curve-seeds", "refits", "workers", "rates", "distilled")
+    flags = [text for name in names for text in (f"--{name}", "-1")]
+    assert release.main([*arguments(runs, tmp_path / "release"), *flags, "--families", "knn"]) == 2
+    shown = capsys.readouterr().err
+    for name in ("fewest", "curve_seeds", "n_refits", "workers", "rates", "distilled"):
+        assert f"{name}=-1 must be an integer >= {int(name == 'workers')}" in shown
+    assert "family='knn' does not exist" in shown
+
+
 @pytest.mark.usefixtures("without_noise")
 def test_timed_configs_that_are_all_held_out_make_a_release_without_runtimes(tmp_path: Path) -> None:
     measured = replace(MEASURED, runs={**MEASURED.runs})

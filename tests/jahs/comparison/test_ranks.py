@@ -218,6 +218,9 @@ def test_an_interval_with_refits_holds_the_mean_of_all_models_and_one_over_seeds
         held_by_seeds += abs(of_models[0].mean()) < 2 * of_models[0].std(ddof=1) / 30**0.5
     assert 0.88 < held / 300 < 0.98
     assert held_by_seeds / 300 < 0.4
+    one_seed = mean_with_refits(np.array([3.0]), np.ones((2, 1)))
+    assert one_seed.value == 3.0
+    assert np.isnan(one_seed.low)
 
 
 def test_a_pair_has_its_mean_difference_and_refits_that_agree_add_nothing_to_its_interval():

@@ -89,6 +89,11 @@ def test_every_fault_of_a_task_is_named_at_once():
     assert [line.split(": ")[1].split("=")[0] for line in lines] == ["side", "n_train", "max_epoch"]
 
 
+def test_a_side_that_no_image_has_and_more_epochs_than_a_table_holds_are_refused():
+    with pytest.raises(InvalidArgument, match=r"side=100000: must be at least 1 and at most 1024\n.*max_epoch=40000"):
+        dataclasses.replace(TASKS["digits"], side=100_000, max_epoch=40_000)
+
+
 def test_tasks_cannot_be_changed():
     with pytest.raises(TypeError):
         TASKS["new"] = TASKS["digits"]
