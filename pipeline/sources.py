@@ -39,13 +39,12 @@ _LARGEST_IDX: Final = 64 << 20  # bytes; the largest one published has 47 millio
 _TILES: Final = (".tif", ".tiff", ".png")
 _HOW_TO_GET: Final = {
     "fashion_mnist": "install the Debian package dataset-fashion-mnist, or run "
-    "`python -m pipeline.download fashion_mnist`, or name a folder with --data-dir",
-    "cifar10": "run `python -m pipeline.download cifar10`, or name with --data-dir a folder that holds "
-    "cifar-10-binary.tar.gz or its content",
-    "cifar10_first": "run `python -m pipeline.download cifar10`, or name with --data-dir a folder that holds "
-    "data_batch_1.bin and data_batch_2.bin of CIFAR-10, or cifar-10-binary.tar.gz",
-    "colorectal_histology": "name with --data-dir the folder Kather_texture_2016_image_tiles_5000, "
-    "which has one folder of images for each of the 8 classes",
+    "`python -m pipeline.download fashion_mnist`, or put its four files there",
+    "cifar10": "run `python -m pipeline.download cifar10`, or put cifar-10-binary.tar.gz or its content there",
+    "cifar10_first": "run `python -m pipeline.download cifar10`, or put data_batch_1.bin and data_batch_2.bin of "
+    "CIFAR-10, or cifar-10-binary.tar.gz, there",
+    "colorectal_histology": "put Kather_texture_2016_image_tiles_5000 there, which has one folder of images for each "
+    "of the 8 classes",
 }
 
 
@@ -92,7 +91,8 @@ def read_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
     for folder in folders:
         if (pool := _read_folder(data_set, folder)) is not None:
             return pool
-    raise MissingData(f"{data_set}: no images in {', '.join(map(str, folders))}; {_HOW_TO_GET[data_set]}")
+    where = f"{data_set}: no images in {', '.join(map(str, folders))}"
+    raise MissingData(f"{where}; {_HOW_TO_GET[data_set]}. Commands of pipeline read another folder with --data-dir")
 
 
 def _read_folder(data_set: str, folder: Path) -> Pool | None:

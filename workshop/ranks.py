@@ -185,18 +185,25 @@ def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], 
         raise InvalidArgument(f"p={p!r} must be between 0 and 1; choose_p finds one")
     x, y = _paired(a, b)
     n = 0 if np.isnan(x).any() or np.isnan(y).any() else len(x)
-    spans = [_span(values) for values in (x, y)]
     depths = np.arange(1, n + 1, dtype=np.float64)
-    if all((size[:n] == 1).all() for _, size in spans):  # without ties, an item is shared below both of its places
-        deepest = np.maximum(spans[0][0], spans[1][0])[:n]
-        return np.cumsum(np.bincount(deepest, minlength=n)).astype(np.float64), depths, p ** (depths - 1)
+    return _expected(x[:n].tobytes(), y[:n].tobytes()), depths, p ** (depths - 1)
+
+
+@functools.lru_cache(maxsize=4)
+def _expected(a: bytes, b: bytes) -> NDArray[np.float64]:
+    """Return the expected O_d for every depth; cached, because two orders are compared with several p and forms."""
+    values = [np.frombuffer(each) for each in (a, b)]
+    spans, n = [_span(each) for each in values], len(values[0])
+    if all((size == 1).all() for _, size in spans):  # without ties, an item is shared below both of its places
+        deepest = np.maximum(spans[0][0], spans[1][0])
+        return np.cumsum(np.bincount(deepest, minlength=n)).astype(np.float64)
     shared = np.empty(n)
     for first in range(0, n, step := max(1, _CHUNK // max(n, 1))):
-        depth = depths[first : first + step, None]
+        depth = np.arange(first + 1, min(first + step, n) + 1, dtype=np.float64)[:, None]
         # How likely each item is among the first: its tied group fills places above..above + size.
         within = [np.clip((depth - above) / size, 0, 1) for above, size in spans]
         shared[first : first + step] = (within[0] * within[1]).sum(axis=1)
-    return shared, depths, p ** (depths - 1)
+    return shared
 
 
 def _span(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

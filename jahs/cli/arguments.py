@@ -78,7 +78,7 @@ def add_query(parser: argparse.ArgumentParser, metrics: str) -> None:
     """Add the arguments of a query: configs for `read_configs`, --seed, --metrics and those of `add_bench`."""
     parser.add_argument("values", nargs="*", default=[], metavar="KEY=VALUE", help="replaces a value of the config")
     parser.add_argument(
-        "--config-seed", type=int, default=0, metavar="SEED", help="seed of the config (default: 0, as `jahs sample`)"
+        "--config-seed", type=int, metavar="SEED", help="seed of the config (default: 0, as `jahs sample`)"
     )
     parser.add_argument("--configs", metavar="FILE", help="file of configs, one JSON object per line; - is stdin")
     parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
@@ -90,7 +90,9 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
     """Return the configs that the arguments name; the query checks the content of a file."""
     overrides = fixed_values(arguments.values)
     if arguments.configs is None:
-        return [{**config, **overrides} for config in bench.sample(n, seed=arguments.config_seed)]
+        return [{**config, **overrides} for config in bench.sample(n, seed=arguments.config_seed or 0)]
+    if arguments.config_seed is not None:
+        raise InvalidArgument("--configs and --config-seed both name configs; give one of them")
     if arguments.configs == "-" and sys.stdin is None:  # Python sets it to None after `<&-` in a shell
         raise InvalidArgument("--configs -: stdin is closed; pipe configs into the command, or name a file")
     try:

@@ -70,7 +70,7 @@ class Board:
 def find_logs(paths: Iterable[Path]) -> list[Path]:
     """Return the given logs, and those in the given folders; InvalidArgument names each path that does not exist."""
     logs: list[Path] = []
-    faults = []
+    faults, paths = [], list(paths)
     for path in paths:
         if path.is_dir():
             logs += sorted(path.rglob("*.jsonl"))
@@ -79,7 +79,7 @@ def find_logs(paths: Iterable[Path]) -> list[Path]:
         else:
             faults.append(f"{path} does not exist")
     if faults or not logs:
-        raise InvalidArgument("\n".join(faults or ["the folders must contain *.jsonl; there is no *.jsonl"]))
+        raise InvalidArgument("\n".join(faults or [f"there is no *.jsonl in {', '.join(map(str, paths))}; name logs"]))
     return logs
 
 

@@ -105,7 +105,7 @@ def _alarm(limit_s: float) -> Iterator[None]:
         return
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        raise TimeoutError(f"did not end within {limit_s:g} s; limit_s changes the limit")
+        raise TimeoutError(_late(limit_s))
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, limit_s)
@@ -114,6 +114,10 @@ def _alarm(limit_s: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def _late(limit_s: float) -> str:
+    return f"did not end within {limit_s:g} s; limit_s (in a terminal: --limit-s) changes the limit"
 
 
 def _start(limit_s: float) -> subprocess.Popen[str]:
@@ -140,7 +144,7 @@ def _ask(process: subprocess.Popen[str], job: Run, limit_s: float) -> None:
         answer = process.stdout.readline()
     label = f"{job.name}, seed {job.seed}"
     if not answer and time.monotonic() - begin >= limit_s:
-        raise OptimizerFailed(f"{label}: did not end within {limit_s:g} s; limit_s changes the limit")
+        raise OptimizerFailed(f"{label}: {_late(limit_s)}")
     if not answer:
         raise OptimizerFailed(f"{label}: its process ended without a result")
     reply = json.loads(answer)
@@ -167,5 +171,8 @@ def answer_runs(limit_s: float) -> None:
             answer = {"fault": str(err), "is_mistake": isinstance(err, InvalidArgument)}
         faulthandler.cancel_dump_traceback_later()
         sys.stdout.flush()
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+        try:
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
+        except BrokenPipeError:  # the command was killed
+            os._exit(1)

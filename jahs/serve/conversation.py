@@ -27,6 +27,8 @@ class Journal:
 
     def __init__(self, log: Path) -> None:
         path = log.with_name(f"{log.name}.requests")
+        if log.exists() and not path.exists():
+            raise InvalidArgument(f"log={log} exists and no client of a server wrote it; give a new path")
         self._file: Final = open_alone(path)
         *lines, _ = path.read_bytes().split(b"\n") if log.exists() else [b""]
         self._file.truncate(sum(len(line) + 1 for line in lines))
@@ -82,7 +84,8 @@ class Conversation:
         blind: int | None = None,
     ) -> None:
         view = visible(terms.view)
-        self._spelling: Final = Spelling(view) if blind is None else BlindSpelling(view, seed=read_seed(blind))
+        spelling = Spelling(view) if blind is None else BlindSpelling(view, seed=read_seed(blind, name="blind"))
+        self._spelling: Final = spelling
         self._terms: Final = terms
         self._task: Final = terms.bench.task.name if blind is None else None
         facts: dict[str, object] = {"study": terms.study, "arm": client, "optimizer": client}

@@ -59,6 +59,8 @@ class Driver:
 
     def __init__(self, optimizer: Optimizer | Callback, answers: Answers, cluster: Cluster, thinking: Thinking) -> None:
         is_optimizer = hasattr(optimizer, "ask") and hasattr(optimizer, "tell")
+        if isinstance(optimizer, type):
+            raise OptimizerFailed(f"{optimizer.__name__} is a class; give an instance of it")
         if not is_optimizer and not callable(optimizer):
             raise OptimizerFailed(f"{type(optimizer).__name__} has no ask and tell, and is not a function")
         self._optimizer: Final[Optimizer] = optimizer if is_optimizer else _CallbackOptimizer(optimizer)  # type: ignore[assignment,arg-type]  # just checked
@@ -87,6 +89,8 @@ class Driver:
                 # Ask ahead for at most as many as have started, so that a short run queries few trials in vain.
                 n = max(n, min(getattr(self._optimizer, "n_ahead", 1), cluster.n_started))
             proposals = self._call(f"ask({n})", cluster.n_started, lambda: self._proposals(n))
+            if proposals is None:
+                raise self._failure(f"ask({n}) returned None, not a list; return [] to wait", cluster.n_started)
             if not isinstance(proposals, list):
                 raise self._failure(f"ask({n}) returned one proposal, not a list; return [it]", cluster.n_started)
             if len(proposals) > n:
@@ -100,9 +104,9 @@ class Driver:
                 raise self._failure(f"its proposal is invalid:\n{job}", cluster.n_started) from job
             cluster.start(job)
 
-    def _proposals(self, n: int) -> list[Proposal | Mapping[str, object]] | Proposal | Mapping[str, object]:
+    def _proposals(self, n: int) -> list[Proposal | Mapping[str, object]] | Proposal | Mapping[str, object] | None:
         proposals: object = self._optimizer.ask(n)
-        return proposals if isinstance(proposals, Proposal | Mapping) else list(proposals)  # type: ignore[call-overload]  # `answer` checks
+        return proposals if proposals is None or isinstance(proposals, Proposal | Mapping) else list(proposals)  # type: ignore[call-overload]  # `answer` checks
 
     def show(self, trial: Trial) -> None:
         """Tell the optimiser of a trial that has ended, or ask it whether one that is running should be stopped."""

@@ -128,9 +128,16 @@ class LogWriter:
         self._write(trial.to_dict())
 
     def end(self, ending: Mapping[str, object]) -> None:
-        """Append the line that says how the simulation ended, and make the log durable; raises as `write`."""
+        """Append the line that says how the simulation ended, and make the log durable; raises as `write`.
+
+        CorruptFile if the log had whole lines after it; one that was cut off is removed.
+        """
         self._write(ending)
+        if next(self._old, None) is not None:
+            self.close()
+            raise CorruptFile(f"{self.path}, line {self._n_lines + 1}: a line follows the one that ends the log")
         try:
+            self._cut()
             os.fsync(self._file.fileno())
         except OSError as err:
             raise _fault(self.path, err) from err
@@ -159,9 +166,7 @@ class LogWriter:
     def _append(self, data: bytes) -> None:
         """Write a whole line after the checked ones. An interrupted log can be resumed."""
         try:
-            if not self._is_appending:
-                self._file.truncate(self._n_checked)  # removes a last line that was cut off
-                self._is_appending = True
+            self._cut()
             n_written = self._file.write(data)
         except OSError as err:
             self.close()
@@ -169,6 +174,12 @@ class LogWriter:
         if n_written != len(data):  # a nearly full disk takes as much as fits
             self.close()
             raise OutOfSpace(full_disk(self.path))
+
+    def _cut(self) -> None:
+        """Remove what follows the checked lines, a line that was cut off, before the first new line."""
+        if not self._is_appending:
+            self._file.truncate(self._n_checked)
+            self._is_appending = True
 
 
 def open_alone(path: Path) -> FileIO:

@@ -6,6 +6,7 @@ optimiser wants to be shown. Everything is a function of the seeds: same simulat
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -99,10 +100,21 @@ class Simulation:
         self._answers = Answers(self._view, metrics=metrics, evaluation_seed=self.settings.evaluation_seed)
         self._hidden = frozenset(filter(is_hidden, self._answers.metrics))
         self._cluster = Cluster(self.settings, max_epoch=oracle.max_epoch)
-        self._facts = dict(facts or {})
+        self._facts = self._read_facts(facts)
         self._writer: LogWriter | None = None
         self._state: Literal["new", "open", "over"] = "new"
         self._submitted: list[Trial] = []
+
+    def _read_facts(self, facts: Mapping[str, object] | None) -> dict[str, object]:
+        """Return facts for the log's header; refuse what JSON cannot hold, and what the simulation says itself."""
+        try:
+            given = dict(facts or {})
+            json.dumps(given, allow_nan=False)
+        except (TypeError, ValueError) as err:
+            raise InvalidArgument(f"facts={show(facts)} is not a mapping of JSON: {err}") from err
+        if taken := [key for key in ("format", "task", "view", "metrics", *self.settings.facts()) if key in given]:
+            raise InvalidArgument(f"facts: the log has {', '.join(taken)} already; leave it out")
+        return given
 
     @property
     def now(self) -> float:

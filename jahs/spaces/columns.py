@@ -14,6 +14,7 @@ from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS
 from jahs.spaces.configs import (
     MOST_LISTED,
     Config,
+    as_mapping,
     check_many,
     config_codes,
     digest,
@@ -111,11 +112,16 @@ def ids_of_codes(found: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
 
 
 def as_columns(configs: Configs) -> Iterable[Mapping[str, object]] | Mapping[str, npt.NDArray[np.generic]]:
-    """Return a DataFrame as a mapping of columns, and anything else unchanged."""
+    """Return a DataFrame as a mapping of columns, a row of one as a mapping, and anything else unchanged."""
     if not is_frame(configs):
-        return configs  # type: ignore[return-value]  # no DataFrame
+        row = as_mapping(configs)
+        is_row = isinstance(row, Mapping) and not PARAMETERS.keys().isdisjoint(row)  # a Series may hold configs, too
+        return row if is_row else configs  # type: ignore[return-value]  # no DataFrame
     frame = cast("Frame", configs)
-    return {name: frame[name].to_numpy() for name in frame.columns}
+    names = list(frame.columns)
+    if twice := sorted({str(name) for name in names if names.count(name) > 1}):
+        raise InvalidConfig([f"the DataFrame has more than one column {name}" for name in twice])
+    return {name: frame[name].to_numpy() for name in names}
 
 
 def codes(configs: Configs) -> npt.NDArray[np.float64]:

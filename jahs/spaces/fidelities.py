@@ -27,7 +27,8 @@ def read_epoch(at: object, max_epoch: int, *, name: str = "at") -> int:
     """
     epoch = _epoch_of(at, max_epoch, name)
     if not is_integer(epoch) or not 1 <= epoch <= max_epoch:
-        hint = "; bench.fidelity() rounds" if isinstance(epoch, float | np.floating) and math.isfinite(epoch) else ""
+        is_epoch = name != "step" and isinstance(epoch, float | np.floating) and math.isfinite(epoch)
+        hint = "; bench.fidelity() rounds" if is_epoch else ""
         raise InvalidFidelity(f"{name}={show(epoch)} is not an integer in 1..{max_epoch}{hint}")
     return int(epoch)
 
@@ -79,7 +80,7 @@ def read_budget(at: object, max_epoch: int, *, name: str = "at") -> int:
             raise InvalidFidelity(f"{name}={show(budget)} is not a finite number")
         rounded = round(float(budget))
         if not 1 <= rounded <= max_epoch:
-            raise InvalidFidelity(f"{name}={show(budget)} rounds to {rounded}, which is outside of 1..{max_epoch}")
+            raise InvalidFidelity(f"{name}={show(budget)} rounds to {rounded:.6g}, which is outside of 1..{max_epoch}")
         return rounded
     return read_epoch(budget, max_epoch, name=name)
 

@@ -8,7 +8,6 @@ A view queries the benchmark that it was made from; it holds no data. Code that 
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -143,9 +142,9 @@ class View(Queryable):
         Raises:
             InvalidFidelity: `s` is not a number in (0, 1].
         """
-        share = float(s) if is_real(s) else math.nan
-        if not 0 < share <= 1:
+        if not is_real(s) or not 0 < s <= 1:
             raise InvalidFidelity(f"s={show(s)} is not a number in (0, 1]; 1 is the full fidelity")
+        share = float(s)
         fidelity: dict[str, float] = {}
         for name, values in self.fidelities.items():
             i = round(share * len(values)) - 1 if name == "epoch" else round(share * (len(values) - 1))
@@ -166,6 +165,8 @@ class View(Queryable):
         self, config: Mapping[str, object], span: Epochs, seed: int | None, metrics: Sequence[str] | None
     ) -> Answers:
         frm, to, step = span
+        if isinstance(frm, Mapping) and (sizes := [name for name in frm if name in SIZES]):
+            raise InvalidFidelity(f"frm: it is an epoch; give {', '.join(sizes)} in to=, where it holds throughout")
         if self._is_unchecked:
             self._check()
         fidelity = _mapping(to)
@@ -199,6 +200,8 @@ class View(Queryable):
     def _predict(
         self, codes: npt.NDArray[np.float64], fidelities: npt.NDArray[np.float64], *, metrics: Sequence[str] | None
     ) -> Uncertain:
+        if self._is_unchecked:
+            self._check()
         columns, epochs = self._at(codes, fidelities)
         return self.bench.predict(columns, each_at=epochs, metrics=metrics).found
 

@@ -94,6 +94,8 @@ def test_recorded_runs_are_asked_for_by_kind(run_json, release: Path) -> None:
         (["query", "--metrics", "speed"], ["metric='speed' does not exist", "valid_acc"]),
         (["query", "--kind", "guess"], ["kind='guess' does not exist"]),
         (["query", "--configs", "no/such/file"], ["--configs no/such/file: "]),
+        (["query", "--configs", "-", "--config-seed", "3"], ["--configs and --config-seed both name configs"]),
+        (["trajectory", "--step", "1.5"], ["step=1.5 is not an integer in 1..27\n"]),
         (["query", "LearningRate=0.5", "--kind", "table"], ["no run of this config is recorded"]),
         (["trajectory", "--from", "9", "--to", "3"], ["from=9 is after to=3"]),
         (["trajectory", "--from", "28"], ["from=28 is not an integer in 1..27"]),

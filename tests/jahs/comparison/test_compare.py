@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from jahs.comparison import leaderboard
 from jahs.comparison.compare import compare
 from jahs.comparison.terms import STUDIES, terms
 from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownName
+from jahs.files.atomic import is_running
 from jahs.optimizers import make
 from jahs.simulate import Simulation, Trial, read_log
 from tests.jahs.models.noise_models import noise_model
@@ -206,6 +208,36 @@ def test_a_faulty_optimiser_is_one_clear_error_and_nothing_half_written(quick, m
     with pytest.raises(OptimizerFailed, match=message):
         quick(f"{mine}:{name}", seeds=1, limit_s=2)
     assert [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+
+
+def test_sigterm_ends_the_command_and_the_processes_that_it_started(release, tmp_path):
+    lines = ["import os, pathlib, time", "class Slow:", "    def __init__(self, view, *, seed): pass"]
+    lines += ["    def tell(self, trial): pass", "    def ask(self, n):"]
+    lines += [
+        f"        pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))",
+        "        time.sleep(200)",
+    ]
+    (tmp_path / "slow.py").write_text("\n".join(lines))
+    command = [
+        sys.executable,
+        "-m",
+        "jahs",
+        "compare",
+        f"{tmp_path / 'slow.py'}:Slow",
+        "--seeds",
+        "1",
+        "--workers",
+        "1",
+    ]
+    command += ["--release", str(release), "--out", str(tmp_path / "out"), "--against", "random_search"]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
+    while not ((pid := tmp_path / "pid").exists() and pid.read_text()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.terminate()
+    assert b"Traceback" not in process.communicate(timeout=60)[1]
+    assert process.returncode == 128 + signal.SIGTERM
+    assert not is_running(int(pid.read_text()))
 
 
 def test_an_endless_optimiser_in_this_process_is_stopped_too(quick):

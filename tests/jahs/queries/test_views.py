@@ -348,10 +348,18 @@ def test_thirds_of_the_path_are_the_steps_of_the_published_diagonal() -> None:
     assert diagonal.path(1 / 3) == {"epoch": 4, "N": 3, "W": 8, "Resolution": 0.5}
 
 
-@pytest.mark.parametrize("s", [0, -0.1, 1.01, float("nan"), True, "1", None], ids=repr)
+@pytest.mark.parametrize("s", [0, -0.1, 1.01, float("nan"), 10**400, True, "1", None], ids=lambda s: repr(s)[:9])
 def test_a_share_is_a_number_above_zero_up_to_one(s: object) -> None:
     with pytest.raises(InvalidFidelity, match=r"s=.* is not a number in \(0, 1\]"):
         view().path(s)
+
+
+def test_a_trajectory_starts_at_an_epoch_and_its_sizes_are_in_to() -> None:
+    mf = View(BENCH, fidelities=("epoch", "N"))
+    with pytest.raises(InvalidFidelity, match="frm: it is an epoch; give N in to=, where it holds throughout"):
+        mf.trajectory(mf.sample(seed=0), frm={"epoch": 2, "N": 1}, to={"epoch": 3, "N": 1})
+    with pytest.raises(InvalidFidelity, match=r"rounds to 1e\+308, which is outside"):
+        mf.bench.fidelity(1e308)
 
 
 def test_rounding_is_half_to_even_and_only_where_it_is_asked_for() -> None:

@@ -122,13 +122,23 @@ def test_a_log_that_cannot_be_written_is_one_error_line(serve, tmp_path: Path) -
     assert b"no" in said
 
 
+def test_a_log_that_no_server_wrote_is_refused_at_once(serve, tmp_path: Path) -> None:
+    for log in (tmp_path / "folder", tmp_path / "log.jsonl"):
+        log.mkdir() if log.suffix == "" else log.write_text("{}\n")
+        process = serve("--log", log)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert f"log={log} exists and no client of a server wrote it; give a new path".encode() in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "log.jsonl"]
+
+
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
         (("--budget", "0"), "budget=0.0 is not a positive number of seconds"),
         (("--workers", "0"), "workers=0 is not an integer"),
         (("--seed", "-1"), "seed=-1"),
-        (("--blind", "-1"), "seed"),
+        (("--blind", "-1"), "blind=-1 is not an integer"),
         (("--study", "jonit"), "did you mean 'joint'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

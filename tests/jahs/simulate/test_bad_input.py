@@ -112,6 +112,12 @@ def test_one_proposal_in_place_of_a_list_is_named():
 
     with pytest.raises(OptimizerFailed, match=r"ask\(2\) returned one proposal, not a list; return \[it\]"):
         simulation().run(One())
+    nothing = Scripted()
+    nothing.ask = lambda n: None
+    with pytest.raises(OptimizerFailed, match=r"ask\(2\) returned None, not a list; return \[\] to wait"):
+        simulation().run(nothing)
+    with pytest.raises(OptimizerFailed, match="One is a class; give an instance of it"):
+        simulation().run(One)
 
 
 def test_a_simulation_without_the_metric_of_its_optimiser_is_refused():

@@ -210,6 +210,31 @@ def test_a_line_that_is_not_what_it_should_be_is_named(tmp_path, whole, old, new
         read_log(path)
 
 
+def test_what_follows_the_end_of_a_log_is_refused_or_if_it_was_cut_off_removed(tmp_path, whole):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(whole + whole.splitlines(keepends=True)[-1])
+    with pytest.raises(CorruptFile, match="a line follows the one that ends the log"):
+        simulate(path)
+    path.write_bytes(whole + b'{"trial"')
+    simulate(path)
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"value": float("nan")}, "is not a mapping of JSON"),
+        ({"value": {1, 2}}, "is not a mapping of JSON"),
+        (5, "facts=5 is not a mapping of JSON"),
+        ({"task": "x", "workers": 1}, "the log has task, workers already; leave it out"),
+    ],
+)
+def test_facts_that_the_header_cannot_hold_are_refused_before_there_is_a_log(tmp_path, facts, message):
+    with pytest.raises(InvalidArgument, match=message):
+        Simulation(VIEW, workers=3, budget=9.0, log=tmp_path / "log", facts=facts)
+    assert not (tmp_path / "log").exists()
+
+
 def test_an_empty_file_and_lines_after_the_end_are_refused(tmp_path, whole):
     (tmp_path / "empty").touch()
     with pytest.raises(CorruptFile, match="begins with its header"):

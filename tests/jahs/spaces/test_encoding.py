@@ -292,8 +292,12 @@ def test_missing_and_extra_columns_of_a_data_frame_are_named_together():
         jahs.config_ids(wrong)
     assert [fault.split()[0] for fault in caught.value.faults] == ["Op1", "W", "lr", "valid_acc", "N"]
     twice = frame.join(frame[["N"]], rsuffix="_").rename(columns={"N_": "N"})
-    with pytest.raises(InvalidConfig, match="N has 2 dimensions"):
+    with pytest.raises(InvalidConfig, match="the DataFrame has more than one column N"):
         jahs.config_ids(twice)
+    with pytest.raises(
+        InvalidArgument, match=r"configs is one config, not columns; give a list of configs: \[config\]"
+    ):
+        jahs.config_ids(frame.iloc[0])
 
 
 def test_missing_and_unknown_columns_are_named_together():
