@@ -199,7 +199,10 @@ def _shape_faults(arrays: Mapping[str, npt.NDArray[np.generic]]) -> list[str]:
             faults.append(f"{name} has {len(array)} rows, but {first} has {lengths[first]}")
         elif array.dtype.kind not in _KINDS[name] + "OT":  # T: numpy's strings of variable width
             parameter = PARAMETERS[name]
-            faults.append(f"{name} holds {array.dtype}, not {type(parameter.default).__name__}: {parameter.allowed}")
+            empty = np.flatnonzero(array != array)  # noqa: PLR0124  # NaN, as pandas writes a missing integer
+            faults += [f"{name} has no value in row {row}: {parameter.allowed}" for row in empty[:1].tolist()] or [
+                f"{name} holds {array.dtype}, not {type(parameter.default).__name__}: {parameter.allowed}"
+            ]
     return faults
 
 

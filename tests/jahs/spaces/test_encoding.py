@@ -300,6 +300,14 @@ def test_missing_and_extra_columns_of_a_data_frame_are_named_together():
         jahs.config_ids(frame.iloc[0])
 
 
+def test_a_missing_integer_of_a_data_frame_is_named_with_its_row():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(SPACE.sample_columns(3, seed=0))
+    frame["N"] = pandas.array([1, 3, pandas.NA], dtype="Int64")
+    with pytest.raises(InvalidConfig, match="N has no value in row 2: one of 1, 3, 5"):
+        jahs.config_ids(frame)
+
+
 def test_missing_and_unknown_columns_are_named_together():
     columns = SPACE.sample_columns(2, seed=0)
     del columns["Op1"]
