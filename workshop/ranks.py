@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,6 @@ from scipy import stats
 
 from jahs.errors import InvalidArgument
 
-_CHUNK: Final = 1 << 22
 _FEW: Final = 400  # up to so many items, comparing all pairs takes less time than scipy
 
 
@@ -180,33 +179,37 @@ def _paired(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], ...]:
-    """Return the expected O_d, d and p^(d-1) for every depth; empty arrays if a value is NaN."""
+    """Return the expected O_d, d and p^(d-1) for every depth; empty arrays if a value is NaN.
+
+    A depth divides at most one tied group of each order. It has all items of the groups before, and a share of that
+    group, each item with the same probability.
+    """
     if not 0 < p < 1:
         raise InvalidArgument(f"p={p!r} must be between 0 and 1; choose_p finds one")
     x, y = _paired(a, b)
     n = 0 if np.isnan(x).any() or np.isnan(y).any() else len(x)
     depths = np.arange(1, n + 1, dtype=np.float64)
-    return _expected(x[:n].tobytes(), y[:n].tobytes()), depths, p ** (depths - 1)
+
+    def count(first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return at each depth how many items are counted, each from its first depth to before its end."""
+        first, end = first[first < end], end[first < end]
+        changes = np.bincount(first, minlength=n + 2) - np.bincount(end, minlength=n + 2)
+        return np.cumsum(changes)[1 : n + 1].astype(np.float64)
+
+    (above_a, end_a, share_a), (above_b, end_b, share_b) = (_spans(values[:n], depths) for values in (x, y))
+    shared = count(np.maximum(end_a, end_b), np.full(n, n + 1))
+    shared += share_a * count(np.maximum(above_a + 1, end_b), end_a)
+    shared += share_b * count(np.maximum(above_b + 1, end_a), end_b)
+    shared += share_a * share_b * count(np.maximum(above_a, above_b) + 1, np.minimum(end_a, end_b))
+    return shared, depths, p ** (depths - 1)
 
 
-@functools.lru_cache(maxsize=4)
-def _expected(a: bytes, b: bytes) -> NDArray[np.float64]:
-    """Return the expected O_d for every depth; cached, because two orders are compared with several p and forms."""
-    values = [np.frombuffer(each) for each in (a, b)]
-    spans, n = [_span(each) for each in values], len(values[0])
-    if all((size == 1).all() for _, size in spans):  # without ties, an item is shared below both of its places
-        deepest = np.maximum(spans[0][0], spans[1][0])
-        return np.cumsum(np.bincount(deepest, minlength=n)).astype(np.float64)
-    shared = np.empty(n)
-    for first in range(0, n, step := max(1, _CHUNK // max(n, 1))):
-        depth = np.arange(first + 1, min(first + step, n) + 1, dtype=np.float64)[:, None]
-        # How likely each item is among the first: its tied group fills places above..above + size.
-        within = [np.clip((depth - above) / size, 0, 1) for above, size in spans]
-        shared[first : first + step] = (within[0] * within[1]).sum(axis=1)
-    return shared
+def _spans(values: NDArray[np.float64], depths: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:  # Any: two kinds
+    """Return the number of items above each item's tied group and down to its end, and by depth the share of a group.
 
-
-def _span(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of items above each item, and the size of its tied group."""
+    The share is that of the group which this depth divides or ends.
+    """
     _, group, sizes = np.unique(-values, return_inverse=True, return_counts=True)
-    return (np.cumsum(sizes) - sizes)[group], sizes[group]
+    ends = np.cumsum(sizes)
+    place = np.repeat(np.arange(len(sizes)), sizes)
+    return (ends - sizes)[group], ends[group], (depths - (ends - sizes)[place]) / sizes[place]
