@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile
 from jahs.files.tables import rows_of, take
-from jahs.models.features import FeatureBuilder
 from jahs.models.forest import Forest, forest_from_xgboost, open_engine
 from jahs.models.noise import NoiseModel
 from jahs.queries.completing import good_config
@@ -32,7 +31,7 @@ from jahs.spaces.configs import Config
 from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
-from surrogate.data.rows import Facts, Rows, assemble, by_part, join_rows
+from surrogate.data.rows import Facts, Rows, assemble, by_part, features_of, join_rows
 from surrogate.judging.agreement import MAIN_CUTS, score_model
 from surrogate.judging.uncertainty import uncertainty_facts
 from surrogate.models.lightgbm import as_xgboost, fit_lightgbm, predict_lightgbm
@@ -159,7 +158,7 @@ def reference_config(measured: Measurements, split: Split) -> Config | None:
 def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the answers of a release's forest for encoded rows, by the numpy engine."""
     model = release.models.metrics[metric]
-    F = FeatureBuilder(release.models.packs[model.pack].features, release.task).build(X)
+    F = features_of(X, release.models.packs[model.pack].features, release.task)
     assert model.transform is not None, "every fitted model has a transform"
     values = model.transform.inverse(
         open_engine(release.forests[model.pack], "numpy").predict(F, forests=[model.forest])[:, 0]

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable
 from jahs.files.tables import rows_of
-from jahs.models.features import DEFAULT_TIMES, GROUPS, FeatureBuilder, FeatureSet, TimeCoefficients
+from jahs.models.features import DEFAULT_TIMES, GROUPS, FeatureSet, TimeCoefficients
 from jahs.models.features.timing import BACKWARD_TERMS, FORWARD_TERMS
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
-from surrogate.data.rows import Rows, assemble, by_part
+from surrogate.data.rows import Rows, assemble, by_part, features_of
 from workshop.command import run_command
 from workshop.ranks import kendall_tau
 
@@ -49,7 +49,7 @@ def fit_times(measured: Measurements, split: Split) -> tuple[TimeCoefficients, d
         raise InvalidTable("\n".join(faults))
     times, valid = _fitted(measured, parts["train"]), parts["valid"]
     features = FeatureSet(name="times", columns=GROUPS["time"], is_canonical=False, times=times)
-    predicted = FeatureBuilder(features, measured.task).build(valid.X).T.astype(np.float64)
+    predicted = features_of(valid.X, features, measured.task).T.astype(np.float64)
     truth = (_MS * valid.y, _MS * rows_of(measured.profile, valid.config_id)["step_time_s"].astype(np.float64))
     return times, {
         name: (kendall_tau(y, p), float(np.median(np.abs(p / y - 1))))
@@ -71,7 +71,7 @@ def _profiled(measured: Measurements, split: Split) -> dict[str, Rows]:
 
 def _fitted(measured: Measurements, train: Rows) -> TimeCoefficients:
     features = FeatureSet(name="terms", columns=GROUPS["time_terms"], is_canonical=False)
-    columns = FeatureBuilder(features, measured.task).build(train.X).T.astype(np.float64)
+    columns = features_of(train.X, features, measured.task).T.astype(np.float64)
     terms = dict(zip(GROUPS["time_terms"], columns, strict=True))
     forward = _weights([terms[name] for name in FORWARD_TERMS], _MS * train.y)
     evaluation = sum(weight * terms[name] for weight, name in zip(forward, FORWARD_TERMS, strict=True))

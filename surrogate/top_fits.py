@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import CorruptFile
 from jahs.files.sealed_json import read_sealed, sealed_text
-from jahs.models.features import FeatureBuilder
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
-from surrogate.data.rows import Rows, development_rows
+from surrogate.data.rows import Rows, development_rows, features_of
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.top import full_rows
 from surrogate.models.boosting import UNTUNED, ForestSettings
@@ -71,9 +70,8 @@ _Floats = NDArray[np.float64]
 def fit_all(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> dict[str, _Floats]:
     """Return the predictions of every fit to `train` for `out`, the plain forest first."""
     features, transform = default_features(MAIN), fit_transform(MAIN, train.y)
-    build = FeatureBuilder(features, measured.task).build
-    teacher = teach(train, build(train.X), transform.forward(train.y), measured.task, features)
-    F = build(out.X)
+    F_train, F = (features_of(rows.X, features, measured.task) for rows in (train, out))
+    teacher = teach(train, F_train, transform.forward(train.y), measured.task, features)
     taught = (teacher.curves.predict(F)[:, -1], teacher.predict(Drawn(F_last=F, epochs=out.epoch[:, None], F=F)))
     return {
         _PRESENT: fit_forest(train, out, measured, settings),

@@ -30,7 +30,6 @@ from jahs.files.runs import (
 )
 from jahs.files.tables import Table, take
 from jahs.models.cost import n_macs
-from jahs.models.features import FeatureBuilder
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_TIMES, SPLIT_PARTS
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import Task
@@ -38,6 +37,7 @@ from jahs.tasks.own import task_of_protocol
 from splits.folds import k_folds
 from splits.kinship import fidelity_groups
 from splits.split import read_split
+from surrogate.data.rows import features_of
 from surrogate.models.model import default_features
 from workshop.ranks import kendall_tau
 
@@ -138,7 +138,7 @@ def gains_of_features(scored: ScoredTask) -> list[Gain]:
     used = np.flatnonzero(scored.part != SPLIT_PARTS.index("test"))
     if len(used) < 2 * _N_FOLDS:
         return []
-    plain = FeatureBuilder(default_features("valid_acc"), scored.task).build(scored.X)[used]
+    plain = features_of(scored.X, default_features("valid_acc"), scored.task)[used]
     on_log_scale = (np.sign(values) * np.log1p(np.abs(values)) for values in scored.scores.values())
     proxies = np.column_stack([_mean_over_seeds(values)[used] for values in on_log_scale])
     both = np.column_stack([plain, proxies]).astype(np.float32)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -19,8 +20,10 @@ from jahs.errors import InvalidTable, UnknownName
 from jahs.files.runs import halves_of_visits, last_rows, sorted_runs
 from jahs.files.tables import Table, take
 from jahs.models.cost import n_macs, n_params
+from jahs.models.features import FeatureBuilder, FeatureSet
 from jahs.schema import COLUMNS, SIZE_KEYS, SPLIT_PARTS
 from jahs.spaces.parameters import PARAMETERS
+from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import LEARNED
 from splits.kinship import group_name
 from splits.split import Split
@@ -235,3 +238,14 @@ def _as_runs(columns: Mapping[str, NDArray[np.generic]], *, seed: int) -> Table:
     """Return rows of configs with a seed and the epoch 1."""
     n_rows = len(columns["config_id"])
     return {**columns, "seed": np.full(n_rows, seed, np.int64), "epoch": np.ones(n_rows, np.int64)}
+
+
+def features_of(X: NDArray[np.float32], features: FeatureSet, of_task: Task) -> NDArray[np.float32]:
+    """Return the features of encoded configs and epochs, (n, n_features)."""
+    return _builder(features, of_task).build(X)
+
+
+@lru_cache(maxsize=8)
+def _builder(features: FeatureSet, of_task: Task) -> FeatureBuilder:
+    """Return a builder; its look-up tables take as long as thousands of configs."""
+    return FeatureBuilder(features, of_task)

@@ -14,10 +14,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.models.features import FeatureBuilder
 from jahs.models.noise import NoiseModel
 from jahs.queries.prediction import Uncertain
-from surrogate.data.rows import Facts, Rows, is_full_size
+from surrogate.data.rows import Facts, Rows, features_of, is_full_size
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.noise import share_inside
 from surrogate.models.model import Surrogate
@@ -91,8 +90,7 @@ def distance_to_data(fitted: Surrogate, rows: Rows, training: Rows) -> NDArray[n
     _, first = np.unique(training.config_id, return_index=True)
     X = training.X[first]
     X[:, -1] = training.epoch.max()
-    builder = FeatureBuilder(fitted.features, fitted.task)
-    F_train, F_rows = builder.build(X), builder.build(rows.X)
+    F_train, F_rows = (features_of(each, fitted.features, fitted.task) for each in (X, rows.X))
     gain = fitted.booster.get_score(importance_type="total_gain")
     distances = np.zeros((len(F_rows), len(F_train)))
     for j in range(F_train.shape[1]):

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.adapters.importing import import_tool
-from jahs.models.features import FeatureBuilder
 from jahs.models.forest import forest_from_xgboost, open_engine
-from surrogate.data.rows import Rows
+from surrogate.data.rows import Rows, features_of
 from surrogate.models.model import Surrogate
 
 ONE_THREAD: Final = {
@@ -41,7 +40,7 @@ _N_TREES: Final = 300
 def fit_lightgbm(rows: Rows, first: Surrogate) -> Any:  # Any: LightGBM's types are partial
     """Fit a booster to rows of an accuracy, with the features and the transform of the first family's model."""
     lightgbm = import_tool("lightgbm", needs="lightgbm")
-    F = FeatureBuilder(first.features, first.task).build(rows.X)
+    F = features_of(rows.X, first.features, first.task)
     data = lightgbm.Dataset(F, first.transform.forward(rows.y), params={"verbosity": -1})
     return lightgbm.train(_SETTINGS, data, _N_TREES)
 
@@ -49,7 +48,7 @@ def fit_lightgbm(rows: Rows, first: Surrogate) -> Any:  # Any: LightGBM's types 
 def predict_lightgbm(booster: Any, X: NDArray[np.float32], first: Surrogate) -> NDArray[np.float64]:
     """Return the answers of the flat forest of a booster for encoded rows, by the numpy engine."""
     engine = open_engine(forest_from_xgboost([as_xgboost(booster)]), "numpy")
-    return first.transform.inverse(engine.predict(FeatureBuilder(first.features, first.task).build(X))[:, 0])
+    return first.transform.inverse(engine.predict(features_of(X, first.features, first.task))[:, 0])
 
 
 def as_xgboost(booster: Any) -> dict[str, Any]:  # Any: LightGBM's types are partial; JSON

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from jahs.models.bounds import BoundedTransform
 from jahs.models.features import (
     DEFAULT_TIMES,
-    FeatureBuilder,
     FeatureSet,
     TimeCoefficients,
     feature_set,
 )
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
-from surrogate.data.rows import Rows
+from surrogate.data.rows import Rows, features_of
 from surrogate.models.boosting import ForestSettings, train_forest
 from surrogate.models.teacher import draw_configs, teach
 
@@ -62,7 +61,7 @@ class Surrogate:
 
     def predict(self, X: NDArray[np.float32], *, n_trees: int = 0) -> NDArray[np.float64]:
         """Return the metric for encoded configs and epochs, (n,), predicted by the first `n_trees`; 0: by all."""
-        F = FeatureBuilder(self.features, self.task).build(X)
+        F = features_of(X, self.features, self.task)
         answers = self.booster.inplace_predict(F, iteration_range=(0, n_trees))
         values = self.transform.inverse(answers)
         return values * X[:, -1].astype(np.float64) if self.target == "per_epoch" else values
@@ -133,7 +132,7 @@ def fit_surrogate(
     transform = fit_transform(metric, rows.y, slope=settings.slope)
     used = np.ones(len(rows), np.bool_) if weights is None else weights > 0
     counts = {"rows": int(used.sum()), "configs": len(np.unique(rows.config_id[used]))}
-    F = FeatureBuilder(features, of_task).build(rows.X)
+    F = features_of(rows.X, features, of_task)
     y = transform.forward(rows.y)
     if settings.n_distilled:
         teacher = teach(rows, F, y, of_task, features, weights=weights)

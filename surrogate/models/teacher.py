@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
-from jahs.models.features import FeatureBuilder, FeatureSet
+from jahs.models.features import FeatureSet
 from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from jahs.tasks.definitions import Task
-from surrogate.data.rows import Rows
+from surrogate.data.rows import Rows, features_of
 from surrogate.models.boosting import ForestSettings, train_forest
 from surrogate.models.curve_process import CurveProcess, fit_curves
 
@@ -70,8 +70,8 @@ def draw_configs(of_task: Task, features: FeatureSet, n: int, epochs: tuple[int,
     config_epochs = np.column_stack([np.full(n, epochs[-1]), others])
     rows = np.repeat(X, _N_EPOCHS, axis=0)
     rows[:, -1] = config_epochs.reshape(-1)
-    build = FeatureBuilder(features, of_task).build
-    return Drawn(F_last=build(X), epochs=config_epochs, F=build(rows))
+    F_last, F = (features_of(each, features, of_task) for each in (X, rows))
+    return Drawn(F_last=F_last, epochs=config_epochs, F=F)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,6 +133,6 @@ def teach(
     X = rows.X[first[is_whole]].copy()
     X[:, -1] = epochs[-1]
     total, count = total[is_whole], count[is_whole]
-    curves = fit_curves(FeatureBuilder(features, of_task).build(X), total / count, count[:, -1])
+    curves = fit_curves(features_of(X, features, of_task), total / count, count[:, -1])
     forest = train_forest(F, y, _FOREST, weights=weights)
     return Teacher(epochs=tuple(epochs.tolist()), curves=curves, forest=forest)

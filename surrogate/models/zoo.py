@@ -10,14 +10,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.models.features import FeatureBuilder
 from jahs.tasks.definitions import Task
-from surrogate.data.rows import Rows
+from surrogate.data.rows import Rows, features_of
 from surrogate.models.lightgbm import ONE_THREAD
 from surrogate.models.model import default_features, fit_transform
 from surrogate.models.search import Choice, Range, Searched
@@ -67,19 +67,17 @@ def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, 
         point: a value for every setting of the family.
         held: held-out rows for early stopping of boosting; other families ignore them.
     """
-    builder = FeatureBuilder(default_features(METRIC), of_task)
+    build = partial(features_of, features=default_features(METRIC), of_task=of_task)
     transform = fit_transform(METRIC, rows.y)
     z = transform.forward(rows.y)
     centre, scale = float(z.mean()), float(z.std()) or 1.0
-    fitted, stopping = (
-        Inputs(X=r.X, F=builder.build(r.X), y=(transform.forward(r.y) - centre) / scale) for r in (rows, held)
-    )
+    fitted, stopping = (Inputs(X=r.X, F=build(r.X), y=(transform.forward(r.y) - centre) / scale) for r in (rows, held))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about convergence, and about old names in the libraries
         model = FAMILIES[name].fit(point, fitted, stopping, seed)
 
     def predict(X: NDArray[np.float32]) -> _Floats:
-        z = model(Inputs(X=X, F=builder.build(X), y=np.zeros(len(X))))
+        z = model(Inputs(X=X, F=build(X), y=np.zeros(len(X))))
         accuracies = np.full(len(X), np.nan)
         is_number = np.isfinite(z)
         accuracies[is_number] = transform.inverse(centre + scale * z[is_number])
