@@ -7,7 +7,7 @@ For each task, the incumbents with the best predicted means are trained with two
 are written to `STUDY/retrained/<task>`, a folder of runs (source `retrained`); after an interruption, the same command
 continues. The measurements are added to `STUDY/retrained.json`, or to another file with --record, and
 `experiments.report` adds them to the study's page, without any training. A pack is not changed: it needs --record, and
-its runs are written beside that file.
+its runs are written beside that file, to `FILE.runs`.
 """
 
 from __future__ import annotations
@@ -101,8 +101,9 @@ def retrain(
     work = folder / "retrained"
     faults = []
     if is_pack(folder):
-        work = path.with_suffix("")
-        faults += [] if record else [f"{folder} is a pack, which is not changed; name a file with --record"]
+        work = path.with_name(f"{path.name}.runs")
+        if record is None or folder.resolve() in path.resolve().parents:
+            faults.append(f"{folder} is a pack, which is not changed; name a file outside of it with --record")
     faults += [f"top={top} must be at least 1"] if top < 1 else []
     faults += [f"task {name!r} is not in this study; it has {known}" for name in tasks if name not in study.tasks]
     if any(arm.world != "release" for arm in study.study.arms):

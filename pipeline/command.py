@@ -29,7 +29,7 @@ def device_faults(device: str) -> list[str]:
     if device in ON_PROCESSOR:
         return []
     if not device.startswith("cuda"):
-        return [f"device={device!r} must be {', '.join(ON_PROCESSOR)} or cuda"]
+        return [f"device={device!r} must be {', '.join(sorted(ON_PROCESSOR))} or cuda"]
     import torch
 
     if torch.cuda.is_available():

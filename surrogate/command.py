@@ -53,7 +53,7 @@ def check_integers(values: Mapping[str, object], **least: int) -> None:
 def integer_faults(values: Mapping[str, object], **least: int) -> list[str]:
     """Return a line for each value that is not an integer from its `least` to 2**31 - 1."""
     return [
-        f"{name}={values[name]!r} must be an integer >= {fewest}"
+        f"{name}={values[name]!r} must be an integer in {fewest}..2**31-1"
         for name, fewest in least.items()
         if type(value := values[name]) is not int or not fewest <= value < 2**31
     ]

@@ -215,7 +215,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="a file for the figures, which surrogate.card shows")
     parts = parser.add_mutually_exclusive_group()
     parts.add_argument("--read-final", action="store_true", help="read the final test set, too; this is counted")
-    parts.add_argument("--proposed", action="store_true", help="measure the best of a search alone, and keep the rest")
+    about = "measure the best configs of a search alone, and keep all other figures in --out"
+    parts.add_argument("--proposed", action="store_true", help=about)
     parser.add_argument("--fits", type=Path, help="the result file of surrogate.top_fits, for the card")
     parser.add_argument("--seed", type=int, default=0, help="seed of folds and of the sample of configs (%(default)s)")
     given = parser.parse_args(argv)
@@ -226,8 +227,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _check(release, measured, split)  # before the final test set is read
         done = f"{given.out}: python -m surrogate.card {given.release} --figures {given.out} --out CARD"
         if given.proposed:
-            kept = figures_of(given.out, release)
-            write_figures(given.out, {**kept, "search": rounded(proposed_gap(release, measured))})
+            kept, gap = figures_of(given.out, release), rounded(proposed_gap(release, measured))
+            if gap["value"] is None and kept["search"]["value"] is not None:
+                raise MissingData(f"the best of a search are not measured: {gap['missing']}")
+            write_figures(given.out, {**kept, "search": {**gap, "measurements": digest_measurements(measured)}})
             return done
         final = None
         if given.read_final:

@@ -29,7 +29,7 @@ from surrogate.data.measurements import Measurements, digest_measurements, read_
 from surrogate.models.boosting import UNTUNED, ForestSettings
 from surrogate.models.fitting import leave_folds_out, read_params
 from surrogate.models.optima import MAIN, asking, best_found
-from surrogate.propose import lines_of, write_list
+from surrogate.propose import check_list, lines_of, write_list
 from workshop.command import run_command
 from workshop.numbered import FINAL_SEED, full_range
 
@@ -89,6 +89,7 @@ def draw_final(measured: Measurements, split: Split, *, of_forest: ForestSetting
 
 def freeze(runs: Path, split_file: Path, out: Path, *, params: Path | None = None) -> str:
     """Freeze a final test set beside a split, unless there is one, and write its list; return a line about it."""
+    check_list(out)
     measured, split = read_with_split(runs, split_file)
     final = final_beside(split_file)
     state = "was frozen already"

@@ -136,10 +136,14 @@ def _configs(
     return disagreed_on(ask, [asking(model) for model in fits], n=n, seed=seed, is_known=known)
 
 
-def write_list(path: Path, text: str, measured: Measurements, runs: Path, source: str) -> str:
-    """Write a list of configs, and return the command that trains it; a file with anything else is refused."""
+def check_list(path: Path) -> None:
+    """Refuse a path where there is anything but a list of configs."""
     if path.exists() and not (path.is_file() and path.read_bytes()[:10] in (b'{"config":', b"")):
         raise InvalidArgument(f"out={path} exists and is not a list of configs; choose another file")
+
+
+def write_list(path: Path, text: str, measured: Measurements, runs: Path, source: str) -> str:
+    """Write a list of configs, and return the command that trains it."""
     write_text(path, text)
     name = measured.task.name
     task = name if name in TASKS else f"{name}.json --data-dir IMAGES"
@@ -221,6 +225,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     files = {name: given.pop(name) for name in ("runs", "split", "release", "out")}
 
     def work() -> str:
+        check_list(files["out"])
         settings = ProposeSettings(**given)
         release = None if files["release"] is None else read_release(files["release"])
         measured, split = read_with_split(files["runs"], files["split"])

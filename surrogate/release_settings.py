@@ -50,7 +50,7 @@ class ReleaseSettings:
         if self.rates == 1:
             faults.append("rates=1 must be 0 or at least 2")
         unknown = [UnknownName.of("family", name, FAMILIES) for name in self.families if name not in FAMILIES]
-        if faults:
+        if faults or len(unknown) > 1:
             raise InvalidArgument("\n".join([*faults, *map(str, unknown)]))
         if unknown:
             raise unknown[0]

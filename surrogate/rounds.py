@@ -217,7 +217,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         known = {sha256: _known(release, measured) for release in releases for sha256 in release.answers_as}
         gaps = {release.sha256: {"search": proposed_gap(release, measured)} for release in releases}
         figures = [facts | gaps.get(facts["release"], {}) for facts in map(read_figures, given.figures)]
-        names = {release.sha256: f"release {release.facts['version']} ({release.sha256[:8]})" for release in releases}
+        versions = {release.sha256: release.facts.get("version") for release in releases}
+        names = {sha256: f"release {version} ({sha256[:8]})" for sha256, version in versions.items() if version}
         page = rounds_page(measured, rounds_of(measured, split, known), figures, names)
         write_text(given.out, to_markdown(page, has_figures=False))
         return str(given.out)

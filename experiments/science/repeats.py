@@ -135,14 +135,14 @@ def pairs_of_seeds(runs: Rows) -> dict[str, Pairs]:
 
 
 def _pairs(runs: Rows, metric: str, places: NDArray[np.int64]) -> Pairs:
-    """Return the first two values of every config that has two in one place, in its first such place.
+    """Return the first two values of every config that has two in one place; those of two places are two pairs.
 
     A place with a single config is left out. `runs` are in the order of configs.
     """
     order = np.lexsort((places, runs["config_id"]))  # keeps the order of the seeds of a config in a place
     ids, places, values = runs["config_id"][order], places[order], runs[metric].astype(np.float64)[order]
     at = np.flatnonzero((ids[1:] == ids[:-1]) & (places[1:] == places[:-1]))
-    at = at[np.unique(ids[at], return_index=True)[1]]
+    at = at[np.append(True, (ids[at][1:] != ids[at][:-1]) | (places[at][1:] != places[at][:-1]))[: len(at)]]
     at = at[np.bincount(places[at], minlength=1)[places[at]] > 1]
     return Pairs(values[at], values[at + 1], places[at])
 

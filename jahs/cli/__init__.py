@@ -1,17 +1,13 @@
 """The command `jahs`. Results go to stdout, everything else to stderr.
 
-Exit codes: 0 success, 1 other failures, 2 the user's mistake, 130 stopped with Ctrl-C, 143 ended with SIGTERM.
+Exit codes: 0 success, 1 other failures, 2 the user's mistake, 130 stopped with Ctrl-C.
 """
 
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Sequence
 from typing import Final
 
 import jahs
@@ -39,25 +35,7 @@ _RESUMABLE: Final = ("compare", "download", "import", "serve")
 """Commands that keep finished work: a run's log, an archive or part of one, a model, a task's table."""
 
 
-@contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
-    """End the command and the processes that it started when `kill` or `timeout` asks for it."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + signal.SIGTERM)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 @open_streams()
-@_ending_on_sigterm()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or with the process's own."""
     arguments = _read_arguments(argv)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import FrameType
 
 from jahs.cli.arguments import Commands, add_task, names, to_json
 from jahs.cli.stdout import format_table, leave_stdout, write_stdout
@@ -49,11 +53,30 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs jahs[mcp]")
 
 
+@contextmanager
+def _ending_on_sigterm() -> Iterator[None]:
+    """End the command and the processes that it started when `kill` or `timeout` asks for it."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _compare(arguments: argparse.Namespace) -> str:
     """Compare your optimiser or logs with the results of a study: run, check, rank and write a page."""
     options = ("out", "study", "task", "seeds", "workers", "limit_s", "release", "against")
     progress = _show_progress if sys.stderr.isatty() else None
-    comparison = compare(*arguments.entries, **{name: getattr(arguments, name) for name in options}, progress=progress)
+    given = {name: getattr(arguments, name) for name in options}
+    with _ending_on_sigterm():
+        comparison = compare(*arguments.entries, **given, progress=progress)
     rows = [standing_row(place, each) for place, each in enumerate(comparison.standings, 1)]
     others = [board_text(board) for board in comparison.boards[1:]]
     text = "\n\n".join([format_table(HEAD, rows), *others, f"The page: {comparison.out / 'index.html'}"])

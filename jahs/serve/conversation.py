@@ -27,8 +27,8 @@ class Journal:
 
     def __init__(self, log: Path) -> None:
         path = log.with_name(f"{log.name}.requests")
-        if log.exists() and not path.exists():
-            raise InvalidArgument(f"log={log} exists and no client of a server wrote it; give a new path")
+        if log.exists() and not path.exists() and not (log.is_file() and log.stat().st_size == 0):
+            raise InvalidArgument(f"log={log} exists, but {path.name} beside it does not; give a new path")
         self._file: Final = open_alone(path)
         *lines, _ = path.read_bytes().split(b"\n") if log.exists() else [b""]
         self._file.truncate(sum(len(line) + 1 for line in lines))

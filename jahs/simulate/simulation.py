@@ -113,7 +113,7 @@ class Simulation:
         except (TypeError, ValueError) as err:
             raise InvalidArgument(f"facts={show(facts)} is not a mapping of JSON: {err}") from err
         if taken := [key for key in ("format", "task", "view", "metrics", *self.settings.facts()) if key in given]:
-            raise InvalidArgument(f"facts: the log has {', '.join(taken)} already; leave it out")
+            raise InvalidArgument(f"facts must not have {', '.join(taken)}, which the log's header has already")
         return given
 
     @property

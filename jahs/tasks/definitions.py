@@ -107,7 +107,7 @@ class Task:
         faults += [
             f"{key}={value}: must be at least 1{'' if most is None else f' and at most {most}'}"
             for key, most in counts.items()
-            if (value := getattr(self, key)) < 1 or (most is not None and value > most)
+            if ((value := getattr(self, key)) < 1 and key != "side") or (most is not None and value > most)
         ]
         faults += [
             f"{key}={value}: must be a finite number above 0"

@@ -249,7 +249,7 @@ def _curve_text(curve: Facts) -> Text:
         f"{score_text(p['low'])} to {score_text(p['high'])}) at {p['n_configs']:,} configs."
         for name, p in predictions
     ]
-    reasons = curve["not_predicted"]
+    reasons = {name: reason for name, reason in curve["not_predicted"].items() if not name.startswith("check")}
     for reason in dict.fromkeys(reasons.values()):
         names = " and ".join(name for name in reasons if reasons[name] == reason)
         lines.append(f" Not extrapolated: {names}, as {reason}.")

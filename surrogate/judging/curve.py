@@ -132,7 +132,7 @@ def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") 
     values = np.array([getattr(point, score) for point in points], dtype=np.float64)
     n_sizes = len(np.unique(x))
     if n_sizes < _FEWEST_SIZES:
-        raise InvalidArgument(f"{n_sizes} sizes; a curve and its spread need at least {_FEWEST_SIZES}")
+        raise InvalidArgument(f"a curve and its spread need {_FEWEST_SIZES} sizes, and there are {n_sizes}")
     y = np.log1p(-values)
     slope, intercept = np.polyfit(x, y, 1)
     residual = y - (intercept + slope * x)

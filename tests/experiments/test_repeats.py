@@ -58,6 +58,15 @@ def test_the_tau_of_runtimes_is_the_mean_over_processors_weighted_with_their_pai
     assert runtime.tau(np.arange(5)) == pytest.approx((3 * 1 + 1 * -1) / 4)
 
 
+def test_a_config_that_was_timed_alone_in_one_place_still_counts_in_another():
+    configs = make_configs(3, seed=0)
+    runs = make_runs(configs, seeds=[(0, 1, 2, 3), (0, 1), (0, 1)], n_epochs=1, diverged=())
+    is_alone = (runs["config_id"] == configs["config_id"][0]) & (runs["seed"] < 2)
+    runs["machine"] = np.where(is_alone, "a machine of its own", "shared")
+    assert len(pairs_of_seeds(runs)["runtime"].first) == 3
+    assert len(pairs_of_seeds(runs)["valid_acc"].first) == 3
+
+
 def test_too_few_configs_have_no_tau(tmp_path):
     release = make_release(tmp_path / TASK, task=TASK, n_trees=2, depth=2, table=make_table(TASK, 120))
     repeats = measure_repeats(open_subject(TASK, release))

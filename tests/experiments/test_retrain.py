@@ -87,11 +87,12 @@ def test_later_trainings_are_added_to_a_record_and_a_pack_stays_as_it_is(
     packed, record = pack(study, tmp_path / "packs"), tmp_path / "record.json"
     before = {path.name: path.read_bytes() for path in packed.iterdir()}
     assert retrain(packed, release) == 2
-    assert "is a pack, which is not changed; name a file with --record" in caplog.text
+    assert retrain(packed, release, "--record", packed / RECORD) == 2
+    assert caplog.text.count("is a pack, which is not changed; name a file outside of it with --record") == 2
     assert retrain(packed, release, "--record", record) == 0
     two = read_record(record, study="baselines", releases=releases)
     assert {path.name: path.read_bytes() for path in packed.iterdir()} == before
-    assert sorted(path.name for path in (tmp_path / "record").iterdir()) == [TASK, f"{TASK}.jsonl"]
+    assert sorted(path.name for path in (tmp_path / "record.json.runs").iterdir()) == [TASK, f"{TASK}.jsonl"]
     assert retrain(study, release, "--record", record, "--top", 1, "--minutes", 1e-9) == 0
     assert read_record(record, study="baselines", releases=releases) == two
     assert retrain(study, release, "--record", packed / "manifest.json") == 2

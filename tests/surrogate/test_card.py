@@ -55,7 +55,7 @@ METRIC: dict[str, Any] = {
     "learning_curve": {
         "points": [{"n_configs": n, "seed": 0, "tau": 0.5 + n / 1000, "r2": 0.5} for n in (50, 100, 200)],
         "predictions": {"tau": LAW, "check: tau at 200 from smaller sizes": {**LAW, "n_configs": 200}},
-        "not_predicted": {"r2": "1 sizes; a curve and its spread need at least 4"},
+        "not_predicted": {"r2": "a curve and its spread need 4 sizes, and there are 1"},
     },
 }  # fmt: skip
 QUALITY: dict[str, Any] = {

@@ -53,4 +53,4 @@ def test_a_power_law_is_found_again_and_its_interval_holds_the_truth() -> None:
 
 def test_too_few_sizes_are_refused() -> None:
     _, reasons = predictions(points_of([27, 54, 81], n_seeds=1, n_trees=5), 1400)
-    assert "3 sizes; a curve and its spread need at least 4" in reasons["tau"]
+    assert "a curve and its spread need 4 sizes, and there are 3" in reasons["tau"]

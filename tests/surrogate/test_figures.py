@@ -145,6 +145,9 @@ def test_configs_that_the_release_proposed_are_judged_by_it(runs: Path, release:
     results = read_figures(tmp_path / "out.json")
     write_figures(tmp_path / "before.json", {**results, "search": {"value": None, "missing": "none is trained yet"}})
     assert call(runs, release, tmp_path / "before.json", "--proposed") == 0
-    assert read_figures(tmp_path / "before.json") == results
+    found = {**results["search"], "measurements": results["measurements"]}
+    assert read_figures(tmp_path / "before.json") == {**results, "search": found}
+    write_figures(tmp_path / "before.json", {**results, "search": {"value": 0.3, "missing": ""}})
+    assert call(runs, release, tmp_path / "before.json", "--proposed") == 2  # and keeps what was measured
     assert "final configs of a search are trained with two seeds; 6 are needed" in results["search"]["missing"]
     assert [facts["source"] for facts in results["sources"]] == ["uniform", "best"]

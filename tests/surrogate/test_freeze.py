@@ -36,6 +36,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_frozen_once_and_its_list_is_written_again(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert command.main(arguments(runs, runs / "split.json")) == 2
+    assert "split.json exists and is not a list of configs" in capsys.readouterr().err
+    assert not (runs / "final_test.json").exists()
     assert command.main(arguments(runs, tmp_path / "list")) == 0
     output = capsys.readouterr().out
     assert "is frozen: 12 uniform, 4 random_search, 4 local_search, 4 regularized_evolution" in output

@@ -167,7 +167,11 @@ def test_tpe_searches_too(runs: Path, release: Path, tmp_path: Path, monkeypatch
     [
         ("besst", (), "source='besst' does not exist (did you mean 'best'?)"),
         ("best", (), "best is proposed by a release; name one: --release RELEASE"),
-        ("full", ("--n", 0, "--round", -1), "n=0 must be an integer >= 1\nsurrogate.propose: round=-1 must be"),
+        (
+            "full",
+            ("--n", 0, "--round", -1),
+            "n=0 must be an integer in 1..2**31-1\nsurrogate.propose: round=-1 must be",
+        ),
         ("poor", ("--n", 100_000), "n=100000 must be at most"),
     ],
 )

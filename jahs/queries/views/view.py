@@ -166,7 +166,7 @@ class View(Queryable):
     ) -> Answers:
         frm, to, step = span
         if isinstance(frm, Mapping) and (sizes := [name for name in frm if name in SIZES]):
-            raise InvalidFidelity(f"frm: it is an epoch; give {', '.join(sizes)} in to=, where it holds throughout")
+            raise InvalidFidelity(f"frm={show(frm)} must be an epoch; give {', '.join(sizes)} in to=")
         if self._is_unchecked:
             self._check()
         fidelity = _mapping(to)

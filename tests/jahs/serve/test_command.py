@@ -128,7 +128,7 @@ def test_a_log_that_no_server_wrote_is_refused_at_once(serve, tmp_path: Path) ->
         process = serve("--log", log)
         _, said = process.communicate(timeout=60)
         assert process.returncode == 2
-        assert f"log={log} exists and no client of a server wrote it; give a new path".encode() in said
+        assert f"log={log} exists, but {log.name}.requests beside it does not; give a new path".encode() in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "log.jsonl"]
 
 

@@ -226,7 +226,7 @@ def test_what_follows_the_end_of_a_log_is_refused_or_if_it_was_cut_off_removed(t
         ({"value": float("nan")}, "is not a mapping of JSON"),
         ({"value": {1, 2}}, "is not a mapping of JSON"),
         (5, "facts=5 is not a mapping of JSON"),
-        ({"task": "x", "workers": 1}, "the log has task, workers already; leave it out"),
+        ({"task": "x", "workers": 1}, "facts must not have task, workers, which the log's header has already"),
     ],
 )
 def test_facts_that_the_header_cannot_hold_are_refused_before_there_is_a_log(tmp_path, facts, message):
