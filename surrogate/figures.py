@@ -224,7 +224,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     def work() -> str:
         measured, split = read_with_split(given.runs, given.split)
         release = read_release(given.release)
-        _check(release, measured, split)  # before the final test set is read
         done = f"{given.out}: python -m surrogate.card {given.release} --figures {given.out} --out CARD"
         if given.proposed:
             kept, gap = figures_of(given.out, release), rounded(proposed_gap(release, measured))
@@ -232,6 +231,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 raise MissingData(f"the best of a search are not measured: {gap['missing']}")
             write_figures(given.out, {**kept, "search": {**gap, "measurements": digest_measurements(measured)}})
             return done
+        _check(release, measured, split)  # before the final test set is read
         final = None
         if given.read_final:
             what_for = {"command": "surrogate.figures", "release": release.sha256, "commit": commit()}
