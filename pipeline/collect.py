@@ -79,7 +79,9 @@ class CollectSettings:
             faults.append(f"runs={self.runs} must be at least 1")
         stop = _MOST if self.stop is None else self.stop
         if not 0 <= self.start < stop <= _MOST:
-            faults.append(f"start={self.start} and stop={self.stop}: give 0 <= start < stop <= {_MOST}")
+            faults.append(
+                f"start={self.start} and stop={self.stop} select no configs; give 0 <= start < stop <= {_MOST}"
+            )
         if self.pairs < 0:
             faults.append(f"pairs={self.pairs} must be at least 0")
         faults += self.where.faults()

@@ -95,7 +95,7 @@ def tune_all(
         CorruptFile: its history cannot be read.
     """
     numbers = {"evaluations": evaluations, "workers": workers, "distilled": distilled, "fewest": fewest}
-    check_integers({**numbers, "n_trees": n_trees}, evaluations=1, workers=1, n_trees=1, distilled=0, fewest=0)
+    check_integers(numbers, evaluations=1, workers=1, distilled=0, fewest=0)
     parts = training_rows(metrics, measured, split, fewest=fewest)
     for metric, rows in parts.items():
         if not len(rows["valid"]):

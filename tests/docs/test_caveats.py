@@ -52,11 +52,10 @@ def test_the_caveats_have_the_figures_of_the_recorded_trainings():
     figures = json.loads((ROOT / "data/cifar10_mini/landscape.json").read_text())
     cifar10, cells = figures["epochs"]["200"], figures["cells"]
     caveat = TASKS["cifar10_mini"].caveat or ""
-    assert f"on {cells['n_cells']} cells of NAS-Bench-201" in caveat
-    assert (
-        f"rho is {cells['200']['rho']:.2f} with their accuracy after 200 epochs ({cells['12']['rho']:.2f} after"
-        in caveat
-    )
+    assert f"on {cells['n_cells']} random cells of NAS-Bench-201" in caveat
+    rho = "after 200 epochs is {rho:.2f} (95 % interval {rho_low:.2f} to {rho_high:.2f}), and {rho_better_half:.2f} in"
+    assert rho.format(**cells["200"]) in caveat
+    assert f"with the accuracy after 12 epochs, it is {cells['12']['rho']:.2f}." in caveat
     assert f"(rho {cifar10['rho']:.2f};" in caveat
     assert f"at full size ({cifar10['rho_full_size']:.2f})" in caveat
     assert f"(Kendall's tau {cifar10['tau_within_groups']:.2f})" in caveat

@@ -233,7 +233,7 @@ def test_a_shard_cut_short_is_trained_again(tmp_path, reference):
     shard.write_bytes(shard.read_bytes()[:100])
     assert collect(CollectSettings(task=TASK, out=out, runs=2, workers=1)) == 2
     assert {*zip(*(read_runs(out)[name].tolist() for name in ("config_id", "seed")), strict=True)} == expected(4)
-    assert verify(out) == [f"damaged/{shard.name}: a damaged shard was set aside"]
+    assert verify(out) == [f"damaged/{shard.name}: a damaged shard was set aside; look at it, then delete it"]
 
 
 def test_a_full_disk_stops_the_collector_and_loses_nothing(small_disk):
