@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,11 +64,12 @@ def run_command(command: str, work: Callable[[], object], *, stopped: str = "sta
     """Do the work, print its result on stdout and return the exit status; log on stderr in the meantime.
 
     A text is printed unchanged, anything else as JSON. The status is 0; 1 if the result is `FailedResult`; 2 for a
-    `JahsError` or a file that cannot be read or written, whose message is logged; 130 for Ctrl-C.
+    `JahsError` or a file that cannot be read or written, whose message is logged; 130 for Ctrl-C
+    and SIGTERM.
 
     Messages begin with the command's name, such as `pipeline.collect`; `stopped` is logged after Ctrl-C.
     """
-    with _logging_to_stderr():
+    with _logging_to_stderr(), _sigterm_as_ctrl_c():
         try:
             outcome = work()
         except (JahsError, OSError) as err:
@@ -80,6 +83,19 @@ def run_command(command: str, work: Callable[[], object], *, stopped: str = "sta
         result = outcome.result if isinstance(outcome, FailedResult) else outcome
         write_stdout(result if isinstance(result, str) else json.dumps(result, indent=2, allow_nan=False))
         return 1 if isinstance(outcome, FailedResult) else 0
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let `kill`, `timeout` and batch systems stop a command as cleanly as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

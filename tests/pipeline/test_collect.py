@@ -213,12 +213,16 @@ def test_two_collectors_share_a_folder(tmp_path):
     assert recorded(out) == expected(6), "each counts its own"
 
 
-def test_ctrl_c_stops_cleanly(tmp_path):
+@pytest.mark.parametrize("way", ["ctrl-c", "sigterm of the command alone"])
+def test_it_is_stopped_cleanly(tmp_path, way):
     out = tmp_path / "runs"
     running = start(out, "--workers", 2)
     wait_for(lambda: n_shards(out) >= 1)
-    os.killpg(running.pid, signal.SIGINT)
-    _, log = running.communicate(timeout=300)
+    if way == "ctrl-c":
+        os.killpg(running.pid, signal.SIGINT)
+    else:
+        running.terminate()
+    _, log = running.communicate(timeout=300)  # which waits for the pipes of the workers, too
     assert running.returncode == 130, log
     assert "every finished run is recorded" in log
     assert "Traceback" not in log
