@@ -7,12 +7,12 @@ import json
 import logging
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from jahs.cli.signals import on_sigterm
 from jahs.cli.stdout import write_stdout
 from jahs.errors import JahsError
 from jahs.files.atomic import write_fault
@@ -64,12 +64,12 @@ def run_command(command: str, work: Callable[[], object], *, stopped: str = "sta
     """Do the work, print its result on stdout and return the exit status; log on stderr in the meantime.
 
     A text is printed unchanged, anything else as JSON. The status is 0; 1 if the result is `FailedResult`; 2 for a
-    `JahsError` or a file that cannot be read or written, whose message is logged; 130 for Ctrl-C
-    and SIGTERM.
+    `JahsError` or a file that cannot be read or written, whose message is logged; 130 for Ctrl-C,
+    and for SIGTERM, which stops a command as cleanly.
 
     Messages begin with the command's name, such as `pipeline.collect`; `stopped` is logged after Ctrl-C.
     """
-    with _logging_to_stderr(), _sigterm_as_ctrl_c():
+    with _logging_to_stderr(), on_sigterm(signal.default_int_handler):
         try:
             outcome = work()
         except (JahsError, OSError) as err:
@@ -83,19 +83,6 @@ def run_command(command: str, work: Callable[[], object], *, stopped: str = "sta
         result = outcome.result if isinstance(outcome, FailedResult) else outcome
         write_stdout(result if isinstance(result, str) else json.dumps(result, indent=2, allow_nan=False))
         return 1 if isinstance(outcome, FailedResult) else 0
-
-
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Let `kill`, `timeout` and batch systems stop a command as cleanly as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

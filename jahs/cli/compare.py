@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 
 from jahs.cli.arguments import Commands, add_task, names, to_json
+from jahs.cli.signals import on_sigterm
 from jahs.cli.stdout import format_table, leave_stdout, write_stdout
 from jahs.comparison.benches import open_benchmark
 from jahs.comparison.compare import BASELINES, compare
@@ -53,21 +51,8 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs jahs[mcp]")
 
 
-@contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
-    """End the command and the processes that it started when `kill` or `timeout` asks for it."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + signal.SIGTERM)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _end(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
 
 
 def _compare(arguments: argparse.Namespace) -> str:
@@ -75,7 +60,7 @@ def _compare(arguments: argparse.Namespace) -> str:
     options = ("out", "study", "task", "seeds", "workers", "limit_s", "release", "against")
     progress = _show_progress if sys.stderr.isatty() else None
     given = {name: getattr(arguments, name) for name in options}
-    with _ending_on_sigterm():
+    with on_sigterm(_end):
         comparison = compare(*arguments.entries, **given, progress=progress)
     rows = [standing_row(place, each) for place, each in enumerate(comparison.standings, 1)]
     others = [board_text(board) for board in comparison.boards[1:]]
