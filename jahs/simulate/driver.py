@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +10,9 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 from jahs.errors import JahsError, OptimizerFailed
 from jahs.simulate.answers import Answers, Job
 from jahs.simulate.cluster import Cluster
+from jahs.simulate.log import json_fault
 from jahs.simulate.settings import Thinking
 from jahs.simulate.trial import Proposal, Trial
-from jahs.spaces.parameters import show
 
 T = TypeVar("T")
 
@@ -66,12 +65,8 @@ class Driver:
         self._optimizer: Final[Optimizer] = optimizer if is_optimizer else _CallbackOptimizer(optimizer)  # type: ignore[assignment,arg-type]  # just checked
         self.name: Final = str(getattr(self._optimizer, "name", type(self._optimizer).__name__))
         self.settings: Final[Mapping[str, object]] = getattr(self._optimizer, "settings", {})
-        try:
-            json.dumps(dict(self.settings), allow_nan=False)
-        except (TypeError, ValueError) as err:
-            raise OptimizerFailed(
-                f"{self.name}: settings={show(self.settings)} is not a mapping of JSON: {err}"
-            ) from err
+        if fault := json_fault("settings", self.settings):
+            raise OptimizerFailed(f"{self.name}: {fault}")
         objectives = self.settings.get("objectives", ())
         self.objectives: Final = tuple(map(str, objectives)) if isinstance(objectives, list | tuple) else ()
         self._answers = answers

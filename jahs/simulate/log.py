@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from jahs.errors import (
     CorruptFile,
@@ -29,6 +29,7 @@ from jahs.files.atomic import DISK_FULL, full_disk, hold
 from jahs.files.strict_json import parse_json
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial
+from jahs.spaces.parameters import show
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
@@ -130,7 +131,7 @@ class LogWriter:
     def end(self, ending: Mapping[str, object]) -> None:
         """Append the line that says how the simulation ended, and make the log durable; raises as `write`.
 
-        CorruptFile if the log had whole lines after it; one that was cut off is removed.
+        CorruptFile if whole lines follow it in the file; an incomplete last line is removed.
         """
         self._write(ending)
         if next(self._old, None) is not None:
@@ -176,10 +177,19 @@ class LogWriter:
             raise OutOfSpace(full_disk(self.path))
 
     def _cut(self) -> None:
-        """Remove what follows the checked lines, a line that was cut off, before the first new line."""
+        """Truncate the file after the checked lines, once: an incomplete last line is removed."""
         if not self._is_appending:
             self._file.truncate(self._n_checked)
             self._is_appending = True
+
+
+def json_fault(name: str, given: Any) -> str | None:  # Any: whatever a user takes for a mapping
+    """Return why a log's header cannot hold `given`, a mapping of JSON; None if it can."""
+    try:
+        _ENCODER.encode(dict(given))
+    except (TypeError, ValueError) as err:
+        return f"{name}={show(given)} is not a mapping of JSON: {err}"
+    return None
 
 
 def open_alone(path: Path) -> FileIO:

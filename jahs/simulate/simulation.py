@@ -6,7 +6,6 @@ optimiser wants to be shown. Everything is a function of the seeds: same simulat
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -17,7 +16,7 @@ from jahs.queries.views import Queryable, View
 from jahs.simulate.answers import Answers, Job, is_hidden
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.driver import Callback, Driver, Optimizer
-from jahs.simulate.log import LogWriter
+from jahs.simulate.log import LogWriter, json_fault
 from jahs.simulate.settings import Settings, Thinking
 from jahs.simulate.trial import Proposal, Trial
 from jahs.spaces.parameters import is_number, show, with_article
@@ -106,12 +105,13 @@ class Simulation:
         self._submitted: list[Trial] = []
 
     def _read_facts(self, facts: Mapping[str, object] | None) -> dict[str, object]:
-        """Return facts for the log's header; refuse what JSON cannot hold, and what the simulation says itself."""
-        try:
-            given = dict(facts or {})
-            json.dumps(given, allow_nan=False)
-        except (TypeError, ValueError) as err:
-            raise InvalidArgument(f"facts={show(facts)} is not a mapping of JSON: {err}") from err
+        """Return the caller's facts for the header of the log.
+
+        Values that JSON cannot represent are refused, and so are keys that the simulation writes itself.
+        """
+        if fault := json_fault("facts", facts or {}):
+            raise InvalidArgument(fault)
+        given = dict(facts or {})
         if taken := [key for key in ("format", "task", "view", "metrics", *self.settings.facts()) if key in given]:
             raise InvalidArgument(f"facts must not have {', '.join(taken)}, which the log's header has already")
         return given
