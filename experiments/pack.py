@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -73,9 +73,8 @@ class _Tables:
             ends = [ends[i] for i in incumbents(full_log(times, accuracy)).rows.tolist()]
         self._ends += [(len(self._logs), *found) for found in ends]
         settings = json.dumps(header.get("optimizer_settings"), sort_keys=True)
-        refit = -1 if own.refit is None else own.refit
         end = ending["ended"], ending["clock"]
-        self._logs.append((own.task, own.arm, refit, own.seed, len(log.trials), *end, settings, digest))
+        self._logs.append((*_key_of(own), len(log.trials), *end, settings, digest))
 
     def add_packed(self, path: Path, task: str) -> None:
         """Append the logs of a pack that are of this task."""
@@ -94,10 +93,6 @@ class _Tables:
                 self._add_trial(settings[row_of_trial[trial]], asked[trial])
         found = _records(ends, "ends.parquet")
         self._ends += [(own_logs[number], *end) for number, *end in found if number in own_logs]
-
-    def lacking(self, others: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
-        """Return which of other repetitions (task, arm, refit, seed) have no log here."""
-        return sorted({*others} - {facts[:4] for facts in self._logs}, key=str)
 
     def _add_trial(self, config: tuple[object, ...], asked: tuple[object, ...]) -> None:
         """Append a trial: its config, and the epoch, sizes and status."""
@@ -160,6 +155,8 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
     check_season(target.parent, season, {task: facts.release for task, facts in tasks.items()})
     tables = _Tables(has_several=bool(folder.study.combinations))
     finished = folder.finished()
+    kept = {key for key in _keys_in(other) if key[0] in taken} if other else set()
+    _check_target(target, kept.union(map(_key_of, finished)))
     progress, n_read = Progress(len(finished), f"pack {folder.study.name}"), 0
     for task in sorted(tasks):
         if other and task in taken:
@@ -172,7 +169,6 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
                 n_read += 1
                 progress.update(n_read, own.path)
     progress.close()
-    _check_target(target, tables)
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with change_folder(target) as beside:
@@ -194,13 +190,22 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
     return target
 
 
-def _check_target(target: Path, tables: _Tables) -> None:
-    """Refuse a folder whose content the pack would not replace: foreign files, and repetitions that it lacks."""
+def _key_of(own: Repetition) -> tuple[object, ...]:
+    """Return task, arm, refit and seed of a repetition, as logs.parquet has them."""
+    return own.task, own.arm, -1 if own.refit is None else own.refit, own.seed
+
+
+def _keys_in(path: Path) -> set[tuple[object, ...]]:
+    """Return the same of every repetition of a pack."""
+    return {facts[:4] for facts in _records(read_packed_table(path / "logs.parquet"), "logs.parquet")}
+
+
+def _check_target(target: Path, kept: set[tuple[object, ...]]) -> None:
+    """Refuse a folder that holds something else than a pack, or a pack with other repetitions than those `kept`."""
     found = sorted(path.name for path in target.iterdir()) if target.is_dir() else [target.name] * target.exists()
     lost = [name for name in found if name not in (*COLUMNS, MANIFEST)]
     if is_pack(target) and not lost:
-        packed = _records(read_packed_table(target / "logs.parquet"), "logs.parquet")
-        lost = ["/".join(map(str, own)) for own in tables.lacking(facts[:4] for facts in packed)]
+        lost = sorted("/".join(map(str, key)) for key in _keys_in(target) - kept)
     if lost:
         names = f"{', '.join(lost[:3])}{f' and {len(lost) - 3} more' * (len(lost) > 3)}"
         raise InvalidArgument(f"{target} would be replaced and lose {names}; choose another folder, or remove it first")

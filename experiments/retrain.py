@@ -98,13 +98,10 @@ def retrain(
     study = read_folder(folder)
     known = ", ".join(study.tasks)
     path = record or folder / RECORD
-    work = folder / "retrained"
-    faults = []
-    if is_pack(folder):
-        work = path.with_name(f"{path.name}.runs")
-        if record is None or folder.resolve() in path.resolve().parents:
-            faults.append(f"{folder} is a pack, which is not changed; name a file outside of it with --record")
-    faults += [f"top={top} must be at least 1"] if top < 1 else []
+    work = path.with_name(f"{path.name}.runs") if is_pack(folder) else folder / "retrained"
+    faults = [f"top={top} must be at least 1"] if top < 1 else []
+    if is_pack(folder) and folder.resolve() in path.resolve().parents:
+        faults.append(f"{folder} is a pack, which is not changed; name a file outside of it with --record")
     faults += [f"task {name!r} is not in this study; it has {known}" for name in tasks if name not in study.tasks]
     if any(arm.world != "release" for arm in study.study.arms):
         faults.append(

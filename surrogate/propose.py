@@ -136,9 +136,15 @@ def _configs(
     return disagreed_on(ask, [asking(model) for model in fits], n=n, seed=seed, is_known=known)
 
 
+def _first_bytes(path: Path, n: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(n)
+
+
 def check_list(path: Path) -> None:
     """Refuse a path where there is anything but a list of configs."""
-    if path.exists() and not (path.is_file() and path.read_bytes()[:10] in (b'{"config":', b"")):
+    start = b'{"config":'
+    if path.exists() and not (path.is_file() and _first_bytes(path, len(start)) in (start, b"")):
         raise InvalidArgument(f"out={path} exists and is not a list of configs; choose another file")
 
 
