@@ -181,8 +181,8 @@ def _paired(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np
 def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], ...]:
     """Return the expected O_d, d and p^(d-1) for every depth; empty arrays if a value is NaN.
 
-    A depth divides at most one tied group of each order. It has all items of the groups before, and a share of that
-    group, each item with the same probability.
+    A cut at a depth splits at most one tied group of each order. All items of the groups above it are included, and
+    each item of the split group with a probability equal to the included share of the group.
     """
     if not 0 < p < 1:
         raise InvalidArgument(f"p={p!r} must be between 0 and 1; choose_p finds one")
@@ -205,9 +205,9 @@ def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], 
 
 
 def _spans(values: NDArray[np.float64], depths: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:  # Any: two kinds
-    """Return the number of items above each item's tied group and down to its end, and by depth the share of a group.
+    """Return how many items rank above each item's tied group, how many down to its end, and a share for each depth.
 
-    The share is that of the group which this depth divides or ends.
+    The share is the fraction of the tied group at that depth which is among the first `depth` items.
     """
     _, group, sizes = np.unique(-values, return_inverse=True, return_counts=True)
     ends = np.cumsum(sizes)

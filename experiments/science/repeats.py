@@ -137,14 +137,17 @@ def pairs_of_seeds(runs: Rows) -> dict[str, Pairs]:
 def _pairs(runs: Rows, metric: str, places: NDArray[np.int64]) -> Pairs:
     """Return the first two values of every config that has two in one place; those of two places are two pairs.
 
-    A place with a single config is left out. `runs` are in the order of configs.
+    A place with a single config is left out. `runs` are in the order of seeds.
     """
-    order = np.lexsort((places, runs["config_id"]))  # keeps the order of the seeds of a config in a place
-    ids, places, values = runs["config_id"][order], places[order], runs[metric].astype(np.float64)[order]
-    at = np.flatnonzero((ids[1:] == ids[:-1]) & (places[1:] == places[:-1]))
-    at = at[np.append(True, (ids[at][1:] != ids[at][:-1]) | (places[at][1:] != places[at][:-1]))[: len(at)]]
-    at = at[np.bincount(places[at], minlength=1)[places[at]] > 1]
-    return Pairs(values[at], values[at + 1], places[at])
+    _, config = np.unique(runs["config_id"], return_inverse=True)
+    group = config * (places.max(initial=0) + 1) + places
+    order = np.argsort(group, kind="stable")
+    _, start, counts = np.unique(group[order], return_index=True, return_counts=True)
+    start = start[counts >= 2]
+    start = start[np.bincount(places[order[start]], minlength=1)[places[order[start]]] > 1]
+    first, second = order[start], order[start + 1]
+    values = runs[metric].astype(np.float64)
+    return Pairs(values[first], values[second], places[first])
 
 
 def flops_agreement(columns: Columns, recorded: Floats, task: Task) -> dict[tuple[object, ...] | None, float]:

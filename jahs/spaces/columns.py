@@ -199,10 +199,11 @@ def _shape_faults(arrays: Mapping[str, npt.NDArray[np.generic]]) -> list[str]:
             faults.append(f"{name} has {len(array)} rows, but {first} has {lengths[first]}")
         elif array.dtype.kind not in _KINDS[name] + "OT":  # T: numpy's strings of variable width
             parameter = PARAMETERS[name]
-            empty = np.flatnonzero(array != array)  # noqa: PLR0124  # NaN, as pandas writes a missing integer
-            faults += [f"{name} has no value in row {row}: {parameter.allowed}" for row in empty[:1].tolist()] or [
-                f"{name} holds {array.dtype}, not {type(parameter.default).__name__}: {parameter.allowed}"
-            ]
+            fault = f"holds {array.dtype}, not {type(parameter.default).__name__}"
+            is_missing = np.asarray(array != array)  # noqa: PLR0124  # NaN, as pandas writes a missing integer
+            if is_missing.any():
+                fault = f"has no value in row {is_missing.argmax()}"
+            faults.append(f"{name} {fault}: {parameter.allowed}")
     return faults
 
 

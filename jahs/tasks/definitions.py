@@ -103,11 +103,15 @@ class Task:
                 f"side={self.side}: Resolution {min(RESOLUTIONS)} gives images of {smallest} pixels; the side must be "
                 f"a multiple of {4 * _SMALLEST_SIDE}, so that the smallest image has at least {_SMALLEST_SIDE}"
             )
-        counts = {**dict.fromkeys(("n_channels", "n_classes", "n_train", "n_valid", "n_test", "batch_size")), **_MOST}
         faults += [
-            f"{key}={value}: must be at least 1{'' if most is None else f' and at most {most}'}"
-            for key, most in counts.items()
-            if ((value := getattr(self, key)) < 1 and key != "side") or (most is not None and value > most)
+            f"{key}={value}: must be at least 1"
+            for key in ("n_channels", "n_classes", "n_train", "n_valid", "n_test", "max_epoch", "batch_size")
+            if (value := getattr(self, key)) < 1
+        ]
+        faults += [
+            f"{key}={value}: must be at least 1 and at most {most}"
+            for key, most in _MOST.items()
+            if (value := getattr(self, key)) > most
         ]
         faults += [
             f"{key}={value}: must be a finite number above 0"

@@ -1,4 +1,4 @@
-"""Compare what a release predicts for the configs that it proposed with its teacher's predictions and with trainings.
+"""Compare a release's predictions for the configs that it proposed with those of its teacher and with trainings.
 
 A search ends where the model is too optimistic. The teacher (a Gaussian process and a forest, see
 `surrogate.models.teacher`) is fitted to the train and valid configs without the proposals of this release, and predicts
@@ -28,10 +28,10 @@ def main(folder: str, release_folder: str) -> None:
     data, release = Path(folder), read_release(Path(release_folder))
     measured, split = read_with_split(data / "runs", data / "split.json")
     configs = measured.configs
-    is_best = (configs["source"] == "best") & np.isin(configs["release"], sorted(release.answers_as))
-    proposed = configs["config_id"][is_best]
+    is_own = np.isin(configs["release"], sorted(release.answers_as))
+    proposed = configs["config_id"][is_own & (configs["source"] == "best")]
     rows = development_rows(MAIN, measured, split)
-    rows = rows.take(~np.isin(rows.config_id, configs["config_id"][np.isin(configs["release"], [release.sha256])]))
+    rows = rows.take(~np.isin(rows.config_id, configs["config_id"][is_own]))
     features = default_features(MAIN)
     transform = fit_transform(MAIN, rows.y, slope=read_params(data / "search" / "params.json")[MAIN].slope)
     F = features_of(rows.X, features, measured.task)

@@ -32,7 +32,8 @@ def test_unknown_metrics_optimizers_settings_and_numbers_are_refused(
         (release.main, ["--params", str(params)], "'speed' is not a learned metric"),
         (release.main, ["--params", str(tmp_path / "none.json")], "none.json does not exist"),
         (tune.main, ["--trees", "0"], "n_trees=0 must be an integer in 1..10000"),
-        (tune.main, ["--workers", "0", "--evaluations", "-1"], "in 1..2**31-1\nsurrogate.tune: workers=0 must be"),
+        (tune.main, ["--workers", "0", "--evaluations", "-1"],
+         "must be an integer in 1..2**31-1\nsurrogate.tune: workers=0 must be"),
     ):  # fmt: skip
         assert main([*arguments(runs, out), *extra]) == 2
         assert message in capsys.readouterr().err

@@ -147,7 +147,9 @@ def test_configs_that_the_release_proposed_are_judged_by_it(runs: Path, release:
     assert call(runs, release, tmp_path / "before.json", "--proposed") == 0
     found = {**results["search"], "measurements": results["measurements"]}
     assert read_figures(tmp_path / "before.json") == {**results, "search": found}
-    write_figures(tmp_path / "before.json", {**results, "search": {"value": 0.3, "missing": ""}})
-    assert call(runs, release, tmp_path / "before.json", "--proposed") == 2  # and keeps what was measured
+    measured = {"value": 0.3, "missing": ""}
+    write_figures(tmp_path / "before.json", {**results, "search": measured})
+    assert call(runs, release, tmp_path / "before.json", "--proposed") == 2
+    assert read_figures(tmp_path / "before.json")["search"] == measured
     assert "final configs of a search are trained with two seeds; 6 are needed" in results["search"]["missing"]
     assert [facts["source"] for facts in results["sources"]] == ["uniform", "best"]
