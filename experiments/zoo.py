@@ -1,8 +1,6 @@
-"""Write the page that compares model families, from the result files of `surrogate.zoo`; it takes seconds.
+"""Write the page that compares model families, in seconds, from the files of `surrogate.zoo` (`make zoo` writes both).
 
-    python -m experiments.zoo --out out/zoo
-
-`make zoo` fits the families first, which takes minutes.
+python -m experiments.zoo --out out/zoo
 """
 
 from __future__ import annotations
@@ -182,13 +180,15 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
 
 def _task_blocks(result: _Result) -> Iterator[str | Block]:
     zoo, fitted = result.zoo, result.zoo["n_fitted"]
+    luck = [best_tau_sd([drawn["tau"] for drawn in model["evaluations"]]) for model in zoo["families"].values()]
     yield f"Scores on {result.task.title}"
     yield Text(
         f"{fitted['rows']:,} trainings of {fitted['configs']:,} configs were fitted. "
         f"{zoo['evaluations']} settings a family, and its default, were compared by τ on the validation part, whose "
         f"scores are therefore optimistic; the test part chose nothing. An ensemble is the mean of {N_FOLDS} models, "
         "each without one fold of training and validation part; the three families with the highest validation τ have "
-        "one."
+        "one. Intervals do not contain the luck of the search: other draws of settings would change a family's best "
+        f"validation τ by {min(luck):.3f} to {max(luck):.3f} (standard deviation)."
     )
     for cut, scored in result.tests.items():
         if scored is not None:
@@ -216,6 +216,14 @@ def _task_blocks(result: _Result) -> Iterator[str | Block]:
         n_labels=2,
         is_folded=True,
     )
+
+
+def best_tau_sd(taus: Sequence[float | None]) -> float:
+    """Return the standard deviation of the best of the first τ and a resample of the others; undefined ones are -1."""
+    default, *drawn = (-1.0 if tau is None else tau for tau in taus)
+    best = np.maximum(np.sort(drawn), default)
+    shares = np.diff((np.arange(len(best) + 1) / len(best)) ** len(best))  # of the resamples that have this best
+    return float(np.sqrt(shares @ (best - shares @ best) ** 2))
 
 
 def _beside(tested: Sequence[tuple[_Result, ModelScores]]) -> Table:
