@@ -49,7 +49,7 @@ _N_RESAMPLES: Final = 400
 _FEWEST_FULL: Final = 20
 _PRESENT: Final = "forest"
 _SHOWN: Final = ("Gaussian process", "teacher")  # for comparison: they answer too slowly to ship
-_DISTILLED: Final = (5_000, 20_000)
+_DISTILLED: Final = (5_000, 20_000, 60_000)
 _HEADS: Final = (
     "fit",
     "tau, whole space",
