@@ -36,10 +36,10 @@ from jahs.files.atomic import change_folder
 from jahs.files.sealed_json import sealed_text
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import Table, require_pyarrow, write_table
-from jahs.queries.exhaustive import LARGEST
 from jahs.schema import CONFIG_KEYS
 from jahs.simulate import Log
 from jahs.spaces.columns import rows, validate_columns
+from jahs.spaces.parameters import LARGEST
 from workshop.command import new_parser, run_command
 from workshop.folders import writing
 from workshop.progress import Progress

@@ -47,7 +47,7 @@ from jahs.comparison.terms import open_terms
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.optimizers import OPTIMIZERS as ENTRIES
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import LARGEST
+from jahs.spaces.parameters import LARGEST
 from jahs.tasks.definitions import caveats_of
 from workshop.command import add_release, new_parser, run_command
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of

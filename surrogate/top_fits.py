@@ -60,6 +60,7 @@ _HEADS: Final = (
     "bias, measured best tenth",
     "MAE, predicted best tenth",
     "tau, full size",
+    "bias, predicted best tenth at full size",
     "eligible",
 )
 
@@ -171,6 +172,7 @@ def _row(name: str, scored: Rows, p: _Floats, present: _Floats) -> list[str]:
     error = p - y
     is_predicted_best, is_measured_best = p >= np.quantile(p, 0.9), y >= np.quantile(y, 0.9)
     full = np.isin(scored.config_id, full_rows(scored, epoch=int(scored.epoch.max())).config_id)
+    has_full = full.sum() >= _FEWEST_FULL
     differences = [
         "–" if name == _PRESENT else interval_text(_gain(score, scored, p, present), 3, sign="+")
         for score in (kendall_tau, _top_tau)
@@ -184,7 +186,8 @@ def _row(name: str, scored: Rows, p: _Floats, present: _Floats) -> list[str]:
         f"{error[is_predicted_best].mean():+.2f}",
         f"{error[is_measured_best].mean():+.2f}",
         f"{np.abs(error[is_predicted_best]).mean():.2f}",
-        f"{kendall_tau(y[full], p[full]):.3f}" if full.sum() >= _FEWEST_FULL else "not measured yet",
+        f"{kendall_tau(y[full], p[full]):.3f}" if has_full else "not measured yet",
+        f"{error[full & (p >= np.quantile(p[full], 0.9))].mean():+.2f}" if has_full else "not measured yet",
         "–" if name in (_PRESENT, *_SHOWN) else "yes" if _is_eligible(scored, p, present) else "no",
     ]
 

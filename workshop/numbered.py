@@ -13,9 +13,8 @@ from typing import Final
 import numpy as np
 from randomgen import Philox  # type: ignore[import-untyped]  # ships no types
 
-from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.columns import Columns
-from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.parameters import LARGEST, PARAMETERS
 from jahs.spaces.space import space
 
 SAMPLE_SEED: Final = 20_261

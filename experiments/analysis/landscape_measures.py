@@ -16,10 +16,9 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, mean_interval
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.columns import Configs, rows
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import PARAMETERS, is_integer
+from jahs.spaces.parameters import LARGEST, PARAMETERS, is_integer
 from jahs.spaces.seeds import SEED_RANGE, is_seed
 from jahs.spaces.space import GROUPS, Space
 from jahs.tasks.metrics import Metric

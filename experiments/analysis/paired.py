@@ -23,9 +23,9 @@ from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument, InvalidTable
 from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs, without_final
 from jahs.files.tables import Table, sort_by, take
-from jahs.queries.exhaustive import LARGEST
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
+from jahs.spaces.parameters import LARGEST
 from jahs.tasks.definitions import Task
 from jahs.tasks.own import task_of_protocol
 from workshop.ranks import spearman

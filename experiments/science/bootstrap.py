@@ -17,9 +17,9 @@ from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import N_RESAMPLES, Interval, interval_text, mean_interval, percentile_interval
 from jahs.optimizers import Baseline, make
-from jahs.queries.exhaustive import LARGEST
 from jahs.queries.views import View
 from jahs.spaces.cell.operations import ZERO
+from jahs.spaces.parameters import LARGEST
 from surrogate.models.optima import search_with
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_estimates

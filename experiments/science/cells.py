@@ -19,12 +19,13 @@ from experiments.science.subjects import MAIN, Spread, Subject, answers, spread_
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import interval_text, number_text
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import LARGEST, cell_columns, crossed
+from jahs.queries.exhaustive import cell_columns, crossed
 from jahs.schema import OPS
 from jahs.spaces.cell import EDGES, OPERATIONS, all_ops, canonical_keys
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, POOL
 from jahs.spaces.cell.paths import PATH_EDGES, live_paths
 from jahs.spaces.columns import COLUMN_DTYPES
+from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import space
 from surrogate.data.rows import GROUP_VALUES
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of

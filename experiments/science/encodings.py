@@ -19,11 +19,11 @@ from experiments.science.subjects import MAIN, Subject
 from jahs.adapters.importing import import_tool
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import interval_text, mean_interval
-from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.cell import EDGES, OPERATIONS, all_ops
 from jahs.spaces.cell.index import STRING_ORDER
 from jahs.spaces.cell.operations import PASSING, ZERO, cell_numbers
 from jahs.spaces.cell.paths import PATH_EDGES, live_paths
+from jahs.spaces.parameters import LARGEST
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import Curve, draw_curves
 

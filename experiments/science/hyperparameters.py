@@ -18,9 +18,10 @@ from experiments.science.papers import beside_paper, same_sign
 from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, value_text
-from jahs.queries.exhaustive import LARGEST, cell_columns, crossed, grid
+from jahs.queries.exhaustive import cell_columns, crossed, grid
 from jahs.schema import OPS
 from jahs.spaces.cell import all_ops
+from jahs.spaces.parameters import LARGEST
 from surrogate.data.rows import GROUP_VALUES
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import new_panels

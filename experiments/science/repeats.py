@@ -25,10 +25,11 @@ from jahs.files.tables import Table as Rows
 from jahs.files.tables import read_table, rows_of, take
 from jahs.models.cost import n_macs
 from jahs.published.oddities import ODDITY_COLUMNS
-from jahs.queries.exhaustive import LARGEST, at_full_size
+from jahs.queries.exhaustive import at_full_size
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
 from jahs.spaces.encoding import encode
+from jahs.spaces.parameters import LARGEST
 from jahs.tasks.definitions import TASKS, Task, task
 from surrogate.data.measurements import read_measurements
 from surrogate.data.rows import group_numbers

@@ -8,9 +8,9 @@ from typing import Final
 
 from jahs.models.forest.engines import EngineKind
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import LARGEST
 from jahs.release import Release, read_release
 from jahs.release.models import REFITS
+from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import space
 
 N_RANDOM: Final = 10_000

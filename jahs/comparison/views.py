@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from jahs.queries.exhaustive import LARGEST, search_best
+from jahs.queries.exhaustive import search_best
 from jahs.queries.views import Queryable, View
 from jahs.spaces.cell import Cell
 from jahs.spaces.configs import Config
+from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import GROUPS, space
 
 _FIXED_PART: Final = 2**32

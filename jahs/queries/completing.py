@@ -21,11 +21,11 @@ from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.queryable import Queryable
 from jahs.queries.references import build_references
-from jahs.queries.views import SIZES
 from jahs.release import read_release
 from jahs.release.writing import extend_release
 from jahs.spaces.columns import Columns, rows
 from jahs.spaces.configs import Config
+from jahs.spaces.parameters import LARGEST
 
 _log = logging.getLogger(__name__)
 _N_CONFIGS: Final = 20_000
@@ -72,7 +72,7 @@ def good_config(configs: Columns, accuracy: npt.NDArray[np.float64]) -> Config:
     """
     row = np.argsort(accuracy, kind="stable")[math.ceil(_QUANTILE * len(accuracy)) - 1]
     (config,) = rows({name: values[row : row + 1] for name, values in configs.items()})
-    return cast("Config", {**config, **SIZES})
+    return cast("Config", {**config, **LARGEST})
 
 
 def _in_pieces(bench: Benchmark, pool: ThreadPoolExecutor, report: Callable[[int], None]) -> Queryable:

@@ -20,16 +20,13 @@ from jahs.files.tables import take
 from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import Queryable
 from jahs.release.reading import Release
-from jahs.schema import OPS, SIZE_KEYS
+from jahs.schema import OPS
 from jahs.spaces.cell import all_ops, representatives
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, columns_of_codes, rows
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import PARAMETERS, Parameter, is_integer
+from jahs.spaces.parameters import LARGEST, Parameter, is_integer
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import METRICS
-
-LARGEST: Final = {key: PARAMETERS[key].choices[-1] for key in SIZE_KEYS}
-"""The sizes of the largest networks."""
 
 _ROWS_AT_ONCE: Final = 400_000
 _GRIDS: Final = ((1, 300), (4, 10), (40, 0))

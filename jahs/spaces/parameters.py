@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 import numpy as np
 
 from jahs.errors import InvalidArgument, InvalidConfig
-from jahs.schema import OPS
+from jahs.schema import OPS, SIZE_KEYS
 
 Value: TypeAlias = str | bool | int | float
 
@@ -153,6 +153,9 @@ _ALL = (
 
 PARAMETERS: Final[Mapping[str, Parameter]] = MappingProxyType({parameter.name: parameter for parameter in _ALL})
 """The 14 parameters by name, in the order of `jahs.schema.CONFIG_KEYS`."""
+
+LARGEST: Final = MappingProxyType({key: PARAMETERS[key].choices[-1] for key in SIZE_KEYS})
+"""N, W and Resolution of the largest networks."""
 
 
 def _to_builtin(value: object) -> object:

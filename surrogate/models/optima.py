@@ -16,14 +16,14 @@ from jahs.optimizers.baseline import Baseline
 from jahs.optimizers.evolution import Evolution, EvolutionSettings
 from jahs.optimizers.local_search import LocalSearch, LocalSearchSettings
 from jahs.optimizers.random_search import RandomSearch, RandomSearchSettings
-from jahs.queries.exhaustive import LARGEST, ops_of
+from jahs.queries.exhaustive import ops_of
 from jahs.simulate import Trial, Visible
 from jahs.spaces.cell import canonical_keys
 from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.columns import Columns, Configs, codes, columns_of_codes, config_ids
 from jahs.spaces.configs import Config
 from jahs.spaces.encoding import encode
-from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.parameters import LARGEST, PARAMETERS
 from jahs.spaces.space import Space, space
 from jahs.tasks.metrics import METRICS, Metric
 from surrogate.models.model import Surrogate

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.models.features import FeatureSet
-from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.encoding import encode
+from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import space
 from jahs.tasks.definitions import Task
 from surrogate.data.rows import Rows, features_of

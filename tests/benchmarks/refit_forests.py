@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.encoding import encode
+from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import space
 from surrogate.data.measurements import read_with_split
 from surrogate.data.rows import development_rows, is_full_size

@@ -5,7 +5,7 @@ import pytest
 
 from experiments.science.bootstrap import ARMS, PART, SPACES, TUNED, measure_ends, transferred
 from experiments.science.subjects import open_subject
-from jahs.queries.exhaustive import LARGEST
+from jahs.spaces.parameters import LARGEST
 from tests.experiments.conftest import TASK
 
 LEVELS = np.arange(float(len(ARMS)))[:, None]

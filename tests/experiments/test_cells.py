@@ -20,9 +20,9 @@ from experiments.science.cells import (
     values_of_cells,
 )
 from experiments.science.subjects import MAIN, open_subject
-from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.cell import EDGES, PATHS, all_ops, canonical_keys
 from jahs.spaces.cell.paths import live_paths
+from jahs.spaces.parameters import LARGEST
 from tests.experiments.conftest import TASK
 from workshop.pages.markdown import to_markdown
 

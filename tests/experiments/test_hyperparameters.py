@@ -5,7 +5,7 @@ import pytest
 
 from experiments.science.hyperparameters import _beside, measure_shared, shared_setting
 from experiments.science.subjects import open_subject
-from jahs.queries.exhaustive import LARGEST
+from jahs.spaces.parameters import LARGEST
 from tests.experiments.conftest import TASK
 
 RNG = np.random.default_rng(0)

@@ -13,8 +13,8 @@ from experiments.studies import STUDIES, find_study
 from experiments.study import Study, TaskFacts
 from jahs.comparison.views import CELLS, ViewChoice, open_view
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.queries.exhaustive import LARGEST
 from jahs.queries.views import View
+from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import GROUPS
 from jahs.tasks.metrics import METRICS
 from tests.fake_benchmark import FakeBenchmark

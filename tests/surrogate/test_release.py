@@ -17,10 +17,10 @@ from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import take
 from jahs.models.features import DEFAULT_TIMES, joint_times
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import LARGEST
 from jahs.queries.references import References
 from jahs.release import read_release
 from jahs.spaces.encoding import encode
+from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import space
 from splits.split import write_split
 from surrogate import contents, packing, release

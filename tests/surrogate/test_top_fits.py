@@ -11,6 +11,7 @@ import pytest
 from surrogate import top_fits as command
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part
+from surrogate.judging.top import full_rows
 from surrogate.models.boosting import ForestSettings
 from surrogate.top_fits import compare_fits, fit_all, fit_forest, read_fits
 from tests.surrogate.landscape import arguments, measurements, split_of, write_folder
@@ -62,6 +63,19 @@ def test_a_gain_at_the_top_that_costs_the_whole_space_is_not_chosen() -> None:
     fits = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=beside_the_forest("top", top_alone))
     assert fits["rows"][1][-1] == "no"
     assert (fits["chosen"], fits["verdict"]) == ("forest", "no fit is clearly better at the top")
+
+
+def test_the_bias_at_full_size_is_that_of_its_own_predicted_best_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "_FEWEST_FULL", 1)
+
+    def half_too_high_at_full_size(out: Rows) -> np.ndarray:
+        is_full = np.isin(out.config_id, full_rows(out, epoch=int(out.epoch.max())).config_id)
+        return out.y + 0.5 * is_full
+
+    fits = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=beside_the_forest("high", half_too_high_at_full_size))
+    assert (
+        dict(zip(fits["columns"], fits["rows"][1], strict=True))["bias, predicted best tenth at full size"] == "+0.50"
+    )
 
 
 def test_every_fit_predicts_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

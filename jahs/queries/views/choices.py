@@ -9,13 +9,11 @@ from typing import Final
 from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import PARAMETERS, Value, show
+from jahs.spaces.parameters import LARGEST, PARAMETERS, Value, show
 from jahs.spaces.space import GROUPS, Space
 
-SIZES: Final = MappingProxyType({"N": 5, "W": 16, "Resolution": 1.0})
-"""The parameters that a view may use as fidelities, and their full values."""
-
-FIDELITIES: Final = ("epoch", *SIZES)
+FIDELITIES: Final = ("epoch", *LARGEST)
+"""The parameters that a view may use as fidelities."""
 
 REFERENCE: Final = "reference"
 DEFAULT: Final = "default"
@@ -37,9 +35,9 @@ def read_choices(
     if faults:
         raise InvalidArgument("\n".join(faults))
     rest = [name for name in CONFIG_KEYS if name not in searched]
-    is_open = any(name not in SIZES and name not in values and len(PARAMETERS[name].choices) != 1 for name in rest)
+    is_open = any(name not in LARGEST and name not in values and len(PARAMETERS[name].choices) != 1 for name in rest)
     defaults = reference() if is_open and fixed != DEFAULT else Space().default()
-    return tuple(names), Space().fix({name: {**defaults, **SIZES, **values}[name] for name in rest})
+    return tuple(names), Space().fix({name: {**defaults, **LARGEST, **values}[name] for name in rest})
 
 
 def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:

@@ -5,9 +5,10 @@ import pytest
 
 import jahs
 from jahs.errors import InvalidArgument
-from jahs.queries.exhaustive import LARGEST, cell_columns, cells_to_ask, crossed, exhaustive_best, grid
+from jahs.queries.exhaustive import cell_columns, cells_to_ask, crossed, exhaustive_best, grid
 from jahs.release import read_release
 from jahs.spaces.cell import N_CELLS, all_ops, canonical_keys
+from jahs.spaces.parameters import LARGEST
 from tests.releases import make_release
 
 
