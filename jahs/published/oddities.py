@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.files.tables import Table, concatenate, empty_table
+from jahs.files.tables import Table, concatenate, take, typed
 
 FINDINGS: Final[Mapping[str, str]] = {
     "invalid_config": "A model whose config is not in the space. Left out.",
@@ -64,27 +64,16 @@ class Oddities:
     ) -> None:
         """Note a finding about the models at these positions."""
         assert finding in FINDINGS
-        if not len(models):
-            return
-        n_rows = len(models)
-        self._parts.append(
-            {
-                "finding": np.full(n_rows, finding),
-                **{name: values[models] for name, values in self._models.items()},
-                "value": np.broadcast_to(np.asarray(value, np.float64), n_rows),
-                "expected": np.broadcast_to(np.asarray(expected, np.float64), n_rows),
-            }
-        )
+        found = {"finding": finding, **take(self._models, models), "value": value, "expected": expected}
+        self._parts.append(typed(found, ODDITY_COLUMNS))
 
     def table(self) -> Table:
         """Return every finding (`ODDITY_COLUMNS`), in the order of `FINDINGS`."""
-        if not self._parts:
-            return empty_table(ODDITY_COLUMNS)
         findings = concatenate(self._parts, ODDITY_COLUMNS)
         place = {name: i for i, name in enumerate(FINDINGS)}
         places = np.array([place[name] for name in findings["finding"].tolist()])
         order = np.lexsort((findings["model_id"], places))
-        return {name: values[order] for name, values in findings.items()}
+        return take(findings, order)
 
     def summary(self) -> dict[str, Any]:  # Any: JSON
         """Return each kind's counts (in total, of models, by fidelity group) and the first models with it."""

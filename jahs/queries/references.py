@@ -112,48 +112,44 @@ def front_of(
     return Front(objectives=objectives, configs=best, F=F[on_front], reference_point=reference_point)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class References:
     """The fronts and reference points of one release; `bench.front` and related methods read them.
 
     Attributes:
-        facts: about the search for the fronts: number of configs, seed, rounds, fidelity.
+        columns: every config on a front.
+        F: their values, minimised, (n_configs, n_metrics).
         metrics: the metrics that are compared.
+        fronts: for each combination the rows of its front, and its reference point.
+        facts: about the search for the fronts: number of configs, seed, rounds, fidelity.
         starts: configs from which the search for the fronts began besides random ones, such as the best one of an
             exhaustive search at full size.
     """
 
-    def __init__(
-        self,
-        *,
-        columns: Columns,
-        F: _Floats,
-        metrics: Sequence[str],
-        fronts: Mapping[_Combination, tuple[_Rows, _Floats]],
-        facts: Mapping[str, Any],  # Any: JSON
-        starts: Sequence[Config] = (),
-    ) -> None:
-        self.facts, self.metrics, self.starts = dict(facts), tuple(metrics), tuple(starts)
-        self._columns = columns
-        self._F = F  # (n_configs, n_metrics)
-        self._fronts = dict(fronts)  # combination -> rows of its front, reference point
+    columns: Columns
+    F: _Floats
+    metrics: tuple[str, ...]
+    fronts: Mapping[_Combination, tuple[_Rows, _Floats]]
+    facts: Mapping[str, Any]  # Any: JSON
+    starts: tuple[Config, ...] = ()
 
     @property
     def configs(self) -> list[Config]:
         """Every config on a front, and the starts."""
-        return [*rows(self._columns), *self.starts]
+        return [*rows(self.columns), *self.starts]
 
     @property
     def combinations(self) -> tuple[_Combination, ...]:
         """The combinations of metrics that have a front and a reference point."""
-        return tuple(self._fronts)
+        return tuple(self.fronts)
 
     def front(self, metrics: Iterable[str]) -> Front:
         """Return the front of a combination of metrics, with columns in this order; UnknownName lists the others."""
         objectives = read_objectives(metrics)
         names = [objective.metric.name for objective in objectives]
         _, on_front, _ = self._find(names)
-        F = self._F[on_front][:, [self.metrics.index(name) for name in names]]
-        return front_of(rows(take(self._columns, on_front)), F, objectives, self.reference_point(names))
+        F = self.F[on_front][:, [self.metrics.index(name) for name in names]]
+        return front_of(rows(take(self.columns, on_front)), F, objectives, self.reference_point(names))
 
     def reference_point(self, metrics: Iterable[str]) -> _Floats:
         """Return the frozen reference point of a combination of metrics, (n_objectives,), in this order."""
@@ -162,20 +158,20 @@ class References:
         return point[[combination.index(name) for name in names]]
 
     def _find(self, names: Sequence[str]) -> tuple[_Combination, _Rows, _Floats]:
-        for combination, (on_front, point) in self._fronts.items():
+        for combination, (on_front, point) in self.fronts.items():
             if set(combination) == set(names):
                 return combination, on_front, point
         raise UnknownName(
             f"metrics={', '.join(names)} have no reference point; there is one for "
-            + "; ".join(", ".join(combination) for combination in self._fronts)
+            + "; ".join(", ".join(combination) for combination in self.fronts)
             + ". With a point of your own: jahs.hypervolume(F, point)"
         )
 
     def to_dict(self) -> dict[str, object]:
         """Return the content of `references.json`: every config once, fronts as lists of their numbers."""
         fronts = []
-        for names, (on_front, point) in self._fronts.items():
-            F = self._F[on_front][:, [self.metrics.index(name) for name in names]]
+        for names, (on_front, point) in self.fronts.items():
+            F = self.F[on_front][:, [self.metrics.index(name) for name in names]]
             fronts.append(
                 {
                     "metrics": list(names),
@@ -189,8 +185,8 @@ class References:
             "format": REFERENCES_FORMAT,
             "facts": self.facts,
             **({"starts": [dict(config) for config in self.starts]} if self.starts else {}),
-            "configs": {name: values.tolist() for name, values in self._columns.items()},
-            "minimised": {name: values.tolist() for name, values in zip(self.metrics, self._F.T, strict=True)},
+            "configs": {name: values.tolist() for name, values in self.columns.items()},
+            "minimised": {name: values.tolist() for name, values in zip(self.metrics, self.F.T, strict=True)},
             "fronts": fronts,
         }
 
@@ -208,7 +204,7 @@ class References:
             fronts = {tuple(front["metrics"]): _read_front(front, F, metrics) for front in content["fronts"]}
             starts = [validate(start) for start in content.get("starts", ())]
             return cls(
-                columns=columns, F=F, metrics=metrics, fronts=fronts, facts=dict(content["facts"]), starts=starts
+                columns=columns, F=F, metrics=metrics, fronts=fronts, facts=dict(content["facts"]), starts=tuple(starts)
             )
 
 
@@ -266,34 +262,19 @@ def build_references(
         neighbors = [neighbor for config in newcomers for neighbor in bench.space.neighbors(config)]
         candidates = columns_of_codes(codes(neighbors))
     facts = {"epoch": bench.max_epoch, "n_asked": len(seen), "n_configs": n_configs, "n_rounds": n_rounds, "seed": seed}
-    return _assemble(columns, F, objectives, medians=medians, facts=facts, starts=starts)
-
-
-def _assemble(
-    columns: Columns,
-    F: _Floats,
-    objectives: Sequence[Objective],
-    *,
-    medians: _Floats,  # (n_objectives,): medians over random configs
-    facts: Mapping[str, Any],  # Any: JSON
-    starts: Sequence[Config],
-) -> References:
-    """Build references from evaluated configs; only those on a front and the starts are kept."""
-    names = [objective.metric.name for objective in objectives]
     fronts = {}
-    for combination in _combinations_of(names):
-        places = [names.index(name) for name in combination]
-        on_front = _front_rows(F[:, places])
-        front = F[on_front][:, places]
+    for combination, place in zip(_combinations_of(names), places, strict=True):
+        on_front = _front_rows(F[:, place])
+        front = F[on_front][:, place]
         # Otherwise one config is best in everything, and there is no trade-off.
         if len(front) > 1 and (front.min(axis=0) < front.max(axis=0)).all():
-            fronts[combination] = on_front, _reference_point(front, medians[places], [objectives[j] for j in places])
+            fronts[combination] = on_front, _reference_point(front, medians[place], [objectives[j] for j in place])
     if not fronts:
         raise InvalidArgument(f"none of {len(F)} configs trades {MAIN} for any of {', '.join(names[1:])}")
     used = np.unique(np.concatenate([on_front for on_front, _ in fronts.values()]))
     renumbered = {metrics: (np.searchsorted(used, on_front), point) for metrics, (on_front, point) in fronts.items()}
     return References(
-        columns=take(columns, used), F=F[used], metrics=names, fronts=renumbered, facts=facts, starts=starts
+        columns=take(columns, used), F=F[used], metrics=names, fronts=renumbered, facts=facts, starts=tuple(starts)
     )
 
 

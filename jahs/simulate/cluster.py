@@ -6,7 +6,7 @@ An event is (time, trial, kind), and the smallest one is next, so simultaneous e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
@@ -16,33 +16,11 @@ from jahs.simulate.settings import Settings
 from jahs.simulate.trial import Status, Trial
 
 
-@dataclass(slots=True)
-class Checkpoints:
-    """The epochs that every network has reached; a training that reached `max_epoch` leaves nothing to resume.
-
-    A training is resumed by the same config, as the same network (N, W and Resolution included) and with the same
-    seed; a larger network of the same config begins at its first epoch. Two trainings may start from one checkpoint.
-    """
-
-    max_epoch: int
-    _reached: dict[tuple[object, ...], list[tuple[int, float]]] = field(default_factory=dict)
-
-    def keep(self, job: Job, at: int) -> None:
-        """Keep the checkpoint at the job's epoch number `at`."""
-        epoch = job.epochs[at]
-        if epoch < self.max_epoch:
-            self._reached.setdefault(network_of(job), []).append((epoch, job.answers[at]["runtime"]))
-
-    def best(self, job: Job) -> tuple[int, float]:
-        """Return the latest epoch reached before the job's last epoch, and its runtime; (0, 0.0) without one."""
-        if not self._reached:
-            return (0, 0.0)
-        reached = self._reached.get(network_of(job), ())
-        return max((checkpoint for checkpoint in reached if checkpoint[0] < job.epochs[-1]), default=(0, 0.0))
-
-
 def network_of(trained: Job | Trial) -> tuple[object, ...]:
-    """Return the identity of a network, which a training continues: config, N, W, Resolution and seed."""
+    """Return the identity of a network, which a training continues: config, N, W, Resolution and seed.
+
+    A larger network of the same config begins at its first epoch.
+    """
     sizes = (value for name, value in trained.fidelity.items() if name != "epoch")
     return (*trained.config.values(), *sizes, trained.seed)
 
@@ -75,7 +53,8 @@ class Cluster:
         self._speeds = [1.0] * settings.workers if settings.speeds is None else list(settings.speeds)
         self._is_synchronous = settings.mode == "synchronous"
         self._is_round_open = True
-        self._checkpoints = Checkpoints(max_epoch) if settings.continuation == "resume" else None
+        self._max_epoch = max_epoch
+        self._reached: dict[tuple[object, ...], list[tuple[int, float]]] = {}  # epochs and runtimes, if it resumes
         self._free = list(range(settings.workers))  # a heap: the lowest number gets work first
         self._running: dict[int, _Running] = {}
         self._events: list[tuple[float, int, int]] = []
@@ -103,7 +82,7 @@ class Cluster:
         assert self.n_free
         number, worker = self.n_started, heappop(self._free)
         self.n_started += 1
-        reached, base = self._checkpoints.best(job) if self._checkpoints else (0, 0.0)
+        reached, base = self._checkpoint(job)
         trial = _Running(number, job, worker, max(self.now, self._thinks_until), base, math.inf)
         share = self._settings.fails_at(number)
         if share is not None:
@@ -156,14 +135,26 @@ class Cluster:
             return "budget"
         return "n_trials" if self.n_started >= self._n_trials else "optimizer"
 
+    def _checkpoint(self, job: Job) -> tuple[int, float]:
+        """Return the latest epoch reached before the job's last epoch, and its runtime; (0, 0.0) without one.
+
+        Two trainings may start from one checkpoint.
+        """
+        reached = self._reached.get(network_of(job), ()) if self._reached else ()
+        return max((each for each in reached if each[0] < job.epochs[-1]), default=(0, 0.0))
+
     def _handle(self, running: _Running, kind: int) -> Trial:
         if kind == _STOP:
             return self._end(running, "stopped")
         if kind == _FAIL:
             return self._end(running, "failed")
         running.reported = kind
-        if self._checkpoints is not None:
-            self._checkpoints.keep(running.job, kind)
+        is_resumed = self._settings.continuation == "resume"
+        if (
+            is_resumed and (epoch := running.job.epochs[kind]) < self._max_epoch
+        ):  # after the last epoch, nothing is left
+            reached = self._reached.setdefault(network_of(running.job), [])
+            reached.append((epoch, running.job.answers[kind]["runtime"]))
         if kind == len(running.job.epochs) - 1:
             return self._end(running, "finished")
         self._schedule(running, kind + 1)

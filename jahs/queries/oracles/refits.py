@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,8 @@ from jahs.models.forest import EngineKind, open_engine
 from jahs.release.reading import Release
 from jahs.spaces.encoding import encode_codes
 
-
-class _Choice(NamedTuple):
-    """The metrics that a pack answers; for each metric and refit the place of its forest, and its transform."""
-
-    metrics: tuple[str, ...]
-    places: tuple[int, ...]
-    transforms: list[BoundedTransform | None]
+_Choice: TypeAlias = tuple[tuple[str, ...], tuple[int, ...], list[BoundedTransform | None]]
+"""The metrics that a pack answers; for each metric and refit the place of its forest, and its transform."""
 
 
 class RefitsOracle:
@@ -76,5 +71,5 @@ class RefitsOracle:
             wanted = tuple(name for name in metrics if name in names)
             places = tuple(k * len(names) + names.index(name) for name in wanted for k in range(self.n_refits))
             transforms = [self._transforms[name] for name in wanted for _ in range(self.n_refits)]
-            self._choices[metrics, names] = choice = _Choice(wanted, places, transforms)
+            self._choices[metrics, names] = choice = wanted, places, transforms
             return choice

@@ -24,7 +24,9 @@ STRING_ORDER: Final = tuple(sorted(range(len(EDGES)), key=lambda edge: EDGES[edg
 
 _TARGETS: Final = (2, 3, 4)
 _PRODUCT_ORDER: Final = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
-_EXAMPLE: Final = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|avg_pool_3x3~0|nor_conv_1x1~1|skip_connect~2|"
+_ADVICE: Final = (
+    "it must be like '|nor_conv_3x3~0|+|none~0|skip_connect~1|+|avg_pool_3x3~0|nor_conv_1x1~1|skip_connect~2|'"
+)
 
 
 def string_from_ops(ops: Sequence[int]) -> str:
@@ -39,11 +41,11 @@ def string_from_ops(ops: Sequence[int]) -> str:
 def ops_from_string(text: str) -> tuple[int, ...]:
     """Read six codes in JAHS order from an architecture string; InvalidArgument has a line for every fault."""
     if not isinstance(text, str):
-        raise InvalidArgument(f"architecture string {text!r} is a {type(text).__name__}; {_advice()}")
+        raise InvalidArgument(f"architecture string {text!r} is a {type(text).__name__}; {_ADVICE}")
     groups = text.split("+")
     if len(groups) != len(_TARGETS):
         raise InvalidArgument(
-            f"architecture string {text!r} has {len(groups)} groups joined by '+', not {len(_TARGETS)}; {_advice()}"
+            f"architecture string {text!r} has {len(groups)} groups joined by '+', not {len(_TARGETS)}; {_ADVICE}"
         )
     ops = [0] * len(EDGES)
     faults = []
@@ -56,7 +58,7 @@ def ops_from_string(text: str) -> tuple[int, ...]:
         for edge, part in zip(edges, parts[1:-1], strict=True):
             ops[edge] = _operation(part, edge, faults)
     if faults:
-        raise InvalidArgument("\n".join([f"architecture string {text!r}: {_advice()}", *faults]))
+        raise InvalidArgument("\n".join([f"architecture string {text!r}: {_ADVICE}", *faults]))
     return tuple(ops)
 
 
@@ -74,10 +76,6 @@ def _operation(part: str, edge: int, faults: list[str]) -> int:
         faults.append(f"{where}: unknown operation {name!r}; allowed are {', '.join(OPERATIONS)}")
         return 0
     return OPERATIONS.index(name)
-
-
-def _advice() -> str:
-    return f"it must be like {_EXAMPLE!r}"
 
 
 def nb201_indices(ops: ArrayLike) -> NDArray[np.int64]:
