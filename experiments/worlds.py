@@ -19,7 +19,6 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from experiments.packs import MANIFEST, is_pack, read_manifest
 from jahs.comparison.logs import Floats
@@ -41,6 +40,7 @@ from jahs.tasks.metrics import METRICS, Metric
 from splits.folds import k_folds
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
+from surrogate.judging.agreement import agreement
 from surrogate.models.boosting import UNTUNED, ForestSettings
 from surrogate.models.model import fit_surrogate
 
@@ -71,12 +71,6 @@ class Worlds:
     first: NDArray[np.int64]
     noise: NoiseModel
     n_folds: int
-
-    def agreement(self, metric: str) -> tuple[float, float]:
-        """Return Kendall's tau and R2 between the worlds at the last epoch: the quality of the held-out predictions."""
-        table, left_out = (self.answers[name][metric][:, -1] for name in WORLD_NAMES)
-        residual = float(((table - left_out) ** 2).sum() / ((table - table.mean()) ** 2).sum())
-        return float(stats.kendalltau(table, left_out).statistic), 1 - residual
 
 
 class World(Sampler):
@@ -239,8 +233,9 @@ def quality_of_worlds(study: Path, task_name: str) -> dict[str, Any]:  # Any: JS
     if is_pack(study):
         return dict(read_manifest(study / MANIFEST)["worlds"][task_name])
     worlds = read_worlds(worlds_path(study, task_name), task_name)
-    agreement = [[name, *worlds.agreement(name)] for name in METRIC_NAMES]
-    return {"n_folds": worlds.n_folds, "n_configs": len(worlds.X), "agreement": agreement}
+    scores = {name: agreement(name, *(worlds.answers[of][name][:, -1] for of in WORLD_NAMES)) for name in METRIC_NAMES}
+    found = [[name, score["tau"], score["r2"]] for name, score in scores.items()]
+    return {"n_folds": worlds.n_folds, "n_configs": len(worlds.X), "agreement": found}
 
 
 def worlds_path(study: Path, task_name: str) -> Path:

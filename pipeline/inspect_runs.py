@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from jahs.files.runs import (
     read_protocol,
     read_runs,
 )
-from jahs.files.tables import Table, take
+from jahs.files.tables import rows_of, take
 from jahs.schema import SOURCES
 from pipeline.merge import merge
 from pipeline.sampling import group_positions, run_seeds
@@ -86,8 +86,8 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
     timed = take(timed, np.isin(timed["machine"], [machine for machine, _ in processor]))
     mean_s = {str(d): float(timed["runtime"][timed["device"] == d].mean()) for d in np.unique(timed["device"])}
     n_runs_wanted = sum(len(run_seeds(number)) for number in range(_WANTED_CONFIGS))
-    sources = _per_source(take(configs, is_trained), trained)
-    n_numbered = sources.get("uniform", {"n_runs": 0})["n_runs"]
+    of_configs = Counter(configs["source"][is_trained].tolist())
+    of_runs = Counter(rows_of(configs, last["config_id"])["source"].tolist())
     return {
         "protocol": read_protocol(path).digest,
         "n_configs": len(trained),
@@ -95,7 +95,11 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         "n_repeated_configs": sum(n > 1 for n in trained.values()),
         "n_diverged_runs": int((last["status"] == "diverged").sum()),
         "n_profiled": len(read_profile(path)["config_id"]),
-        "per_source": sources,
+        "per_source": {
+            source: {"n_configs": of_configs[source], "n_runs": of_runs[source]}
+            for source in dict.fromkeys((*SOURCES, *of_runs))
+            if source in of_runs
+        },
         "configs_per_group": {
             f"N={n} W={w} Resolution={r:g}": count
             for (n, w, r), count in zip(FIDELITY_GROUPS, groups.tolist(), strict=True)
@@ -103,18 +107,8 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         "runs_per_hour": _rate(path),
         "core_hours": float(np.nansum(last["runtime"])) / 3600,
         "mean_core_seconds": mean_s,
-        "core_hours_left": max(0, n_runs_wanted - n_numbered) * min(mean_s.values()) / 3600 if mean_s else None,
+        "core_hours_left": max(0, n_runs_wanted - of_runs["uniform"]) * min(mean_s.values()) / 3600 if mean_s else None,
     }
-
-
-def _per_source(configs: Table, n_runs: Mapping[int, int]) -> dict[str, dict[str, int]]:
-    """Count configs and runs of each source."""
-    counts = {source: {"n_configs": 0, "n_runs": 0} for source in SOURCES if source in configs["source"]}
-    for identity, source in zip(configs["config_id"].tolist(), configs["source"].tolist(), strict=True):
-        count = counts.setdefault(source, {"n_configs": 0, "n_runs": 0})
-        count["n_configs"] += 1
-        count["n_runs"] += n_runs[identity]
-    return counts
 
 
 def _rate(path: Path) -> float | None:

@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from jahs.errors import NotRecorded
 from jahs.models.cost import cost
-from jahs.queries.oracles.oracle import Codes, Kind, Numbers
+from jahs.queries.oracles.oracle import Codes, Kind, Numbers, Oracle
 from jahs.release.models import Costs
 from jahs.spaces.columns import columns_of_codes, rows
 from jahs.spaces.configs import Config, config_id
 from jahs.spaces.seeds import Seeds
-from jahs.spaces.space import space
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import METRICS, Metric
 from pipeline.data import ImageSet, load_images
@@ -34,7 +33,7 @@ _Trained: TypeAlias = tuple[NDArray[np.float64], bool]
 """Columns `EPOCH_FIELDS` by epoch, without the epoch of a divergence; and whether the training diverged."""
 
 
-class LiveOracle:
+class LiveOracle(Oracle):
     """Trains a config when it is queried, on one core of the CPU.
 
     Trainings are kept in memory by config and seed, with a checkpoint in a temporary folder: a query of a later epoch
@@ -45,32 +44,17 @@ class LiveOracle:
     kind: Kind = "live"
     costs: Costs = "exact"
 
-    def __init__(self, task: Task, *, data_dir: Path | None = None) -> None:
-        """Make an oracle; images are read when they are first needed.
-
-        Args:
-            data_dir: the folder with its images, in place of the usual ones.
-        """
+    def __init__(self, task: Task) -> None:
+        """Make an oracle; images are read when they are first needed."""
         self.task = task
         self.max_epoch = task.max_epoch
         self.metrics: Mapping[str, Metric] = MappingProxyType(
             {name: METRICS[name] for name in METRICS if name in EPOCH_FIELDS or name in _EXACT}
         )
-        self._data_dir = data_dir
         self._images: dict[float, ImageSet] = {}
         self._runs: dict[tuple[int, int], _Trained] = {}
         self._folder = Path(tempfile.mkdtemp(prefix="jahs-live-"))
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-
-    def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return the measurements of a training after an epoch; see `jahs.queries.oracles.oracle.Oracle.query`.
-
-        Raises:
-            NotRecorded: the training diverged before.
-            MissingData: the task's images were not found.
-        """
-        columns = self.trajectory(codes, np.array([epoch]), seed=seed, metrics=metrics)
-        return {name: values.item() for name, values in columns.items()}
 
     def query_many(
         self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
@@ -78,13 +62,18 @@ class LiveOracle:
         """Return the measurements of trainings, done one after another."""
         seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(codes)
         queries = zip(codes.tolist(), epochs.tolist(), seeds, strict=True)
-        answers = [self.query(code, epoch, seed=run_seed, metrics=metrics) for code, epoch, run_seed in queries]
-        return {name: np.array([answer[name] for answer in answers], np.float64) for name in metrics}
+        answers = [self.trajectory(code, np.array([epoch]), seed=s, metrics=metrics) for code, epoch, s in queries]
+        return {name: np.array([answer[name].item() for answer in answers], np.float64) for name in metrics}
 
     def trajectory(
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
     ) -> Numbers:
-        """Return the measurements of one training after each of these epochs."""
+        """Return the measurements of one training after each of these epochs.
+
+        Raises:
+            NotRecorded: the training diverged before.
+            MissingData: the task's images were not found.
+        """
         (config,) = rows(columns_of_codes(np.array([codes])))
         if not len(epochs):
             return {name: np.empty(0) for name in metrics}
@@ -98,10 +87,6 @@ class LiveOracle:
         columns = dict(zip(EPOCH_FIELDS, measured[epochs - 1].T, strict=True))
         return {n: np.full(len(epochs), float(exact[n])) if n in exact else columns[n].copy() for n in metrics}
 
-    def sample(self, n: int, *, seed: int | None) -> list[Config]:
-        """Return random configs of the space."""
-        return space().sample(n, seed=seed)
-
     def _trained(self, config: Config, seed: int, last: int) -> _Trained:
         """Return the measurements of a training, at least up to epoch `last` unless it diverged before."""
         key = config_id(config), seed
@@ -109,7 +94,7 @@ class LiveOracle:
         if len(epochs) < last and not is_diverged:
             checkpoint = self._folder / f"{key[0]:016x}-{seed}.pt"
             if (resolution := config["Resolution"]) not in self._images:
-                self._images |= load_images(self.task, data_dir=self._data_dir, resolutions=(resolution,))
+                self._images |= load_images(self.task, resolutions=(resolution,))
             images = self._images[resolution]
             run = train(config, self.task, images, seed=seed, epochs=last, checkpoint=checkpoint)
             is_diverged = run.status == "diverged"

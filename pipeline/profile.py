@@ -232,8 +232,6 @@ def merge_visits(folder: Path, others: Sequence[Table]) -> None:
 
 def _visits_on_main_machine(visits: Table) -> Table:
     names, index = np.unique(np.column_stack([visits["machine"], visits["torch_version"]]), axis=0, return_inverse=True)
-    if not len(names):
-        return visits
     by_name = [np.flatnonzero(index.reshape(-1) == number) for number in range(len(names))]  # in order of the names
     return take(visits, min(by_name, key=lambda at: (-len(np.unique(visits["config_id"][at])), -len(at))))
 

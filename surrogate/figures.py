@@ -25,6 +25,8 @@ from jahs.queries.benchmark import Benchmark
 from jahs.release import Release, read_release
 from jahs.release.models import REFITS
 from jahs.spaces.encoding import encode
+from jahs.spaces.parameters import LARGEST
+from jahs.spaces.space import space
 from splits.final import final_beside, n_reads
 from splits.kinship import kin
 from splits.split import Split
@@ -54,7 +56,7 @@ from surrogate.judging.top import (
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import held_out_rows, without_sizes
 from surrogate.models.model import fit_surrogate
-from surrogate.models.optima import MAIN, full_size
+from surrogate.models.optima import MAIN
 from surrogate.packing import release_answers
 from surrogate.propose import settings_of
 from surrogate.top_fits import read_fits
@@ -142,8 +144,6 @@ def _whole(release: Release) -> Facts:
 
 def proposed_gap(release: Release, measured: Measurements) -> Facts:
     """Return the mean of measured minus predicted accuracy over the best configs that this release proposed."""
-    if "source" not in measured.configs:
-        return not_measured("no config was proposed by a release")
     configs = measured.configs
     is_best = (configs["source"] == "best") & np.isin(configs["release"], sorted(release.answers_as))
     rows = assemble(MAIN, measured)
@@ -164,7 +164,7 @@ def _shipped_facts(release: Release, seed: int) -> dict[str, Facts]:
     """Return the overlap of the refits that ship, and the least difference whose sign they agree on."""
     if not release.has(REFITS):
         return dict.fromkeys(("overlap", "tau", "difference"), not_measured("the release has no refits"))
-    columns, n = full_size().sample_columns(_N_SAMPLE, seed=seed), release.refits.n_refits
+    columns, n = space(LARGEST).sample_columns(_N_SAMPLE, seed=seed), release.refits.n_refits
     predicted, *refits = (
         Benchmark(release.task.name, release=release.path, refit=k).query_many(columns, metrics=(MAIN,))[MAIN]
         for k in (None, *range(n))
@@ -185,7 +185,7 @@ def _fold_facts(
     last = measured.task.max_epoch
     last_rows = all_rows.take((all_rows.epoch == last) & first_seed(all_rows))
     predicted = np.full(len(last_rows), np.nan)
-    X = encode(full_size().sample_columns(_N_SAMPLE, seed=seed), last)
+    X = encode(space(LARGEST).sample_columns(_N_SAMPLE, seed=seed), last)
     is_fit = np.isin(all_rows.config_id, fitted_on.config_id)
     sample_predicted = []
     for is_out in held_out_rows(measured, all_rows, _N_FOLDS, seed=seed, has_sizes=False):

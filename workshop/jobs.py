@@ -120,17 +120,12 @@ def in_processes(
 
     The answers do not depend on the number of workers. Anything that a call raises is raised here.
     """
-    check_workers(workers)
+    if faults := Where(workers=workers).faults():
+        raise InvalidArgument(*faults)
     where = Where(workers=max(1, min(workers, len(calls))))
     call = functools.partial(_call_numbered, function)
     results = {done.job[0]: done.result for done in run_jobs(call, enumerate(calls), where=where)}
     return [results[number] for number in range(len(calls))]
-
-
-def check_workers(workers: int) -> None:
-    """Refuse an invalid number of processes."""
-    if faults := Where(workers=workers).faults():
-        raise InvalidArgument(*faults)
 
 
 def _call_numbered(function: Callable[..., R], job: tuple[int, Mapping[str, Any]]) -> R:  # Any: arguments

@@ -6,6 +6,7 @@ import logging
 import math
 import sys
 import time
+from datetime import timedelta
 from typing import Final, TextIO
 
 _log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class Progress:
         if self.limit_s:
             fractions.append(elapsed / self.limit_s)
             remaining.append(max(self.limit_s - elapsed, 0.0))
-        left = f" {_clock(min(remaining))} left" if remaining else ""
+        left = f" {timedelta(seconds=round(min(remaining)))} left" if remaining else ""
         if not self.is_bar:
             if done == self.total or self.started + elapsed - self._logged_at >= _BETWEEN_LINES_S:
                 self._logged_at = self.started + elapsed
@@ -65,9 +66,3 @@ class Progress:
         """End the line of the bar."""
         if self.is_bar:
             self.stream.write("\n")
-
-
-def _clock(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}"

@@ -34,9 +34,7 @@ def attainable(surrogate: Floats) -> Interval:
     picks = rng.integers(0, n_runs, size=(_N_DRAWS, 1, n_seeds, 1))
     drawn = np.take_along_axis(surrogate[None], picks, axis=3)[..., 0].mean(axis=2)  # (n_draws, n_arms)
     means = surrogate.mean(axis=(1, 2))
-    taus = np.array(
-        [rank_agreement(draw[:, None], means[:, None], has_same_seeds=True, n_resamples=1).value for draw in drawn]
-    )
+    taus = np.array([rank_agreement(draw[:, None], means[:, None], has_same_seeds=True).value for draw in drawn])
     return percentile_interval(float(taus.mean()), taus)
 
 

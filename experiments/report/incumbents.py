@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -12,11 +11,10 @@ from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import median_text, summary_text, test_errors
 from experiments.retrain import RECORD, Incumbent, read_record
 from experiments.study import Arm
+from jahs.comparison.rules import RELATIVE
 from jahs.comparison.summaries import number_text, summarize
 from jahs.errors import CorruptFile
 from workshop.pages.document import Block, Table, Text, answer
-
-_RELATIVE: Final = 1e-5
 
 
 def leaderboard_blocks(results: Results) -> Iterator[str | Block]:
@@ -63,7 +61,7 @@ def _check(results: Results, task: str, arm: Arm, finished: Sequence[RepetitionR
         metrics=("valid_acc",),
     )
     logs, queried = np.array([result.observed for result in finished]), 100.0 - answers["valid_acc"]
-    wrong = np.flatnonzero(~np.isclose(logs, queried, rtol=_RELATIVE, atol=_RELATIVE))
+    wrong = np.flatnonzero(~np.isclose(logs, queried, rtol=RELATIVE, atol=RELATIVE))
     if wrong.size:
         i = int(wrong[0])
         raise CorruptFile(

@@ -72,7 +72,7 @@ def train(
     epochs: int | None = None,
     device: str = "cpu",
     checkpoint: Path | None = None,
-    on_epoch: Callable[[int, Mapping[str, float]], None] | None = None,
+    on_epoch: Callable[[int, Mapping[str, float]], None] = lambda *_: None,
 ) -> TrainedRun:
     """Train a config and measure it after every epoch.
 
@@ -105,7 +105,7 @@ def train(
         identity = f"{task.name}, protocol {protocol}, config {config_id(config):016x}, seed {seed}, on {place}"
         rows = [] if checkpoint is None else training.resume(checkpoint, identity)
         for epoch, row in enumerate(rows[:last], start=1):
-            _report(on_epoch, epoch, row)
+            on_epoch(epoch, dict(zip(EPOCH_FIELDS, row, strict=True)))
         started = time.thread_time() - (rows[-1][-1] if rows else 0.0)
         while len(rows) < last:
             epoch = len(rows) + 1
@@ -117,7 +117,7 @@ def train(
                 return TrainedRun(status="diverged", epochs=_table(rows), network=training.network)
             if checkpoint is not None:
                 training.save(checkpoint, identity, rows)
-            _report(on_epoch, epoch, rows[-1])
+            on_epoch(epoch, dict(zip(EPOCH_FIELDS, rows[-1], strict=True)))
     return TrainedRun(status="finished", epochs=_table(rows[:last]), network=training.network)
 
 
@@ -283,11 +283,6 @@ class Training:
             reason = str(err).strip().split("\n")[0]
             raise CorruptFile(f"{path} is not a readable checkpoint ({reason}); delete it to start over") from err
         return rows
-
-
-def _report(on_epoch: Callable[[int, Mapping[str, float]], None] | None, epoch: int, row: list[float]) -> None:
-    if on_epoch is not None:
-        on_epoch(epoch, dict(zip(EPOCH_FIELDS, row, strict=True)))
 
 
 def _table(rows: list[list[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

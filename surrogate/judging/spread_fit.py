@@ -23,7 +23,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.files.tables import Table, take
 from jahs.models.noise.chance import quantile
 from jahs.models.noise.spread import (
     LEVELS,
@@ -78,8 +77,7 @@ class Deviations:
 
     def take(self, rows: NDArray[np.bool_ | np.integer]) -> Deviations:
         """Return some deviations: positions or a mask."""
-        columns: Table = {name: getattr(self, name) for name in ("size", "predicted", "X", "unit", "config_id")}
-        return Deviations(**take(columns, rows))
+        return Deviations(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
 
 
 def fit_spreads(found: Mapping[str, Deviations], of_task: Task) -> dict[str, Spread]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
@@ -25,7 +26,7 @@ from jahs.spaces.configs import Config
 from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import LARGEST, PARAMETERS
 from jahs.spaces.space import Space, space
-from jahs.tasks.metrics import METRICS, Metric
+from jahs.tasks.metrics import METRICS
 from surrogate.models.model import Surrogate
 
 MAIN: Final = "valid_acc"
@@ -44,18 +45,6 @@ _TOP: Final = 0.05
 _OUTER: Final = 0.1  # share of a rate's range at each end, on a log scale
 
 
-class _View:
-    """The part of a benchmark that our optimisers read."""
-
-    def __init__(self, searched: Space) -> None:
-        self.space = searched
-        self.metrics: Mapping[str, Metric] = {MAIN: METRICS[MAIN]}
-
-    def sample(self, n: int, *, seed: int) -> list[Config]:
-        """Return random configs."""
-        return self.space.sample(n, seed=seed)
-
-
 def visit(ask: Ask, searched: Space, optimizer: str, *, n: int, seed: int) -> tuple[Columns, NDArray[np.float64]]:
     """Return the configs that an optimiser visits in `n` evaluations, each once, and the model's answers.
 
@@ -72,7 +61,8 @@ def visit(ask: Ask, searched: Space, optimizer: str, *, n: int, seed: int) -> tu
 
 
 def _baseline(name: str, searched: Space, seed: int) -> Baseline[Any]:  # Any: its settings
-    view = cast("Visible", _View(searched))  # optimisers without fidelities read nothing else of a view
+    seen = SimpleNamespace(space=searched, metrics={MAIN: METRICS[MAIN]}, sample=searched.sample)
+    view = cast("Visible", seen)  # optimisers without fidelities read nothing else of a view
     if name == "random_search":
         return RandomSearch(view, seed=seed, settings=RandomSearchSettings())
     if name == "local_search":
@@ -139,11 +129,6 @@ def asking(fitted: Surrogate) -> Ask:
     return ask
 
 
-def full_size() -> Space:
-    """Return the space of the largest networks."""
-    return space(LARGEST)
-
-
 def best_found(
     ask: Ask, optimizers: Sequence[str], *, n: int, evaluations: int, seed: int, is_known: IsKnown
 ) -> Columns:
@@ -158,7 +143,7 @@ def best_found(
     for number, optimizer in enumerate(optimizers):
         child_seed = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint32)[0])
         n_visits = max(1, evaluations // 10) if optimizer == "tpe" else evaluations
-        visits.append(visit(ask, full_size(), optimizer, n=n_visits, seed=child_seed))
+        visits.append(visit(ask, space(LARGEST), optimizer, n=n_visits, seed=child_seed))
     columns = {key: np.concatenate([visited[key] for visited, _ in visits]) for key in visits[0][0]}
     values = np.concatenate([answers for _, answers in visits])
     return _first_cells(columns, values, n=n, is_known=is_known, where="that are not recorded were found")
@@ -169,7 +154,7 @@ def disagreed_on(ask: Ask, refitted: Sequence[Ask], *, n: int, seed: int, is_kno
 
     They are sorted by the standard deviation of the refits' predictions; no two have the same cell.
     """
-    columns = full_size().sample_columns(_N_RANDOM, seed=seed)
+    columns = space(LARGEST).sample_columns(_N_RANDOM, seed=seed)
     top = _descending(columns, ask(columns))[: round(_TOP * _N_RANDOM)]
     columns = take(columns, top)
     spread = np.std([refit(columns) for refit in refitted], axis=0)

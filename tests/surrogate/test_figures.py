@@ -14,6 +14,8 @@ from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
 from jahs.schema import CONFIG_TABLE_COLUMNS, SOURCE_DEFAULTS
 from jahs.spaces.columns import rows
+from jahs.spaces.parameters import LARGEST
+from jahs.spaces.space import space
 from splits.final import FinalTest, n_reads, write_final
 from splits.split import write_split
 from surrogate import figures as command
@@ -22,7 +24,6 @@ from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble, by_part
 from surrogate.judging.top import leave_sources_out
 from surrogate.models.boosting import ForestSettings
-from surrogate.models.optima import full_size
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 from tests.surrogate.landscape import PROTOCOL, TASK, arguments, measurements, split_of, write_folder
@@ -88,7 +89,7 @@ def test_the_final_test_set_is_read_only_when_it_is_asked_for_and_then_counted(
 def test_refits_that_ship_are_compared_as_a_user_asks_them(tmp_path: Path) -> None:
     path = make_release(tmp_path / "release", task=TASK.name, n_refits=3, noise=noise_model(TASK.name).to_dict())
     facts = command._shipped_facts(read_release(path), seed=3)
-    columns = full_size().sample_columns(command._N_SAMPLE, seed=3)
+    columns = space(LARGEST).sample_columns(command._N_SAMPLE, seed=3)
     best = [
         set(np.argsort(-Benchmark(TASK.name, release=path, refit=k).query_many(columns)["valid_acc"])[:200].tolist())
         for k in range(3)
