@@ -149,10 +149,8 @@ class Cluster:
         if kind == _FAIL:
             return self._end(running, "failed")
         running.reported = kind
-        is_resumed = self._settings.continuation == "resume"
-        if (
-            is_resumed and (epoch := running.job.epochs[kind]) < self._max_epoch
-        ):  # after the last epoch, nothing is left
+        is_last = (epoch := running.job.epochs[kind]) == self._max_epoch
+        if self._settings.continuation == "resume" and not is_last:
             reached = self._reached.setdefault(network_of(running.job), [])
             reached.append((epoch, running.job.answers[kind]["runtime"]))
         if kind == len(running.job.epochs) - 1:
