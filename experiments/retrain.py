@@ -26,7 +26,7 @@ from experiments.folder import read_folder
 from experiments.packs import is_pack
 from experiments.report.results import Results, read_results
 from jahs.comparison.benches import open_benchmark, release_of
-from jahs.errors import CorruptFile, InvalidArgument
+from jahs.errors import CorruptFile, InvalidArgument, refuse
 from jahs.files.runs import last_rows, read_runs
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.files.tables import Table
@@ -107,8 +107,7 @@ def retrain(
         faults.append(
             f"{study.study.name} does not query a release alone, so its incumbents have no prediction to compare"
         )
-    if faults:
-        raise InvalidArgument("\n".join(faults))
+    refuse(*faults)
     bench = {task: open_benchmark(task, release) for task in study.tasks}
     releases = {task: facts.release for task, facts in study.tasks.items()}
     known_before = read_record(path, study=study.study.name, releases=releases) if path.exists() else []

@@ -27,7 +27,7 @@ from experiments.studies import STUDIES, find_study
 from experiments.study import Arm, Study, TaskFacts
 from experiments.worlds import WORLD_NAMES, build_worlds, recorded_runtime, worlds_path, write_worlds
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
-from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName
+from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName, refuse
 from jahs.release import read_release
 from jahs.release.manifest import MANIFEST
 from workshop.command import add_release, new_parser, run_command
@@ -64,8 +64,7 @@ class StudySettings:
         faults = self.where.faults()
         if self.seeds is not None and self.seeds < 1:
             faults.append(f"seeds={self.seeds} must be at least 1")
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
         study = find_study(self.study)
         if self.noise == "mean" and _has_worlds(study.arms):
             single = "compares single trainings, and most configs have one"

@@ -27,7 +27,7 @@ from jahs.comparison.ranks import mean_ranks
 from jahs.comparison.standings import guess_of, steps_of
 from jahs.comparison.terms import Rules, open_rules
 from jahs.comparison.views import ViewChoice
-from jahs.errors import CorruptFile, InvalidArgument
+from jahs.errors import CorruptFile, InvalidArgument, refuse
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.optimizers import make
 from jahs.release import EMBEDDED
@@ -304,8 +304,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         all_candidates = candidates(sorted(EMBEDDED))
         limits = {"n": (given.n, len(all_candidates)), "seeds": (given.seeds, _N_BASELINE)}
         faults = [f"{k}={value} must be in 1..{most}" for k, (value, most) in limits.items() if not 1 <= value <= most]
-        if faults := [*faults, *Where(workers=given.workers).faults()]:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults, *Where(workers=given.workers).faults())
         with writing(given.out):
             given.out.mkdir(parents=True, exist_ok=True)
         path = given.out / f"jahs-{given.n}.json"

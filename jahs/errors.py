@@ -226,6 +226,12 @@ class PoorView(UserWarning):
     """
 
 
+def refuse(*faults: str) -> None:
+    """Raise InvalidArgument with every fault, if there are any."""
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+
+
 @contextmanager
 def translating(*kinds: type[_Raised], into: Callable[[_Raised], JahsError]) -> Iterator[None]:
     """Raise `into(error)` in place of an error of these kinds; a JahsError is always raised unchanged."""

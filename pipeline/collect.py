@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from jahs.errors import InvalidArgument
+from jahs.errors import refuse
 from jahs.schema import SOURCES
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import Task
@@ -90,8 +90,7 @@ class CollectSettings:
             faults.append("a list of configs needs its source, and a source its list: --configs FILE --source NAME")
         if self.configs is not None and self.pairs:
             faults.append('pairs is for numbered configs; a list names its seeds: {"config": ..., "seeds": [0, 1]}')
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
         return trained_task(self.task)
 
 

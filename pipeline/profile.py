@@ -27,7 +27,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, refuse
 from jahs.files.runs import TIMES, VISITS, profile_of_visits, read_configs, read_profile, read_visits
 from jahs.files.tables import Table, concatenate, sort_by, take, typed
 from jahs.schema import CONFIG_KEYS, PROFILE_COLUMNS, VISIT_COLUMNS
@@ -117,8 +117,7 @@ def profile_folder(
     faults = [f"{name}={n} must be 1 to {_MOST}" for name, n in numbers.items() if not 1 <= n <= _MOST]
     if not is_seed(seed):
         faults.append(f"seed={seed!r} is not an integer in {SEED_RANGE}")
-    if faults:
-        raise InvalidArgument("\n".join(faults))
+    refuse(*faults)
     protocol = shared_protocol(folder, task)
     facts = {"machine": processor_model(), "torch_version": torch.__version__, "protocol": protocol}
     configs = read_configs(folder)

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument
+from jahs.errors import refuse
 from jahs.files.runs import SCORES, read_configs, read_proxies, read_runs
 from jahs.files.tables import Table, concatenate, sort_by, take, typed
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXIES_FORMAT, PROXY_COLUMNS, PROXY_KEY, PROXY_TIMES
@@ -75,8 +75,7 @@ class ProxySettings:
             faults.append(f"seeds={self.n_seeds} must be at least 1")
         if self.minutes is not None and not self.minutes > 0:
             faults.append(f"minutes={self.minutes} must be more than 0")
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
 
 
 def score_config(config: Config, of_task: Task, images: ImageSet, *, seed: int = 0) -> ProxyScores:

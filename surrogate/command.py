@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from jahs.errors import InvalidArgument
+from jahs.errors import refuse
 from jahs.release.models import FAMILIES
 from surrogate.data.rows import FEWEST
 from workshop.command import new_parser
@@ -46,8 +46,7 @@ def add_fewest(parser: argparse.ArgumentParser) -> None:
 
 def check_integers(values: Mapping[str, object], **least: int) -> None:
     """Refuse values that are not integers from their `least` to 2**31 - 1, every fault at once."""
-    if faults := integer_faults(values, **least):
-        raise InvalidArgument("\n".join(faults))
+    refuse(*integer_faults(values, **least))
 
 
 def integer_faults(values: Mapping[str, object], **least: int) -> list[str]:

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from jahs.comparison.summaries import number_text
-from jahs.errors import CorruptFile, InvalidArgument, UnknownName
+from jahs.errors import CorruptFile, UnknownName, refuse
 from jahs.files.sealed_json import read_sealed, sealed_text
 from splits.recorded import hex_id
 from splits.split import Split
@@ -75,8 +75,7 @@ def score_families(
     parts = by_part(rows.take(rows.epoch == measured.task.max_epoch), split)
     faults = [f"the {name} part has no rows at the last epoch" for name, part in parts.items() if not len(part)]
     faults += [f"evaluations={evaluations} must be at least 1"] if evaluations < 1 else []
-    if faults:
-        raise InvalidArgument("\n".join(faults))
+    refuse(*faults)
     torch.set_num_threads(1)
     results = _earlier_results(out, {**data_of(measured, split), "evaluations": evaluations}, parts)
     found = results["families"]

@@ -14,7 +14,7 @@ from experiments.analysis.locality import autocorrelation, contexts, mutants, ra
 from experiments.analysis.variance import Draws, decomposition, draw, effects, unions
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, mean_interval
-from jahs.errors import InvalidArgument, UnknownName
+from jahs.errors import UnknownName, refuse
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.columns import Configs, rows
 from jahs.spaces.configs import Config
@@ -92,8 +92,7 @@ def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> La
         raise UnknownName.of("metric", metric, bench.metrics)
     faults = [f"n={n!r} must be an integer >= {_FEWEST}"] if not is_integer(n) or n < _FEWEST else []
     faults += [f"seed={seed!r} is not an integer in {SEED_RANGE}"] if not is_seed(seed) else []
-    if faults:
-        raise InvalidArgument("\n".join(faults))
+    refuse(*faults)
     parts = _parts()
     ask, largest = _values_at(bench, metric, bench.max_epoch), parts[1]
     columns = largest.space.sample_columns(N_RANDOM, seed=_child(seed, 2))

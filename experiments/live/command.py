@@ -54,7 +54,7 @@ from experiments.live.trajectories import TrajectoryJob, follow
 from experiments.optimizers import refuse_lacking
 from experiments.study import Arm, Repetition, Study
 from jahs.comparison.benches import open_benchmark, release_of
-from jahs.errors import InvalidArgument, JahsError
+from jahs.errors import JahsError, refuse
 from jahs.files.atomic import change_folder
 from jahs.files.runs import last_rows, read_configs, read_runs
 from jahs.queries.benchmark import Benchmark
@@ -90,8 +90,7 @@ class LiveSettings:
         if self.minutes is not None and not self.minutes > 0:
             faults.append(f"minutes={self.minutes} must be more than 0")
         faults += device_faults(self.device)
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
         chosen = [self.study.arm(name) for name in self.arms]
         arms = [arm for arm in self.study.arms if not chosen or arm in chosen]
         refuse_lacking({arm.name: arm.optimizer for arm in arms})

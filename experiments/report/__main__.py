@@ -13,7 +13,7 @@ from experiments.report.build import build_document
 from experiments.report.results import read_results
 from experiments.report.shipping import ship
 from experiments.report.writing import check_target, write_document, written
-from jahs.errors import InvalidArgument
+from jahs.errors import refuse
 from workshop.command import add_release, add_workers, new_parser, run_command
 from workshop.jobs import Where
 
@@ -38,8 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         faults = Where(workers=given.workers).faults()
         if given.control and not given.real:
             faults.append("--control is compared with --real, which is missing; give both")
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
         folder = read_folder(given.folder)
         target = check_target(given.out or given.folder / "report")
         if folder.study.name == LIVE.name:

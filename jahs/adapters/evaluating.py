@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from jahs.adapters.values import to_config
-from jahs.errors import InvalidArgument, InvalidFidelity
+from jahs.errors import InvalidArgument, InvalidFidelity, refuse
 from jahs.queries.queryable import Queryable
 from jahs.queries.views import View
 from jahs.simulate.answers import Visible
@@ -244,7 +244,6 @@ def _read_bounds(
     if not bounds:
         return ()
     wrong = {name: bound for name, bound in bounds.items() if not is_number(bound)}
-    if faults := [f"{argument}: {name}={show(bound)} is not a finite number" for name, bound in wrong.items()]:
-        raise InvalidArgument("\n".join(faults))
+    refuse(*(f"{argument}: {name}={show(bound)} is not a finite number" for name, bound in wrong.items()))
     pairs = zip(read_objectives(bounds, known=known), bounds.values(), strict=True)
     return tuple((objective, float(objective.minimised(float(bound)))) for objective, bound in pairs)

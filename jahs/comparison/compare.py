@@ -23,7 +23,7 @@ from jahs.comparison.runs import Factory, Run, split_named
 from jahs.comparison.shipped import read_shipped
 from jahs.comparison.standings import REFERENCE, Rollout, Rollouts, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName, refuse
 from jahs.files.hashing import sha256_file
 from jahs.optimizers import OPTIMIZERS
 from jahs.release.find import default_task
@@ -162,8 +162,7 @@ def _check_numbers(*, seeds: int, workers: int, limit_s: float, out: Path) -> No
         faults.append(f"limit_s={show(limit_s)} must be a number of seconds > 0")
     if out.exists() and not out.is_dir():
         faults.append(f"out={out} must be a folder; choose another one")
-    if faults:
-        raise InvalidArgument("\n".join(faults))
+    refuse(*faults)
 
 
 def _sort_entries(

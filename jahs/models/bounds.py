@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, refuse
 from jahs.files.strict_json import check_format
 from jahs.spaces.parameters import is_number, show
 
@@ -58,8 +58,7 @@ class BoundedTransform:
                 faults.append(f"slope={self.slope} is outside [1e-100, 1e+100]")
             if not 1e-12 <= self.margin <= 0.25:
                 faults.append(f"margin={self.margin} is outside [1e-12, 0.25]")
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
 
     @classmethod
     def fit(

@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.adapters.values import shown_parameters
+from jahs.errors import InvalidArgument
 from jahs.optimizers.baseline import Baseline, TrialResult
 from jahs.optimizers.moves import crossed, log_share, log_uniform, mutated
 from jahs.optimizers.ranking import order
-from jahs.optimizers.settings import OptimizerSettings, Within, require
+from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 
 
@@ -38,7 +39,7 @@ class EvolutionSettings(OptimizerSettings):
         """Also refuse a tournament larger than the population."""
         OptimizerSettings.__post_init__(self)  # a dataclass with slots has no super() before Python 3.14
         if self.tournament_size > (most := self.population_size):
-            require(f"tournament_size={self.tournament_size} must be at most population_size={most}")
+            raise InvalidArgument(f"tournament_size={self.tournament_size} must be at most population_size={most}")
 
 
 class Evolution(Baseline[EvolutionSettings]):

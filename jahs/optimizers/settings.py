@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from jahs.errors import InvalidArgument
+from jahs.errors import refuse
 from jahs.spaces.parameters import is_integer, is_number, show
 
 
@@ -43,16 +43,10 @@ class OptimizerSettings:
     def __post_init__(self) -> None:
         """Check every field; InvalidArgument names all that are of a wrong type or out of range."""
         declared = get_type_hints(type(self), include_extras=True)
-        require(*(fault for each in fields(self) for fault in _faults(each.name, declared[each.name], self)))
+        refuse(*(fault for each in fields(self) for fault in _faults(each.name, declared[each.name], self)))
         for each in fields(self):
             if isinstance(value := getattr(self, each.name), np.number):
                 object.__setattr__(self, each.name, value.item())
-
-
-def require(*faults: str) -> None:
-    """Raise InvalidArgument with every fault, if there are any."""
-    if faults:
-        raise InvalidArgument("\n".join(faults))
 
 
 def _faults(name: str, declared: Any, settings: object) -> Iterator[str]:  # Any: a type hint

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from jahs.errors import InvalidArgument, UnknownFormat
+from jahs.errors import InvalidArgument, UnknownFormat, refuse
 from jahs.files.strict_json import check_format, reading_state
 from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FEATURES_VERSION, FeatureSet, joint_times
@@ -115,8 +115,7 @@ class Models:
                 for key, value in model.overrides.items()
                 if key not in _OVERRIDES or type(value) not in _OVERRIDES[key]
             ]
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
 
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
         """Return the models as JSON can hold them."""
@@ -226,8 +225,7 @@ class Refits:
             for name, scale in self.scales.items()
             if type(scale) is not float or not math.isfinite(scale) or not 0 < scale <= _LARGEST_SCALE
         ]
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
 
     @property
     def metrics(self) -> tuple[str, ...]:

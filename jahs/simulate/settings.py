@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Literal, TypeAlias, cast
 
-from jahs.errors import InvalidArgument
+from jahs.errors import refuse
 from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import is_integer, is_number, show
 from jahs.spaces.seeds import SEED_RANGE, is_seed
@@ -48,8 +48,7 @@ class Settings:
         if self.speeds is not None and not _are_speeds(self.speeds, self.workers):
             each = f"each of the {show(self.workers)} workers"
             faults.append(f"speeds={show(self.speeds)} is not one positive number for {each}")
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
         for name, value in self.facts().items():
             object.__setattr__(self, name, value)
 

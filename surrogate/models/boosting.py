@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, refuse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,7 @@ class ForestSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= limit:
                 faults.append(f"{name}={value!r} must be a number in (0, {limit:g}]")
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, object]) -> ForestSettings:

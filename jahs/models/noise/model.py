@@ -28,7 +28,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument, InvalidFidelity, UnknownName
+from jahs.errors import InvalidArgument, InvalidFidelity, UnknownName, refuse
 from jahs.files.hashing import digest_facts
 from jahs.files.strict_json import check_format, reading_state
 from jahs.models.noise.centre import N_SPREADS, PER_SPREAD, draws, pull_of_rows, pulls
@@ -114,8 +114,7 @@ class NoiseModel:
                 for kind, spread in of_accuracy.items()
                 if len(spread.epoch) != self.max_epoch
             ]
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
         object.__setattr__(self, "_salt", int(digest_facts({"noise": _DRAWS, "task": self.task}), 16))
         object.__setattr__(self, "_loadings", self.correlation.slow_loadings(self.max_epoch))
         object.__setattr__(self, "_weights", self.correlation.weights(self.max_epoch))
@@ -344,8 +343,7 @@ class NoiseModel:
 def _check_lengths(values: Mapping[str, NDArray[Any]], n: int) -> None:
     """Refuse columns that do not have one value for each row, every fault at once."""
     faults = [f"{name} has shape {of.shape}, and X has {n} rows" for name, of in values.items() if of.shape != (n,)]
-    if faults:
-        raise InvalidArgument("\n".join(faults))
+    refuse(*faults)
 
 
 def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is_mean: bool = True) -> _Floats:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, refuse
 from jahs.schema import COLUMNS, SIZE_KEYS
 from jahs.spaces.parameters import PARAMETERS, is_number
 
@@ -97,8 +97,7 @@ class Spread:
             if len(values) != length or not values or not all(is_number(v) and v > 0 for v in values):
                 faults.append(f"{name}={values!r} is not {length} positive numbers")
         faults += _tail_faults(self.tail)
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
 
     def tables(self) -> SpreadTables:
         """Return level, last, epoch, size by (N, W, Resolution), rate, tail and its factor for unit variance."""
@@ -137,8 +136,7 @@ class TimeSpread:
         faults = _tail_faults(self.tail)
         if not is_number(self.spread) or not 0 < self.spread <= MOST:
             faults.append(f"spread={self.spread!r} is not a number in (0, {MOST}]")
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +170,7 @@ class Correlation:
             faults.append(f"halving={self.halving!r} is not a number in 0..1")
         if not faults and any(e > t for e, t in zip(self.evaluation, self.twins, strict=True)):
             faults.append(f"evaluation={self.evaluation} exceeds twins={self.twins}")
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
 
     def slow_loadings(self, max_epoch: int) -> list[tuple[float, ...]]:
         """Return, for each epoch, the factors of independent normal numbers that give the slow part.

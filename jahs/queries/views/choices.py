@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from jahs.errors import InvalidArgument, InvalidConfig
+from jahs.errors import InvalidConfig, refuse
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import LARGEST, PARAMETERS, Value, show
@@ -32,8 +32,7 @@ def read_choices(
     values, value_faults = _read_fixed(fixed, names)
     searched, search_faults = _read_search(search, names, values)
     faults += [*value_faults, *search_faults]
-    if faults:
-        raise InvalidArgument("\n".join(faults))
+    refuse(*faults)
     rest = [name for name in CONFIG_KEYS if name not in searched]
     is_open = any(name not in LARGEST and name not in values and len(PARAMETERS[name].choices) != 1 for name in rest)
     defaults = reference() if is_open and fixed != DEFAULT else Space().default()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jahs.errors import InvalidArgument, InvalidConfig
+from jahs.errors import InvalidArgument, InvalidConfig, refuse
 from jahs.schema import OPS
 from jahs.spaces.cell.drawing import draw_svg, draw_text
 from jahs.spaces.cell.index import index_of_number, nb201_indices, ops_at, ops_from_string, string_from_ops
@@ -40,8 +40,7 @@ class Cell:
         if not (is_row or isinstance(given, (tuple, list))) or len(self.ops) != len(OPS):
             raise InvalidArgument(f"ops={given!r} must be {len(OPS)} integers, one for each of {', '.join(OPS)}")
         codes, faults = operation_faults(self.ops)
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        refuse(*faults)
         object.__setattr__(self, "ops", tuple(codes))
 
     @classmethod
