@@ -126,7 +126,7 @@ studies: $(TEST_READY)
 	    fi; \
 	    $(TEST)/bin/python -m experiments.report $$pack --docs --out docs/studies/$$study --ship jahs/seasons \
 	        $$(test ! -d $$real || echo --real $$real) $$more \
-	        $$(find data -path "data/*/retrained-$$study.json" -printf "--retrained %p"); \
+	        $$(find data -path "data/*/retrained-$$study.json" -printf "--retrained %p\n" | sort); \
 	done
 
 landscape: $(TEST_READY)
