@@ -203,20 +203,23 @@ def compare_release(task: str, folder: Path, arguments: argparse.Namespace) -> d
             walks, n=dict.fromkeys(walks, many // 10), n_rounds=arguments.rounds
         ),
     }
-    return seconds | batches(task, folder, benches["compiled"], arguments)
+    return seconds | batches(task, folder, benches, arguments)
 
 
 def batches(
-    task: str, folder: Path, bench: jahs.Benchmark, arguments: argparse.Namespace
+    task: str, folder: Path, benches: Mapping[str, jahs.Benchmark], arguments: argparse.Namespace
 ) -> dict[str, dict[str, float]]:
-    """Batches: a whole query of columns, our engine on ready rows, and XGBoost's `inplace_predict` on ready rows."""
+    """Batches: a whole query of columns, our engine on ready rows, and XGBoost's `inplace_predict` on ready rows.
+
+    Those of at most 1,000 rows are also queried with numpy alone.
+    """
     release = read_release(folder)
     sets = [pack.features for pack in release.models.packs]
     columns, places = joint_columns(sets)
     engine = open_engine(join_forests(release.forests, places, n_features=len(columns)), "compiled")
     sizes = [size for size in SIZES if size <= arguments.rows]
     batch = jahs.space().sample_columns(max(sizes), seed=2)
-    X = np.column_stack([codes_of(batch), np.full(max(sizes), bench.max_epoch)]).astype(np.float32)
+    X = np.column_stack([codes_of(batch), np.full(max(sizes), benches["compiled"].max_epoch)]).astype(np.float32)
     F = RowBuilder(columns, TASKS[task], joint_times(sets)).build(X)
     boosters = [(booster, np.ascontiguousarray(F[:, place])) for booster, place in as_boosters(release, places)]
     seconds = {}
@@ -226,10 +229,12 @@ def batches(
         part = {name: values[:size] for name, values in batch.items()}
         rows, ready = F[:size].copy(), [(booster, inputs[:size].copy()) for booster, inputs in boosters]
         ways: dict[str, Callable[[int], object]] = {
-            "query_many": lambda _, part=part: bench.query_many(part),
+            "query_many": lambda _, part=part: benches["compiled"].query_many(part),
             "engine": lambda _, rows=rows: engine.predict(rows),
             "XGBoost": lambda _, ready=ready: [booster.inplace_predict(inputs) for booster, inputs in ready],
         }
+        if size <= 1000:
+            ways["with numpy"] = lambda _, part=part: benches["numpy"].query_many(part)
         n = max(1, arguments.block // 3 // size)
         rounds = arguments.rounds if size < 10_000 else 3
         seconds[f"batch of {size}"] = measured(ways, n=dict.fromkeys(ways, n), n_rounds=rounds)
