@@ -76,6 +76,8 @@ def search(
 ) -> list[dict[str, Any]]:  # Any: JSON
     """Score proposals until the folder has `evaluations` records, and return all of them; see `evaluated`.
 
+    The same scores lead to the same proposals, unless a search was interrupted in between.
+
     Args:
         score: the higher, the better; NaN is worse than any number.
         facts: facts that identify the search, besides its rows.
@@ -160,19 +162,21 @@ def _run_neps(
 
     shutil.rmtree(folder / "neps", ignore_errors=True)
     trials: Any = [(r["point"], {"objective_to_minimize": _objective(r["tau"])}) for r in records]  # Any: NePS's
-    neps.import_trials(
-        trials,
-        folder / "neps",
-        space,
-        optimizer=optimizer,  # type: ignore[arg-type]  # the name of an optimiser of NePS
-    )
-    neps.run(
-        evaluate_pipeline=evaluate,
-        pipeline_space=space,
-        root_directory=folder / "neps",
-        total_evaluations_to_spend=evaluations,
-        optimizer=optimizer,  # type: ignore[arg-type]  # the name of an optimiser of NePS
-    )
+    with torch.random.fork_rng(devices=[]):  # NePS draws from torch's global generator, and notes its state
+        torch.manual_seed(len(records))  # so a resumed search does not draw again what it has evaluated
+        neps.import_trials(
+            trials,
+            folder / "neps",
+            space,
+            optimizer=optimizer,  # type: ignore[arg-type]  # the name of an optimiser of NePS
+        )
+        neps.run(
+            evaluate_pipeline=evaluate,
+            pipeline_space=space,
+            root_directory=folder / "neps",
+            total_evaluations_to_spend=evaluations,
+            optimizer=optimizer,  # type: ignore[arg-type]  # the name of an optimiser of NePS
+        )
 
 
 def _neps_space(searched: Searched, *, has_priors: bool) -> Any:  # Any: NePS builds its space from a class
