@@ -20,7 +20,7 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
-from jahs.errors import InvalidArgument, JahsError
+from jahs.errors import JahsError, refuse
 from workshop.command import add_workers
 
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ def in_processes(
 
     The answers do not depend on the number of workers. Anything that a call raises is raised here.
     """
-    if faults := Where(workers=workers).faults():
-        raise InvalidArgument(*faults)
+    refuse(*Where(workers=workers).faults())
     where = Where(workers=max(1, min(workers, len(calls))))
     call = functools.partial(_call_numbered, function)
     results = {done.job[0]: done.result for done in run_jobs(call, enumerate(calls), where=where)}

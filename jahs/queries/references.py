@@ -202,9 +202,9 @@ class References:
             if F.shape != (len(columns["N"]), len(metrics)) or not np.isfinite(F).all():
                 raise InvalidArgument(f"minimised: not one finite number for each of {len(columns['N'])} configs")
             fronts = {tuple(front["metrics"]): _read_front(front, F, metrics) for front in content["fronts"]}
-            starts = [validate(start) for start in content.get("starts", ())]
+            starts = tuple(validate(start) for start in content.get("starts", ()))
             return cls(
-                columns=columns, F=F, metrics=metrics, fronts=fronts, facts=dict(content["facts"]), starts=tuple(starts)
+                columns=columns, F=F, metrics=metrics, fronts=fronts, facts=dict(content["facts"]), starts=starts
             )
 
 

@@ -162,8 +162,8 @@ def _run_neps(
 
     shutil.rmtree(folder / "neps", ignore_errors=True)
     trials: Any = [(r["point"], {"objective_to_minimize": _objective(r["tau"])}) for r in records]  # Any: NePS's
-    with torch.random.fork_rng(devices=[]):  # NePS draws from torch's global generator, and notes its state
-        torch.manual_seed(len(records))  # so a resumed search does not draw again what it has evaluated
+    with torch.random.fork_rng(devices=[]):  # NePS draws from torch's global generator
+        torch.manual_seed(len(records))  # a resumed search must not repeat its proposals
         neps.import_trials(
             trials,
             folder / "neps",

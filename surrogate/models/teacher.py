@@ -52,7 +52,7 @@ class Drawn:
     F: NDArray[np.float32]
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)  # `top_fits` draws three numbers of configs in every fold
 def draw_configs(of_task: Task, features: FeatureSet, n: int, epochs: tuple[int, ...]) -> Drawn:
     """Return `n` configs, the same in every call, each at the last of some epochs and at two others.
 

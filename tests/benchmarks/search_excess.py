@@ -25,7 +25,7 @@ from surrogate.data.rows import assemble, development_rows, features_of
 from surrogate.models.fitting import read_params
 from surrogate.models.model import default_features, fit_surrogate, fit_transform
 from surrogate.models.optima import MAIN, asking, best_found
-from surrogate.models.teacher import teach
+from surrogate.models.teacher import Drawn, teach
 from surrogate.packing import release_answers
 
 N_SEEDS, N_BEST, EVALUATIONS = 4, 10, 20_000
@@ -44,6 +44,11 @@ def main(folder: str, release_folder: str, *distilled: str) -> None:
     transform = fit_transform(MAIN, rows.y, slope=settings.slope)
     F = features_of(rows.X, features, measured.task)
     teacher = teach(rows, F, transform.forward(rows.y), measured.task, features)
+
+    def taught(X):
+        F, last = features_of(X, features, measured.task), np.full((len(X), 1), measured.task.max_epoch)
+        return transform.inverse(teacher.predict(Drawn(F_last=F, epochs=last, F=F)))
+
     trained = assemble(MAIN, measured)
     trained = trained.take(np.isin(trained.config_id, proposed) & (trained.epoch == measured.task.max_epoch))
     ids, first, place = np.unique(trained.config_id, return_index=True, return_inverse=True)
@@ -52,7 +57,7 @@ def main(folder: str, release_folder: str, *distilled: str) -> None:
     found = {
         "trained": np.bincount(place, trained.y) / np.bincount(place),
         "release": release_answers(release, MAIN, trained.X[first]),
-        "teacher": transform.inverse((process + forest) / 2),
+        "teacher": taught(trained.X[first]),
         "its process": transform.inverse(process),
         "its forest": transform.inverse(np.asarray(forest, np.float64)),
     }
@@ -61,10 +66,6 @@ def main(folder: str, release_folder: str, *distilled: str) -> None:
         excess = values - found["trained"]
         error = excess.std(ddof=1) / np.sqrt(len(ids))
         print(f"{name:12s} {values.mean():6.2f}  minus trained {excess.mean():+.2f} ± {error:.2f}")
-
-    def taught(X):
-        F = features_of(X, features, measured.task)
-        return transform.inverse((teacher.curves.predict(F)[:, -1] + teacher.forest.inplace_predict(F)) / 2)
 
     for n in map(int, distilled):
         excesses, nodes = [], 0

@@ -1,4 +1,4 @@
-"""Searches for settings: what they propose does not depend on the process that runs them."""
+"""Hyperparameter searches are reproducible, and a resumed one repeats no proposal."""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import Final
 
 from jahs.errors import InvalidConfig, refuse
-from jahs.schema import CONFIG_KEYS
+from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import LARGEST, PARAMETERS, Value, show
 from jahs.spaces.space import GROUPS, Space
 
-FIDELITIES: Final = ("epoch", *LARGEST)
+FIDELITIES: Final = ("epoch", *SIZE_KEYS)
 """The parameters that a view may use as fidelities."""
 
 REFERENCE: Final = "reference"
@@ -34,7 +34,7 @@ def read_choices(
     faults += [*value_faults, *search_faults]
     refuse(*faults)
     rest = [name for name in CONFIG_KEYS if name not in searched]
-    is_open = any(name not in LARGEST and name not in values and len(PARAMETERS[name].choices) != 1 for name in rest)
+    is_open = any(name not in SIZE_KEYS and name not in values and len(PARAMETERS[name].choices) != 1 for name in rest)
     defaults = reference() if is_open and fixed != DEFAULT else Space().default()
     return tuple(names), Space().fix({name: {**defaults, **LARGEST, **values}[name] for name in rest})
 

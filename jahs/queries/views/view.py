@@ -21,12 +21,12 @@ from jahs.errors import InvalidConfig, InvalidFidelity, MissingData, PoorView
 from jahs.queries.answers import Answers, Result
 from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.queries.views.choices import REFERENCE, legal_values, read_choices
-from jahs.schema import CONFIG_KEYS
+from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.spaces.columns import Columns, Configs, RowFaults, as_columns, columns_of_codes
 from jahs.spaces.columns import codes as codes_of
 from jahs.spaces.configs import Config, as_mapping, check_many
 from jahs.spaces.fidelities import read_budget, read_epoch
-from jahs.spaces.parameters import LARGEST, PARAMETERS, Value, is_real, show
+from jahs.spaces.parameters import PARAMETERS, Value, is_real, show
 from jahs.spaces.seeds import Seeds
 from jahs.spaces.space import Space
 
@@ -73,7 +73,7 @@ class View(Queryable):
         names, self.space = read_choices(fidelities, fixed, search, partial(_reference_of, bench))
         self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
         self._fixed = self.space.fixed
-        self._fidelity_names = ("epoch", *(name for name in LARGEST if name in names))
+        self._fidelity_names = ("epoch", *(name for name in SIZE_KEYS if name in names))
         self.max_epoch = bench.max_epoch
         self.metrics = dict(bench.metrics)
         self._is_unchecked = False
@@ -165,7 +165,7 @@ class View(Queryable):
         self, config: Mapping[str, object], span: Epochs, seed: int | None, metrics: Sequence[str] | None
     ) -> Answers:
         frm, to, step = span
-        if isinstance(frm, Mapping) and (sizes := [name for name in frm if name in LARGEST]):
+        if isinstance(frm, Mapping) and (sizes := [name for name in frm if name in SIZE_KEYS]):
             raise InvalidFidelity(f"frm={show(frm)} must be an epoch; give {', '.join(sizes)} in to=")
         if self._is_unchecked:
             self._check()
@@ -177,7 +177,7 @@ class View(Queryable):
     def _full_config(self, config: Mapping[str, object], fidelity: Mapping[str, float]) -> Config:
         """Return all 14 keys of a config at a fidelity."""
         config = self.space.validate(self._with_fixed(config))
-        return cast("Config", {**config, **{name: fidelity[name] for name in LARGEST if name in fidelity}})
+        return cast("Config", {**config, **{name: fidelity[name] for name in SIZE_KEYS if name in fidelity}})
 
     def _with_fixed(self, config: Mapping[str, object]) -> Mapping[str, object]:
         """Return a config with the view's fixed keys added where they are missing; anything else unchanged."""
@@ -264,7 +264,7 @@ class View(Queryable):
             if "epoch" not in self.fidelities and epoch != self.max_epoch:
                 raise self._fault(f"epoch={epoch}: every query of this view is at epoch {self.max_epoch}")
             return epoch
-        if name not in LARGEST:
+        if name not in SIZE_KEYS:
             raise self._fault(f"{show(name)} is not a fidelity")
         if name in self.space.searched:
             raise self._fault(f"{name}={show(value)}: {name} is searched in this view and belongs in the config")
