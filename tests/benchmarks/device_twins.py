@@ -1,4 +1,4 @@
-"""How far the C engine and a GPU end from torch on the CPU, in trainings of the same configs with the same seeds.
+"""How far torch on the CPU, the C engine and a GPU end from each other, in trainings of the same configs and seeds.
 
 The folders hold runs of several devices; the spread between two seeds of torch is printed beside the differences.
 
@@ -7,6 +7,7 @@ Run: python -m tests.benchmarks.device_twins data/candidates/{native,cuda}/runs 
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -23,19 +24,20 @@ METRICS = ("valid_acc", "test_acc", "train_acc", "valid_loss")
 def main(folders) -> int:
     runs = concatenate([last_rows(read_runs(Path(folder))) for folder in folders], RUN_COLUMNS)
     rows = {device: _by_run(runs, device) for device in sorted(set(runs["device"].tolist()))}
-    torch_rows = rows.pop("cpu")
-    for device, ours in rows.items():
-        shared = sorted(torch_rows.keys() & ours.keys())
+    torch_rows = rows["cpu"]
+    for other, device in itertools.combinations(sorted(rows, key=lambda name: (name != "cpu", name != NATIVE)), 2):
+        shared = sorted(rows[other].keys() & rows[device].keys())
+        places = [[rows[each][key] for key in shared] for each in (device, other)]
         for metric in METRICS if len(shared) > 1 else ():
-            mine, torchs = (runs[metric][[of[key] for key in shared]].astype(np.float64) for of in (ours, torch_rows))
-            gap = mine - torchs
+            gap = np.subtract(*(runs[metric][place].astype(np.float64) for place in places))
             print(
-                f"{device} minus torch on the CPU, {len(shared)} configs and seeds, {metric}: mean {gap.mean():+.3f} "
-                f"(standard error {gap.std(ddof=1) / len(gap) ** 0.5:.3f}), standard deviation {gap.std(ddof=1):.3f}"
+                f"{device} minus {other}, {len(shared)} configs and seeds, {metric}: mean {gap.mean():+.3f} (standard "
+                f"error {gap.std(ddof=1) / len(gap) ** 0.5:.3f}), standard deviation {gap.std(ddof=1):.3f}, median "
+                f"{np.median(gap):+.3f}"
             )
-        if device == NATIVE and shared:
-            times = [runs["runtime"][[of[key] for key in shared]].sum() for of in (torch_rows, ours)]
-            print(f"CPU seconds of torch / engine, all together: {times[0] / times[1]:.1f}")
+        if (other, device) == ("cpu", NATIVE) and shared:
+            ours, torchs = (runs["runtime"][place].sum() for place in places)
+            print(f"CPU seconds of torch / engine, all together: {torchs / ours:.1f}")
     pairs = [(row, torch_rows[i, 2]) for (i, seed), row in torch_rows.items() if seed == 1 and (i, 2) in torch_rows]
     gap = np.subtract(*runs["valid_acc"][np.array(pairs)].astype(np.float64).T)
     print(f"two seeds of torch, {len(pairs)} configs: standard deviation of valid_acc {gap.std(ddof=1):.2f}")
