@@ -16,6 +16,7 @@ from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
 from jahs.release.find import default_task
 from jahs.simulate import Simulation
+from jahs.spaces.seeds import read_seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ class StudyTerms:
             self.rules.workers,
             budget=self.budget_s,
             seed=seed,
-            evaluation_seed=seed if self.rules.noise == "seeded" else None,
+            evaluation_seed=read_seed(seed) if self.rules.noise == "seeded" else None,
             log=log,
             facts=facts,
         )

@@ -27,6 +27,7 @@ from jahs.errors import (
 )
 from jahs.files.atomic import DISK_FULL, full_disk, hold
 from jahs.files.strict_json import parse_json
+from jahs.release.find import full_path
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial
 from jahs.spaces.parameters import show
@@ -53,11 +54,12 @@ def read_log(path: Path | str) -> Log:
     """Return the content of a log; a last line that was cut short is left out.
 
     Raises:
+        InvalidArgument: it is not a path.
         MissingData: the file does not exist, or cannot be read.
         CorruptFile: a line is invalid; says which, and why.
         UnknownFormat: the log was written by another version.
     """
-    path = Path(path)
+    path = full_path(path)
     lines = _whole_lines(path)
     header = _read_header(path, next(lines, b""))
     trials: list[Trial] = []
@@ -78,8 +80,9 @@ def read_log(path: Path | str) -> Log:
 
 def read_header(path: Path | str) -> Mapping[str, object]:
     """Return the header of a log without reading the trials; raises as `read_log`."""
-    with closing(_whole_lines(Path(path))) as lines:
-        return _read_header(Path(path), next(lines, b""))
+    path = full_path(path)
+    with closing(_whole_lines(path)) as lines:
+        return _read_header(path, next(lines, b""))
 
 
 def read_trials(path: Path | str) -> list[Trial]:

@@ -145,7 +145,9 @@ def test_a_log_that_no_server_wrote_is_refused_at_once(serve, tmp_path: Path) ->
 )
 def test_a_wrong_option_is_a_mistake(options, fault: str, release, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--release", str(release), *options]) == 2
-    assert fault in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert fault in said
+    assert said.count("\n") == 1
 
 
 def test_without_mcp_one_line_says_what_to_install(

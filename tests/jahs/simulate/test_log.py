@@ -235,6 +235,13 @@ def test_facts_that_the_header_cannot_hold_are_refused_before_there_is_a_log(tmp
     assert not (tmp_path / "log").exists()
 
 
+@pytest.mark.parametrize("read", [read_log, read_trials])
+@pytest.mark.parametrize("path", [None, 3, b"run.jsonl"])
+def test_what_is_no_path_is_refused(read, path):
+    with pytest.raises(InvalidArgument, match="is not a path; give a str"):
+        read(path)
+
+
 def test_an_empty_file_and_lines_after_the_end_are_refused(tmp_path, whole):
     (tmp_path / "empty").touch()
     with pytest.raises(CorruptFile, match="begins with its header"):
