@@ -60,7 +60,7 @@ _FIDELITY_VIEWS: Final = (
 FIDELITY: Final = Study(
     name="fidelity",
     title="Black-box against multi-fidelity search",
-    question="Which fidelity, alone or together with the others, finds good networks sooner?",
+    question="With which fidelities, alone or combined, does a search find good networks sooner?",
     protocol=(
         "Only results at the highest value of every fidelity can become incumbents. Continuing a training costs the "
         "difference of its cumulative runtimes. A network of another size is trained from the first epoch. (On the "
@@ -221,7 +221,7 @@ STRONG: Final = Study(
 TRUTH: Final = Study(
     name="truth",
     title="Recorded trainings against the surrogate",
-    question="Do optimisers have the same curves and final order on recorded trainings and on the surrogate?",
+    question="Do optimisers have the same curves and final ranking on recorded trainings and on the surrogate?",
     protocol=(
         "Both worlds know the recorded configs only, and both answer with one training. In one world, answers are "
         "recorded trainings. In the other, they are predictions for held-out configs with a draw of the release's "
@@ -250,7 +250,7 @@ TRUTH: Final = Study(
 FAMILIES: Final = Study(
     name="families",
     title="Two families of models",
-    question="Do optimisers have the same curves and final order on another family of models of the same trainings?",
+    question="Do optimisers have the same curves and final ranking on another model family fitted to the same runs?",
     protocol=(
         "NAS-Bench-301 recommends checking conclusions on another class of surrogates. The release answers from "
         "XGBoost; its second family, LightGBM, was fitted to the same trainings, and `Benchmark(model='lightgbm')` "
@@ -283,7 +283,7 @@ LONG: Final = Study(
 WORKERS: Final = Study(
     name="workers",
     title="Many workers",
-    question="What do 1, 4, 16 and 64 asynchronous workers cost and gain?",
+    question="How do 1, 4, 16 and 64 asynchronous workers change the final error for the same worker time?",
     protocol=(
         "All runs have the same worker time: with w workers, the simulated time is that of 400 mean full evaluations "
         "divided by w. A free worker gets the next proposal as soon as the optimiser has one, so an optimiser proposes "

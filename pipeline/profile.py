@@ -246,7 +246,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of order and weights (default: %(default)s)")
     parser.add_argument("--visits", type=int, default=5, help="visits to each config, far apart (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2, help="measurements at each visit (default: %(default)s)")
-    parser.add_argument("--allow-busy", action="store_true", help="measure although other work is going on")
+    parser.add_argument("--allow-busy", action="store_true", help="measure even if the machine is busy")
     given = parser.parse_args(argv)
 
     def work() -> dict[str, object]:

@@ -28,20 +28,22 @@ def add_release_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--families", nargs="*", default=[], help=f"other model families to fit as well: {', '.join(FAMILIES)} (none)"
     )
-    about = "values of each rate in an exhaustive search for the best config (16 take minutes); 0: none (%(default)s)"
+    about = "grid points of either rate in an exhaustive search (16 take minutes); 0: no search (%(default)s)"
     parser.add_argument("--rates", type=int, default=0, help=about)
 
 
 def add_distilled(parser: argparse.ArgumentParser, *, default: int | None) -> None:
     """Add --distilled; None: as many as the settings say."""
     otherwise = "as many as the settings say" if default is None else default
-    about = f"drawn configs that models of accuracies learn from a Gaussian process and a forest ({otherwise})"
+    about = f"random configs that a Gaussian process and a forest label for the models of accuracies ({otherwise})"
     parser.add_argument("--distilled", type=int, default=default, help=about)
 
 
 def add_fewest(parser: argparse.ArgumentParser) -> None:
     """Add --fewest."""
-    parser.add_argument("--fewest", type=int, default=FEWEST, help="fewest training configs of a group (%(default)s)")
+    parser.add_argument(
+        "--fewest", type=int, default=FEWEST, help="fewest training configs in each group (%(default)s)"
+    )
 
 
 def check_integers(values: Mapping[str, object], **least: int) -> None:

@@ -223,10 +223,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = runs_parser("propose", __doc__, example=example, before="source")
     parser.add_argument("--release", type=Path, help="the release that proposes best and disagreement")
     parser.add_argument("--out", type=Path, required=True, help="the list to write")
-    parser.add_argument("--n", type=int, default=100, help="configs; of paired, before sizes (%(default)s)")
+    about = "number of configs; for paired, before each is repeated at eight sizes (%(default)s)"
+    parser.add_argument("--n", type=int, default=100, help=about)
     parser.add_argument("--round", type=int, default=0, help="number of the round of proposals (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of searches and draws (%(default)s)")
-    parser.add_argument("--start", type=int, default=0, help="first number of full and paired (%(default)s)")
+    parser.add_argument("--start", type=int, default=0, help="first number, for full and paired (%(default)s)")
     given = vars(parser.parse_args(argv))
     files = {name: given.pop(name) for name in ("runs", "split", "release", "out")}
 

@@ -267,7 +267,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--release", type=Path, help="folder of the release to compare with (default: found by jahs)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--status", action="store_true", help="print the progress and exit")
-    which.add_argument("--beside", action="store_true", help="simulate the missing runs on the surrogate")
+    about = "simulate the missing runs on the release, its refits and the leave-one-out surrogates, and exit"
+    which.add_argument("--beside", action="store_true", help=about)
     given = vars(parser.parse_args(argv))
     is_status, is_beside = given.pop("status"), given.pop("beside")
     settings = LiveSettings(**{**given, "arms": tuple(given["arms"])})

@@ -66,7 +66,7 @@ class Result:
 
     Attributes:
         values: every metric that was asked for, by name.
-        fidelity: fidelity of the query, rounded.
+        fidelity: fidelity of the query.
         seed: seed of the training noise; None is the mean.
         costs: mode of the costs, a `jahs.release.Costs`.
     """

@@ -54,7 +54,7 @@ class Queryable(Sampler):
 
     @abstractmethod
     def fidelity(self, at: object = None) -> dict[str, float]:
-        """Return a whole legal fidelity, its epoch rounded, half to even."""
+        """Return a complete valid fidelity; its epoch is rounded, half to even."""
 
     def query(
         self,

@@ -21,7 +21,7 @@ MOST_LISTED: Final = 20
 
 
 class Config(TypedDict):
-    """A point of the space: all 14 keys, builtins only; never the epoch or a seed."""
+    """A point of the space: all 14 keys, Python built-in types only; never the epoch or a seed."""
 
     Activation: str
     LearningRate: float

@@ -59,7 +59,7 @@ def pareto_front(F: npt.ArrayLike) -> _Floats:
 def hypervolume(F: npt.ArrayLike, reference_point: npt.ArrayLike) -> float:
     """Return the exact volume that the points of `F` dominate, up to `reference_point`; 2 or 3 objectives, minimised.
 
-    A point that is not below the reference point in every objective adds nothing. No points have volume 0.
+    A point that is not below the reference point in every objective adds nothing. An empty set of points has volume 0.
 
     Args:
         F: (n_points, n_objectives); plus infinity means a failed evaluation.
