@@ -196,7 +196,7 @@ def _finding(task: Task, by_stage: ByStage) -> str:
     equal = [n for n, scores in by_stage.items() if scores["last value"].scores["tau"].value >= model["tau"].value]
     until = f"the last value is as good from epoch {equal[0]} on" if equal else "the last value is never as good"
     return (
-        f"On {task.title}, after {third} of {task.max_epoch} epochs, the last value orders held-out configs with "
+        f"On {task.title}, after {third} of {task.max_epoch} epochs, the last value ranks held-out configs with "
         f"Kendall's τ {interval_text(last['tau'])}, and the surrogate without any epoch with "
         f"{interval_text(model['tau'])}; {until}. Corrected by the observed epochs, the surrogate has τ "
         f"{interval_text(both['tau'])} and a mean absolute error of {interval_text(both['mae'])} instead of "

@@ -173,10 +173,10 @@ def _findings(data_sets: Sequence[_DataSet], cells: _Cells | None) -> Iterator[s
     if top:
         shown = [f"{data.title} (top {', '.join(shares)})" for data in data_sets if (shares := _shown_at(data))]
         yield (
-            "The main claim of the zero-cost benchmark is that Spearman's rho and rank-biased overlap (RBO) order the "
+            "The main claim of the zero-cost benchmark is that Spearman's rho and rank-biased overlap (RBO) rank the "
             "proxies differently at the top. The difference exceeds the sampling noise of the configs on "
             f"{', '.join(shown) or 'none of the data sets'}. Kendall's tau (1: the "
-            "same order) between the orders of 13 proxies by rho and by its normalised RBO (equation 5) at the top "
+            "same ranking) between the rankings of 13 proxies by rho and by its normalised RBO (equation 5) at the top "
             f"{100 * _BEST:g} % is {'; '.join(top)}."
         )
 
@@ -209,10 +209,10 @@ def _orders_section(data_sets: Sequence[_DataSet]) -> Iterator[str | Block]:
     yield Text(_ABOUT)
     yield Text(_ABOUT_ORDERS)
     columns = (
-        *("data set", "overlap", "tau with the order by rho", "within-overlap tau", "cross-measure tau"),
+        *("data set", "overlap", "tau with the ranking by rho", "within-overlap tau", "cross-measure tau"),
         *("P(within-overlap > cross-measure)", "best by rho", "best by this overlap"),
     )
-    yield Table(caption="Orders of the 13 proxies", columns=columns, rows=tuple(rows), n_labels=2)
+    yield Table(caption="Rankings of the 13 proxies", columns=columns, rows=tuple(rows), n_labels=2)
     weights = []
     for data, share in product(data_sets, SHARES):
         p, depth = choose_p(data.n, top_share=share), max(2, round(share * data.n))

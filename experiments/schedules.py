@@ -64,8 +64,9 @@ _ABOUT: Final = (
     "high there. **Annealed**: validation accuracy at the end of a training of its own whose cosine schedule ends "
     "after so many epochs; nothing else differs. Both are compared with the validation accuracy at the end of the "
     "full training. A continued training is the start of the very training that it is compared with; an annealed one "
-    "has its own chance. Intervals are 95 % bootstrap intervals over configs, those of differences are paired. The "
-    "best quarter and tenth are those of the full training; a fidelity group has one N, W and Resolution."
+    "is a separate training with its own noise. Intervals are 95 % bootstrap intervals over configs, those of "
+    "differences are paired. The best quarter and tenth are those of the full training; a fidelity group has one N, W "
+    "and Resolution."
 )
 _ABOUT_SEARCHES: Final = (
     "Each search draws configs of this sample with replacement, trains a third of those of a rung with the next "

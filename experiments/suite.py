@@ -57,9 +57,9 @@ _SEVERAL: Final = ("all-epoch", "all-resolution", "all-diagonal", "nas-diagonal"
 _RULE: Final = (
     "Candidates are views of both tasks, with one or several fidelities, one or several objectives, and two budgets. "
     "Strata are the combinations of task, one or several fidelities, one or several objectives, and budget; they take "
-    "turns. From its stratum, the candidate is chosen whose order of optimisers differs most from those already "
-    "chosen: its largest rank correlation with them is the smallest. Ties go to the candidate with the clearest order. "
-    "Orders are by mean rank over seeds. No other criterion is used. Later releases keep the problems."
+    "turns. From its stratum, the candidate is chosen whose ranking of optimisers differs most from those already "
+    "chosen: its largest rank correlation with them is the smallest. Ties go to the candidate with the clearest "
+    "ranking. Rankings are by mean rank over seeds. No other criterion is used. Later releases keep the problems."
 )
 _CHOSEN_ON: Final[Mapping[str, str]] = {"jahs-20": "cifar10_mini 1.3.0 and fashion_mnist_mini 0.1.2"}
 """The releases on which the problems of a suite were chosen, if these are not the ones of its file."""
@@ -210,25 +210,26 @@ def _blocks(
     half = n_seeds // 2
     halves = [correlations(np.stack([r[:, :half], r[:, half : 2 * half]]))[0, 1] for r in results] if half else []
     finite = [rho for rho in halves if np.isfinite(rho)]
-    yield "Orders of optimisers"
+    yield "Rankings of optimisers"
     yield answer(
-        f"{name} has {len(chosen)} of {len(results)} candidates. Their orders of optimisers correlate by "
-        f"{off_diagonal.mean():.2f} on average (all candidates: {all_pairs.mean():.2f}), and the most similar other "
-        f"problem by {closest.mean():.2f} on average (all candidates: {among_all.mean():.2f})."
+        f"{name} has {len(chosen)} of {len(results)} candidates. The rankings of optimisers on two problems "
+        f"correlate at {off_diagonal.mean():.2f} on average (all candidates: {all_pairs.mean():.2f}); a problem and "
+        f"its most similar one, at {closest.mean():.2f} (all candidates: {among_all.mean():.2f})."
     )
     yield Figure(
         name=f"{name}-correlations",
-        caption="Spearman's rank correlation between the optimisers' orders on each pair of problems. Discs are "
-        "positive, circles negative; larger is stronger. If all problems had the same order, all discs would be large.",
-        alt=f"Matrix of rank correlations between the orders of optimisers on {len(chosen)} problems.",
+        caption="Spearman's rank correlation between the optimisers' rankings on each pair of problems. Discs are "
+        "positive, circles negative; larger is stronger. If all problems had the same ranking, all discs would be "
+        "large.",
+        alt=f"Matrix of rank correlations between the rankings of optimisers on {len(chosen)} problems.",
         drawing=_drawing(chosen_similar, [problem["id"] for problem in problems]),
     )
-    chosen_on = f" Those of {name} were chosen on {_CHOSEN_ON.get(name)}; this page orders optimisers on its season."
+    chosen_on = f" Those of {name} were chosen on {_CHOSEN_ON.get(name)}; this page ranks optimisers on its season."
     yield Text(_RULE + chosen_on if name in _CHOSEN_ON else _RULE)
     yield Text(
-        f"The orders by two halves of the {n_seeds} seeds correlate by {np.mean(finite or np.nan):.2f} on average over "
-        f"the {len(finite)} candidates on which the optimisers do not all tie in either half, so part of these "
-        "differences is chance: an order on one problem requires more seeds than this choice."
+        f"The rankings by two halves of the {n_seeds} seeds correlate at {np.mean(finite or np.nan):.2f} on average "
+        f"over the {len(finite)} candidates on which the optimisers do not all tie in either half, so part of these "
+        "differences is chance: a ranking on one problem requires more seeds than this choice."
     )
     yield "Problems"
     yield Table(
@@ -275,7 +276,7 @@ def _write_page(target: Path, name: str, content: Mapping[str, Any], rows: Seque
     releases = sorted(content["releases"].items())
     document = Document(
         title=f"The suite {name}",
-        subtitle="Which problems a method should be tested on, and why these. Season: "
+        subtitle="Problems on which to test an optimiser, and how they were chosen. Season: "
         f"{', '.join(f'{task} {version}' for task, (version, _) in releases)}.",
         sections=sections_of(_blocks(name, content["problems"], chosen=rows, results=results)),
         facts=(

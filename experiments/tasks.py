@@ -263,7 +263,7 @@ def _release_blocks(
     orders = order_transfer([open_terms(_STUDY, record.task.name, release) for record in recorded], n_seeds=n_seeds)
     means = orders.errors.mean(axis=2)
     yield Text(
-        f"Under the terms of the study `baselines`, Kendall's tau between the orders of the optimisers is "
+        f"Under the terms of the study `baselines`, Kendall's tau between the rankings of the optimisers is "
         f"{interval_text(orders.tau)}, with a bootstrap interval over {n_seeds} seeds. Between two halves of the "
         f"seeds, it is {number_text(orders.split_half)} (geometric mean of both tasks)."
     )

@@ -279,7 +279,7 @@ def _figure(tested: Sequence[tuple[_Result, ModelScores]]) -> Figure:
     return Figure(
         name="families",
         caption="Sparse τ on the test part, with 90 % intervals over configs; NAS-Bench-301: table 3. The levels of "
-        "different data do not compare, the orders do.",
+        "different data do not compare, the rankings do.",
         alt="; ".join(f"{title}: {interval.value:.2f}" for title, interval in estimates.items()),
         drawing=draw_estimates(estimates, numbers=numbers, x_label="sparse τ on the test part"),
     )

@@ -146,7 +146,7 @@ def _answers(parts: Sequence[_GroupTransfer]) -> Iterator[Block]:
         n_hold = sum(part.stages[-1].n_hold or 0 for part in noisy)
         taus, control_taus = ("; ".join(f"{p.group} {_tau(p.stages[-1])}" for p in side) for side in (noisy, controls))
         yield answer(
-            f"Kendall's τ between the orders on {TASKS[task].title} and on the real landscape: {taus}."
+            f"Kendall's τ between the rankings on {TASKS[task].title} and on the real landscape: {taus}."
             + (f" Without training noise on the task: {control_taus}." if controls else "")
             + f" Pairs of arms with a significant difference on the task: {n} ({n_hold} hold on its refits). On the "
             f"real landscape, {count['carries over'] + count['same sign']} of them keep their sign, "
@@ -161,9 +161,9 @@ def _tau(carried: OrderAgreement) -> str:
 
 def _budgets(parts: Sequence[_GroupTransfer]) -> Table:
     return Table(
-        caption="Kendall's τ between the orders by mean validation error on a task and on the real landscape after "
+        caption="Kendall's τ between the rankings by mean validation error on a task and on the real landscape after "
         "shares of the budget, with 95 % bootstrap intervals over the seeds of both, extended to the estimate. "
-        "Split-half is the τ between the orders by two halves of the seeds, geometric mean of both landscapes; the τ "
+        "Split-half is the τ between the rankings by two halves of the seeds, geometric mean of both landscapes; the τ "
         "of all seeds may exceed it",
         columns=("task", "arms", *(f"{100 * share:g} % of the budget" for share in _STAGES)),
         rows=tuple((part.title, part.group, *map(_tau, part.stages)) for part in parts),
@@ -222,13 +222,13 @@ def _about(real: Results, parts: Sequence[_GroupTransfer]) -> Text:
     n_bound = sum(value <= 0 for value in finals)
     bound = (
         f" {n_bound} of its {len(finals)} runs end at a predicted error of 0 %, which no training reaches: late in the "
-        "budget, optimisers exploit the errors of the model, so the orders early in the budget say more."
+        "budget, optimisers exploit the errors of the model, so the rankings early in the budget say more."
     )
     return Text(
         f"The real landscape is a release of `{task}` with all its {TASKS[task].max_epoch} epochs: "
         f"{facts.version} ({facts.source}, {facts.release[:16]}). It has no noise model, so its optimisers see means, "
-        "clipped to 0 and 100 %. It is used for orders and differences, never for its optimum; arms without runs there "
-        "are left out."
+        "clipped to 0 and 100 %. It is used for rankings and differences, never for its optimum; arms without runs "
+        "there are left out."
         f"{bound * bool(n_bound)} Pairs are tested there by the same signed-rank test, with Holm's correction over "
         f"their own number. {commands}"
     )

@@ -95,13 +95,13 @@ def _order_blocks(results: LiveResults) -> Iterator[Block]:
         yield answer(f"No stage has been reached by all of {names}: the slowest has spent {n_least} evaluations.")
         return
     yield answer(
-        f"The orders of {len(titles)} optimisers on trainings and on the surrogate agree with Kendall's τ = "
+        f"Kendall's τ between the rankings of {len(titles)} optimisers on trainings and on the surrogate is "
         f"{', '.join(taus)}."
     )
     yield Table(
-        caption="Agreement of the orders by mean validation error of the incumbent; a 95 % bootstrap interval requires "
-        f"{FEWEST_SEEDS} seeds. The attainable τ is the agreement that trainings would reach if the surrogate were "
-        "exact",
+        caption="Agreement of the rankings by mean validation error of the incumbent; a 95 % bootstrap interval "
+        f"requires {FEWEST_SEEDS} seeds. The attainable τ is the agreement that trainings would reach if the surrogate "
+        "were exact",
         columns=("evaluations", "seeds", "Kendall's τ", "attainable τ: mean", "attainable τ: central 95 %"),
         rows=tuple(rows),
     )

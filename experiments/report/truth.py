@@ -91,7 +91,7 @@ def _answer(values: Mapping[str, Floats]) -> str:
     n_arms, n_seeds = first.shape
     tau, half = rank_agreement(first, second, has_same_seeds=True), n_seeds // 2
     text = (
-        f"The final orders of {n_arms} optimisers on {one} and on {other} agree with Kendall's τ = "
+        f"Kendall's τ between the final rankings of {n_arms} optimisers on {one} and on {other} is "
         f"{interval_text(tau)} over {n_seeds} paired seeds."
     )
     if half >= 2:
@@ -111,7 +111,7 @@ def _curves(arms: Sequence[Arm], values: Floats, all_values: Sequence[Floats], g
         grid,
         name=key.replace("_", "-"),
         caption=f"{arms[0].chapter[0].upper()}{arms[0].chapter[1:]}: best validation error so far, mean over seeds and "
-        "standard error. Both worlds have the same axes.",
+        "standard error. Both figures have the same axes.",
         alt=f"Mean validation error over simulated time: {arms[0].chapter}.",
         y_limits=error_limits(means),
     )
@@ -130,9 +130,9 @@ def _agreement_figure(task: str, values: Mapping[str, Floats], grid: Floats) -> 
     curves = interval_curves({"Kendall's τ": taus}, grid[at])
     return Figure(
         name=f"{task}-agreement".replace("_", "-"),
-        caption="Agreement of the optimisers' orders in the two worlds over time, with 95 % percentile bootstrap "
+        caption="Agreement of the optimisers' rankings in the two worlds over time, with 95 % percentile bootstrap "
         "intervals over seeds. They are extended to the estimate: resampling adds noise, which lowers a large τ.",
-        alt="Kendall's tau between the orders in the two worlds over simulated time.",
+        alt="Kendall's tau between the rankings in the two worlds over simulated time.",
         drawing=draw_curves(curves, x_label=TIME_LABEL, y_label="Kendall's τ", x_scale="log", y_limits=(-1.05, 1.05)),
     )
 
@@ -149,7 +149,7 @@ def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seed
             rows.append((str(budget), interval_text(tau), *spreads))
     if rows:
         yield Table(
-            caption="Agreement of the orders at several budgets, and the difference of the best and the worst "
+            caption="Agreement of the rankings at several budgets, and the difference of the best and the worst "
             "optimiser's mean error (percentage points)",
             columns=("mean full evaluations", "Kendall's τ (95 %)", *(f"{_TITLES[w]}: best to worst" for w in arms)),
             rows=tuple(rows),

@@ -116,14 +116,17 @@ def optimum_page(subjects: Sequence[Subject]) -> Document:
     summary = "; ".join(
         f"{title} {opt.found.value:.2f} % (refits: {_refit_interval(opt.on_refits)}), "
         f"{opt.found.value - opt.known:+.2f} points relative to the best config of the default search"
-        + (f", and {ends[title][0].title} ends {interval_text(ends[title][0].own)} points below" if ends[title] else "")
+        + "".join(
+            f", and the final incumbent of {e.title} is {interval_text(e.own)} points below" for e in ends[title][:1]
+        )
         for title, opt in optima.items()
     )
     by_task = (block for task in subjects if ends[task.title] for block in _distances(task, ends[task.title]))
     return Document(
         title="The exhaustive optimum of the released models",
-        subtitle=f"The best validation accuracy that the released models predict at full size on a grid of the rates: "
-        f"{summary}. NAS-Bench-101 knows its optimum because it is a table; here a regret is exact up to this grid.",
+        subtitle="The best validation accuracy that the released models predict at full size on a grid of learning "
+        f"rates and weight decays: {summary}. NAS-Bench-101 knows its optimum because it is a table; here regret is "
+        "exact up to the resolution of this grid.",
         sections=sections_of([*_optima(optima), *by_task, "The best known config of a release", Text(_KNOWN)]),
     )
 

@@ -1,4 +1,4 @@
-"""Figures of papers beside ours: the table of a study's page, the rule for the sign, and the page of all rows."""
+"""Results of papers beside ours: the table of a study's page, the rule for the sign, and the page of all rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_SIGN: Final = "–"  # the table cell of a figure without a sign to compare
 _CAVEAT: Final = re.compile(r"^\*\*Caveat:\*\* (.+)$", re.MULTILINE)
 _HEAD: Final = re.escape(table_text(COLUMNS, (), n_labels=len(COLUMNS)))
 _TABLE: Final = re.compile(rf"^Figures of (\S+) and ours.*\n\n{_HEAD}\n((?:\|.*\n)+)", re.MULTILINE)
-_METHOD: Final = """“Not shown”: the interval covers 0, or too little was measured. A dash: the paper sees no
+_METHOD: Final = """“Inconclusive”: the interval covers 0, or too little was measured. A dash: the paper sees no
     difference, or the figures do not compare. Intervals are 95 % (NAS-Bench-301: 90 %). Agreements of two trainings are
     positive almost everywhere, so their reasons say whether the interval holds a figure of the paper."""
 
@@ -35,7 +35,7 @@ _METHOD: Final = """“Not shown”: the interval covers 0, or too little was me
 def same_sign(ours: Interval, paper: float = 1.0) -> str:
     """Return whether an estimate and the ends of its interval have the paper's sign; `NO_SIGN` if its figure is 0."""
     signs = np.sign([ours.low, ours.value, ours.high]) * np.sign(paper)
-    return NO_SIGN if not paper else "yes" if (signs > 0).all() else "no" if (signs < 0).all() else "not shown"
+    return NO_SIGN if not paper else "yes" if (signs > 0).all() else "no" if (signs < 0).all() else "inconclusive"
 
 
 def compared(
@@ -75,7 +75,7 @@ def papers_page(folder: Path) -> Document:
     by_paper = (_counted(paper, of) for paper, of in groupby(rows, key=lambda row: row[0]))
     table = Table(caption="", columns=("published in", *COLUMNS, "page"), rows=tuple(rows), n_labels=len(COLUMNS) + 2)
     return Document(
-        title="Figures of papers beside ours",
+        title="Our results beside those of the papers",
         caveats=tuple(dict.fromkeys(caveat for text in texts for caveat in _CAVEAT.findall(text))),
         subtitle=" ".join([_counted("papers", rows), *by_paper]),
         sections=sections_of(["All figures", Text(_METHOD), table]),
@@ -86,6 +86,6 @@ def papers_page(folder: Path) -> Document:
 def _counted(source: str, rows: Iterable[tuple[str, ...]]) -> str:
     signs = Counter(row[5] for row in rows)
     return (
-        f"Of {signs.total()} figures of {source}, {signs['yes']} have the same sign here, {signs['no']} the other one, "
-        f"{signs['not shown']} are not shown, and {signs[NO_SIGN]} have no sign to compare."
+        f"Of {signs.total()} figures of {source}, {signs['yes']} have the same sign here, {signs['no']} the opposite "
+        f"sign, {signs['inconclusive']} are inconclusive, and {signs[NO_SIGN]} have no sign to compare."
     )

@@ -131,8 +131,8 @@ def parameter_free_page(subjects: Sequence[Subject]) -> Document:
         quantity = f"change of the predicted accuracy by {replacement} ({n} of {_N_OPS} operations, points)"
         rows.append(compared(quantity, study.title, paper, study.changes[name][n], sign=sign, show=_interval))
     more = (
-        " over configs and refits. NAS-Bench-301 shows figures and gives no numbers; its cells have no zeros. “Not "
-        "shown”: the interval covers 0, or the release's value is on the other side of 0."
+        " over configs and refits. NAS-Bench-301 shows figures and gives no numbers; its cells have no zeros. "
+        "“Inconclusive”: the interval covers 0, or the release's value is on the other side of 0."
     )
     beside = beside_paper("NAS-Bench-301", rows, level=90, more=more)
     blocks = (block for study in studies for block in _blocks(study))

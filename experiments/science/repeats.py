@@ -68,7 +68,7 @@ _METHOD: Final = """The paper trains 20 configs at full size with two fresh seed
     instead, two visits to the same config at different times are compared, each the least of several repeats, where
     the paper measured once. FLOPS and size follow from the config, so their tau is 1, as in the paper."""
 _REASONS: Final[Mapping[str, str]] = {
-    "latency": "the least of several repeats on one core, which interference hardly moves",
+    "latency": "the minimum of several repeats on one core, which interference hardly affects",
     "runtime": "one core, in processor seconds, compared within one processor model",
 }
 
@@ -236,7 +236,7 @@ def _row(quantity: str, title: str, name: str, tau: Interval | None) -> tuple[st
     """Return a row that says whether the interval holds a figure of the paper, and if not, why."""
     paper = " / ".join(map(str, _PAPER[name]))
     if tau is None:
-        return quantity, title, paper, "–", "not shown", "too few configs"
+        return quantity, title, paper, "–", "inconclusive", "too few configs"
     reason = "between the paper's tasks" if tau.low > min(_PAPER[name]) else "lower, cause not tested"
     if any(tau.low <= each <= tau.high for each in _PAPER[name]):
         reason = "the interval holds a figure of the paper"

@@ -149,33 +149,33 @@ _CIFAR = "Krizhevsky (2009). Learning Multiple Layers of Features from Tiny Imag
 _SHORT_TRAINING = (
     "Short training. A run of `fashion_mnist_mini` takes 384 SGD steps; JAHS-Bench-201 takes 19,600 on CIFAR-10. The "
     "task ranks configs as CIFAR-10 does after about 3 of its 200 epochs: Spearman's rho of validation accuracy is "
-    "0.61 with epoch 200, 0.68 with epoch 20 and 0.85 with epoch 3; two real tasks agree by 0.86 to 0.88. Raising "
-    "Resolution from 0.25 to 1 gains 1.1 points instead of 19.3. The learning rate alone explains 30 % of the "
-    "variance of ranks instead of 3 %, and its interaction with weight decay 1.4 % instead of 6.5 %. TrivialAugment "
-    "loses 1.65 points instead of gaining 0.87. Good NAS-Bench-201 cells are not found: rho in the better half is "
-    "0.11 instead of 0.60. Do not expect rankings of configs or optimizers to carry over to full training. "
-    "`python -m surrogate.landscape_check fashion_mnist_mini --landscape CIFAR10 --cells CSV` prints these figures "
-    "(3,000 uniform configs, 1,000 cells, seed 0; CIFAR10 is the authors' pre-release surrogate), except the "
-    "agreement of the two real tasks."
+    "0.61 with epoch 200, 0.68 with epoch 20 and 0.85 with epoch 3; between two tasks of JAHS-Bench-201, it is 0.86 "
+    "to 0.88. Raising Resolution from 0.25 to 1 gains 1.1 points instead of 19.3. The learning rate alone explains 30 "
+    "% of the variance of ranks instead of 3 %, and its interaction with weight decay 1.4 % instead of 6.5 %. "
+    "TrivialAugment loses 1.65 points instead of gaining 0.87. Good NAS-Bench-201 cells are not found: rho in the "
+    "better half is 0.11 instead of 0.60. Do not expect rankings of configs or optimizers to carry over to full "
+    "training. `python -m surrogate.landscape_check fashion_mnist_mini --landscape CIFAR10 --cells CSV` prints these "
+    "figures (3,000 uniform configs, 1,000 cells, seed 0; CIFAR10 is the authors' pre-release surrogate), except the "
+    "rho between two tasks."
 )
 
 _FEW_CONFIGS = (
     "Fitted to few configs: 1,023, of them 397 at full size, where optimisers end. On 3,000 uniform configs, "
-    "Spearman's rho of release 1.3.0 with CIFAR-10 of JAHS-Bench-201 after 200 epochs is 0.88; two real tasks agree by "
-    "0.86 to 0.88. Within a fidelity group, it agrees less (Kendall's tau 0.39), and of 1,000 cells of NAS-Bench-201 "
-    "it ranks the better half badly (rho 0.29). Training is short, 2,700 SGD steps instead of 19,600, so deep networks "
-    "are undertrained. `python -m surrogate.landscape_check fashion_mnist_mini --landscape CIFAR10 --cells CSV` "
-    "computes these figures, except the agreement of two real tasks."
+    "Spearman's rho of release 1.3.0 with CIFAR-10 of JAHS-Bench-201 after 200 epochs is 0.88; between two of its "
+    "tasks, it is 0.86 to 0.88. Within a fidelity group, it agrees less (Kendall's tau 0.39), and of 1,000 cells of "
+    "NAS-Bench-201 it ranks the better half badly (rho 0.29). Training is short, 2,700 SGD steps instead of 19,600, "
+    "so deep networks are undertrained. `python -m surrogate.landscape_check fashion_mnist_mini --landscape CIFAR10 "
+    "--cells CSV` computes these figures, except the rho between two tasks."
 )
 
 _BADLY_RANKED = (
     "Cells are ranked badly at full size: on 60 random cells of NAS-Bench-201, Spearman's rho between our validation "
     "accuracy and the published accuracy after 200 epochs is 0.37 (95 % interval 0.08 to 0.61), and 0.15 in the "
     "better half; with the accuracy after 12 epochs, it is 0.77. Over the whole space, trainings rank configs nearly "
-    "as CIFAR-10 of JAHS-Bench-201 does after 200 epochs (rho 0.85; two real tasks agree by 0.86 to 0.88), but less at "
-    "full size (0.75) and within a fidelity group (Kendall's tau 0.45). Training is short, 2,700 SGD steps instead of "
-    "19,600, so deep networks are undertrained. `python -m pipeline.pilot --runs data/cifar10_mini/runs --landscape "
-    "CIFAR10 --cells CSV` computes these figures, except the agreement of two real tasks."
+    "as CIFAR-10 of JAHS-Bench-201 does after 200 epochs (rho 0.85; between two of its tasks, 0.86 to 0.88), but less "
+    "at full size (0.75) and within a fidelity group (Kendall's tau 0.45). Training is short, 2,700 SGD steps instead "
+    "of 19,600, so deep networks are undertrained. `python -m pipeline.pilot --runs data/cifar10_mini/runs "
+    "--landscape CIFAR10 --cells CSV` computes these figures, except the rho between two tasks."
 )
 
 

@@ -39,8 +39,8 @@ def noise_blocks(noise: Facts) -> Iterator[Block]:
     )  # fmt: skip
     yield table_of(heads, [_coverage(part, found) for part in ("folds", "test") for found in noise[part]])
     two = (
-        "metric, last epoch", "configs", "tau of two runs", "tau of two draws", "mean difference of two runs",
-        "mean difference of two draws",
+        "metric, last epoch", "configs", "tau of two runs", "tau of two draws", "mean absolute difference of two runs",
+        "mean absolute difference of two draws",
     )  # fmt: skip
     rows = []
     for found in noise["realism"]:

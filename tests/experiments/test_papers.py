@@ -1,4 +1,4 @@
-"""Figures of papers beside ours: one rule for the sign, and a reason in every row."""
+"""Results of papers beside ours: one rule for the sign, and a reason in every row."""
 
 import math
 import re
@@ -22,10 +22,10 @@ STUDIES = Path(__file__).resolve().parents[2] / "docs" / "studies"
         ((0.1, 0.2, 0.3), 1.0, "yes"),
         ((0.1, 0.2, 0.3), -1.0, "no"),
         ((-0.3, -0.2, -0.1), -0.5, "yes"),
-        ((-0.1, 0.2, 0.3), 1.0, "not shown"),
-        ((0.1, -0.1, 0.3), 1.0, "not shown"),  # a value outside of the interval from its refits
-        ((math.nan, 0.2, math.nan), 1.0, "not shown"),
-        ((0.0, 0.0, 0.0), 1.0, "not shown"),
+        ((-0.1, 0.2, 0.3), 1.0, "inconclusive"),
+        ((0.1, -0.1, 0.3), 1.0, "inconclusive"),  # a value outside of the interval from its refits
+        ((math.nan, 0.2, math.nan), 1.0, "inconclusive"),
+        ((0.0, 0.0, 0.0), 1.0, "inconclusive"),
         ((0.1, 0.2, 0.3), 0.0, "–"),
     ],
 )
@@ -65,9 +65,9 @@ def test_all_rows_are_on_one_page_by_paper_with_links_and_counts(pages, tmp_path
     files = page_written_twice(main, ["papers", "--pages", str(pages), "--docs"], tmp_path)
     page = files["report.md"].decode()
     n = len(PAGES)
-    every = f"Of {2 * n} figures of papers, 2 have the same sign here, {n - 2} the other one, 0 are not shown, and {n}"
-    assert f"{every} have no sign to compare. Of" in page
-    assert "Of 2 figures of NAS-Bench-301, 1 have the same sign here, 0 the other one" in page
+    every = f"Of {2 * n} figures of papers, 2 have the same sign here, {n - 2} the opposite sign, 0 are inconclusive"
+    assert f"{every}, and {n} have no sign to compare. Of" in page
+    assert "Of 2 figures of NAS-Bench-301, 1 have the same sign here, 0 the opposite sign" in page
     ours = "0.20 (0.10 to 0.30)"
     link = f"[{PAGES[0]}](../{PAGES[0]}/report.md)"
     row = f"| NAS-Bench-301 | gain \\| loss 0 | task | 0.5 | {ours} | yes | as in the paper | {link} |"

@@ -83,9 +83,9 @@ def test_too_few_configs_have_no_tau(tmp_path):
     [
         ("valid_acc", (0.7, 0.8, 0.9), "yes", "the interval holds a figure of the paper"),
         ("valid_acc", (0.75, 0.8, 0.85), "yes", "between the paper's tasks"),
-        ("latency", (0.8, 0.9, 1.0), "yes", "higher: the least of several"),
-        ("test_acc", (-0.2, 0.1, 0.3), "not shown", "lower"),
-        ("runtime", None, "not shown", "too few configs"),
+        ("latency", (0.8, 0.9, 1.0), "yes", "higher: the minimum of several"),
+        ("test_acc", (-0.2, 0.1, 0.3), "inconclusive", "lower"),
+        ("runtime", None, "inconclusive", "too few configs"),
     ],
 )
 def test_a_row_says_whether_a_figure_of_the_paper_is_in_the_interval_and_why_not(metric, tau, sign, reason):

@@ -96,8 +96,8 @@ def test_the_guide_has_the_pages_agreement_of_halves():
     page, guide = (
         (ROOT / "docs" / path).read_text(encoding="utf-8") for path in ("studies/suite/report.md", "guides/suite.md")
     )
-    (shown,) = re.findall(r"two halves of the 4 seeds correlate by ([\d.]+)", page)
-    assert f"halves of the seeds agree by only {shown}" in " ".join(guide.split())
+    (shown,) = re.findall(r"two halves of the 4 seeds correlate at ([\d.]+)", page)
+    assert f"halves of the seeds correlate at only {shown}" in " ".join(guide.split())
 
 
 def test_a_suite_keeps_its_problems(tmp_path):
