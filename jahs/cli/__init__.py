@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         line_end = "\n" if sys.stderr.isatty() else ""  # ends a progress bar, or the terminal's ^C
-        hint = "; the same command keeps finished work and continues" if arguments.name in _RESUMABLE else ""
+        is_kept = arguments.name in _RESUMABLE and (arguments.name != "serve" or arguments.log is not None)
+        hint = "; the same command keeps finished work and continues" if is_kept else ""
         sys.stderr.write(f"{line_end}jahs {arguments.name}: stopped{hint}\n")
         return 130
     return 0

@@ -15,6 +15,7 @@ from jahs.errors import InvalidArgument
 from jahs.files.strict_json import json_lines, parse_json
 from jahs.queries.benchmark import Benchmark
 from jahs.schema import CONFIG_KEYS
+from jahs.spaces.seeds import read_seed
 from jahs.spaces.space import space
 from jahs.tasks.definitions import DEFAULT_TASK
 
@@ -90,7 +91,8 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
     """Return the configs that the arguments name; the query checks the content of a file."""
     overrides = fixed_values(arguments.values)
     if arguments.configs is None:
-        return [{**config, **overrides} for config in bench.sample(n, seed=arguments.config_seed or 0)]
+        seed = read_seed(arguments.config_seed or 0, name="--config-seed")
+        return [{**config, **overrides} for config in bench.sample(n, seed=seed)]
     if arguments.config_seed is not None:
         raise InvalidArgument("--configs and --config-seed both name configs; give one of them")
     if arguments.configs == "-" and sys.stdin is None:  # Python sets it to None after `<&-` in a shell

@@ -15,7 +15,7 @@ from jahs.cli.stdout import format_table, leave_stdout, write_stdout
 from jahs.comparison.benches import open_benchmark
 from jahs.comparison.compare import BASELINES, compare
 from jahs.comparison.leaderboard import Refusal, board_facts, board_text, find_logs, leaderboard
-from jahs.comparison.page import HEAD, standing_row
+from jahs.comparison.page import HEAD, few_seeds, standing_row
 from jahs.comparison.runs import read_factory
 from jahs.comparison.terms import STUDIES, open_terms
 from jahs.errors import InvalidArgument, ProtocolMismatch
@@ -64,7 +64,8 @@ def _compare(arguments: argparse.Namespace) -> str:
         comparison = compare(*arguments.entries, **given, progress=progress)
     rows = [standing_row(place, each) for place, each in enumerate(comparison.standings, 1)]
     others = [board_text(board) for board in comparison.boards[1:]]
-    text = "\n\n".join([format_table(HEAD, rows), *others, f"The page: {comparison.out / 'index.html'}"])
+    page = f"{few_seeds(comparison)} The page: {comparison.out / 'index.html'}".strip()
+    text = "\n\n".join([format_table(HEAD, rows), *others, page])
     return _result(arguments, text, comparison.facts(), comparison.refused)
 
 

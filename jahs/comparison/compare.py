@@ -26,7 +26,7 @@ from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName, refuse
 from jahs.files.hashing import sha256_file
 from jahs.optimizers import OPTIMIZERS
-from jahs.release.find import default_task
+from jahs.release.find import default_task, full_path
 from jahs.simulate.log import read_header
 from jahs.spaces.parameters import is_integer, is_number, show
 
@@ -73,6 +73,7 @@ def compare(
             logs are kept.
         ProtocolMismatch: `out` has logs of other terms or other code, or no given log is valid or has these terms.
     """
+    full_path(out)  # refuses what is no path
     out = Path(out)
     _check_numbers(seeds=seeds, workers=workers, limit_s=limit_s, out=out)
     folder = None if release is None else Path(release).resolve()
@@ -176,7 +177,7 @@ def _sort_entries(
         if isinstance(entry, str) and (".py:" in entry or entry.endswith(".py")):
             file, name = split_named(entry)
             named.append((name, f"{file}:{name}"))
-        elif entry in OPTIMIZERS and not Path(str(entry)).exists():
+        elif isinstance(entry, str) and entry in OPTIMIZERS and not Path(entry).exists():
             raise InvalidArgument(f"{entry} is a baseline: --against {entry}; an optimiser of yours is FILE.py:NAME")
         elif isinstance(entry, str | Path):
             paths.append(Path(entry))

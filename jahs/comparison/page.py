@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, get_args
 
 from jahs.comparison.leaderboard import Board, Refusal, board_facts, differences_text, known_facts
-from jahs.comparison.ranks import Pair
+from jahs.comparison.ranks import Pair, least_seeds
 from jahs.comparison.standings import REFERENCE, Standing
 from jahs.comparison.summaries import Interval, digits_for, estimate_text, number_text, p_text
 from jahs.comparison.svg import Line, LineStyle, Panel, draw_chart
@@ -130,6 +130,8 @@ def _pair_row(one: str, other: str, pair: Pair) -> tuple[str, ...]:
 def _interval_text(interval: Interval | None) -> str:
     if interval is None:
         return "–"
+    if math.isnan(interval.low):
+        return f"{interval.value:+.2f}"
     digits = digits_for((interval.high - interval.low) / 4)  # approximately the standard error
     return f"{interval.value:+.{digits}f} [{interval.low:+.{digits}f}, {interval.high:+.{digits}f}]"
 
@@ -158,11 +160,25 @@ def _finding(name: str, page: Comparison) -> str:
     place, standing = next((place, each) for place, each in enumerate(page.standings, 1) if each.name == name)
     what = "mean validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
     text = f"{name} has a {what} of {estimate_text(standing.result, standing.result_se)} % at the end of the budget"
-    if standing.difference is not None:
+    if not standing.curve or math.isnan(standing.curve[-1][1]):
+        text = f"{name} finished no trial at the full fidelity in some of its runs"
+    elif standing.difference is not None:
         direction = "better than" if standing.difference.value < 0 else "worse than"
         verdict = direction if standing.p_holm < 0.05 else "not significantly different from"
         text += f", {verdict} {REFERENCE} ({_interval_text(standing.difference)} points)"
-    return f"{text}; rank {place} of {len(page.standings)}."
+    return f"{text}; rank {place} of {len(page.standings)}.{few_seeds(page)}"
+
+
+def few_seeds(page: Comparison) -> str:
+    """Return a sentence if the compared optimisers have too few seeds for any significant difference."""
+    n_seeds = len(set.intersection(*(set(each.seeds) for each in page.standings)))
+    needed = least_seeds(math.comb(len(page.standings), 2)) if len(page.standings) > 1 else 0
+    if n_seeds >= needed:
+        return ""
+    return (
+        f" With {n_seeds} seed{'s' * (n_seeds != 1)}, no pair of {len(page.standings)} optimisers can differ "
+        f"significantly: run {needed} or more."
+    )
 
 
 def _chart(page: Comparison) -> str:

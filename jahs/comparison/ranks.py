@@ -96,6 +96,15 @@ def holm(p_values: Floats) -> Floats:
     return result
 
 
+def least_seeds(n_pairs: int) -> int:
+    """Return the number of seeds from which one of so many pairs can differ significantly.
+
+    The smallest p-value of the signed-rank test is 2 ** (1 - n_seeds), and Holm's correction multiplies it by the
+    number of pairs.
+    """
+    return math.floor(math.log2(n_pairs / _ALPHA)) + 2
+
+
 def compare_groups(groups: Sequence[tuple[Floats, Floats | None]]) -> list[Comparison]:
     """Compare the arms of each group, at least two on two blocks; Holm's correction is over the pairs of all groups.
 

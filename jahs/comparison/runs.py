@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from jahs.comparison.terms import open_terms
 from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch
@@ -16,6 +16,8 @@ from jahs.files.atomic import is_running, write_beside
 from jahs.optimizers import make
 from jahs.simulate import Callback, Optimizer, Visible, visible
 from jahs.simulate.log import read_header
+
+_SHA256: Final = 64  # hex digits
 
 Factory: TypeAlias = Callable[..., Any]  # Any: an optimiser
 """Makes an optimiser when it is called as `factory(view, seed=...)`; or is an optimiser itself, a `Callback`."""
@@ -122,14 +124,22 @@ def check_finished(of: Run) -> bool:
     header = read_header(of.log)
     release = open_terms(of.study, of.task, of.release, of.budget_s).release
     expected = {"release": release, "task": of.task, "budget": of.budget_s, "seed": of.seed, **of.facts}
+    wrong = {name: value for name, value in expected.items() if header.get(name) != value}
     faults = [
-        f"{name}={header.get(name)!r}, not {value!r}" for name, value in expected.items() if header.get(name) != value
+        f"it has {name}={_shown(header.get(name))}, not {_shown(wrong[name])}" for name in wrong if name != "code"
     ]
+    if "code" in wrong:
+        faults.insert(0, f"{of.optimizer.rpartition(':')[0] or of.name} has changed since it was written")
     if faults:
         raise ProtocolMismatch(
-            f"{of.log} has {'; '.join(faults)}, so it cannot be continued; choose another folder, or remove this log"
+            f"{of.log} cannot be continued: {'; '.join(faults)}; choose another folder, or remove {Path(of.log).parent}"
         )
     return True
+
+
+def _shown(value: object) -> str:
+    """Return a value of a header as text; of a digest the first 16 digits."""
+    return value[:16] if isinstance(value, str) and len(value) == _SHA256 else repr(value)
 
 
 def remove_parts(of: Run) -> None:

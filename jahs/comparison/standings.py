@@ -13,7 +13,7 @@ from jahs.comparison.claims import Claim
 from jahs.comparison.logs import Floats, TrialLog
 from jahs.comparison.ranks import Pair, compare_groups, mean_ranks
 from jahs.comparison.steps import Steps, hypervolume_over_time, on_grid, regret_area
-from jahs.comparison.summaries import Interval, bootstrap_mean, summarize
+from jahs.comparison.summaries import Interval, mean_interval, summarize
 from jahs.comparison.terms import StudyTerms
 
 REFERENCE: Final = "random_search"
@@ -161,4 +161,4 @@ def _difference(runs: Mapping[int, Rollout], reference: Mapping[int, Rollout]) -
     differences: Floats = np.array([runs[seed].final - reference[seed].final for seed in runs if seed in reference])
     if len(differences) < 2 or np.isnan(differences).any():
         return None
-    return bootstrap_mean(differences)
+    return mean_interval(differences)

@@ -16,10 +16,12 @@ from jahs.comparison.logs import trial_log
 from jahs.comparison.standings import steps_of
 from jahs.comparison.terms import Rules, StudyTerms, open_rules
 from jahs.comparison.views import ViewChoice
-from jahs.errors import CorruptFile, ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch, UnknownName
 from jahs.files.sealed_json import read_sealed
 from jahs.queries.views import View
 from jahs.simulate import Simulation, Trial
+from jahs.spaces.fidelities import is_list
+from jahs.spaces.parameters import show
 
 SUITES: Final = Path(__file__).parents[1] / "seasons" / "suites"
 """The folder of the suites."""
@@ -70,18 +72,49 @@ class Problem:
 
     def simulation(self, seed: int, *, log: Path | str | None = None) -> Simulation:
         """Return the simulation of one run, with training noise of its seed; `log` as in `jahs.Simulation`."""
-        return self.terms.simulation(seed, log=log, facts={"study": self.id})
+        return self.terms.simulation(seed, log=log)
 
     def result(self, trials: Sequence[Trial]) -> float:
         """Return the result of a run, to be minimised: the trials' choice, scored by means.
+
+        Raises:
+            InvalidArgument: these are no trials.
+            ProtocolMismatch: a trial is of another problem; says why.
 
         Returns:
             The final incumbent's mean validation error (%); with several objectives the share of the hypervolume of the
             release's front that the means of all trials miss (%). NaN without a trial at the highest fidelity.
         """
+        self._check(trials)
         full, incumbents = by_mean(trial_log({"view": {"fidelities": dict(self.view.full)}}, trials), self.view)
         steps = steps_of(full, incumbents, self.terms)
         return float(steps.values[-1]) if len(steps.values) else float("nan")
+
+    def _check(self, trials: Sequence[Trial]) -> None:
+        """Refuse what are no trials, and trials of another problem."""
+        if not is_list(trials) or not all(isinstance(trial, Trial) for trial in trials):
+            raise InvalidArgument(
+                f"trials={show(trials)} is not a list of trials, as problem.simulation(seed).run(optimizer) returns"
+            )
+        view, is_noisy = self.view, self.rules.noise == "seeded"
+        names = {"epoch", *view.full}
+        fixed = {key: value for key, value in view.space.fixed.items() if key not in view.full}.items()
+        for trial in trials:
+            config: Mapping[str, object] = trial.config
+            if set(trial.fidelity) != names:
+                fault = f"its fidelities are {', '.join(trial.fidelity)}, not {', '.join(sorted(names))}"
+            elif wrong := [f"{key}={config[key]!r}, not {value!r}" for key, value in fixed if config[key] != value]:
+                fault = f"it has {', '.join(wrong)}"
+            elif trial.start > self.budget_s:
+                fault = f"it starts at {trial.start:.6g} s, after the budget of {self.budget_s:.6g} s"
+            elif (trial.seed is not None) != is_noisy:
+                fault = "it has no training noise" if is_noisy else "it has training noise"
+            else:
+                continue
+            raise ProtocolMismatch(
+                f"trial {trial.trial} is of another problem than {self.id}: {fault}; give the trials of "
+                "problem.simulation(seed).run(optimizer)"
+            )
 
     def score(self, trials: Sequence[Trial]) -> float:
         """Return the result on a common scale: 0 is the best known result, 1 is random search on average."""

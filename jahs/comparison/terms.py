@@ -55,7 +55,7 @@ class StudyTerms:
     def simulation(
         self, seed: int, *, log: Path | str | None = None, facts: Mapping[str, object] | None = None
     ) -> Simulation:
-        """Return the simulation of one run; `log` and `facts` as in `jahs.Simulation`."""
+        """Return the simulation of one run; `log` and `facts` as in `jahs.Simulation`, and the study is a fact."""
         return Simulation(
             self.view,
             self.rules.workers,
@@ -63,7 +63,7 @@ class StudyTerms:
             seed=seed,
             evaluation_seed=read_seed(seed) if self.rules.noise == "seeded" else None,
             log=log,
-            facts=facts,
+            facts={"study": self.study, **(facts or {})},
         )
 
 

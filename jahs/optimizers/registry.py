@@ -16,6 +16,7 @@ from jahs.errors import InvalidArgument, UnknownName
 from jahs.queries.views import Queryable
 from jahs.simulate import Optimizer as Driven
 from jahs.simulate import Visible, visible
+from jahs.spaces.parameters import show
 from jahs.spaces.seeds import read_seed
 from jahs.tasks.objectives import read_objectives
 
@@ -123,7 +124,12 @@ def make(
     if name not in registry:
         raise UnknownName.of("optimizer", name, registry)
     entry = registry[name]
-    objectives = [each.metric.name for each in read_objectives(objectives)]
+    if isinstance(objectives, str):
+        raise InvalidArgument(
+            f"objectives={show(objectives)} is not a list of names; for one give [{show(objectives)}]"
+        )
+    seen = visible(view)
+    objectives = [each.metric.name for each in read_objectives(objectives, known=seen.metrics)]
     if not entry.has_many_objectives and len(objectives) > 1:
         many = ", ".join(key for key, other in registry.items() if other.has_many_objectives)
         raise InvalidArgument(f"{name} takes one objective, not {', '.join(objectives)}; these take several: {many}")
@@ -135,7 +141,7 @@ def make(
     seed = read_seed(seed)
     checked_settings = settings_class(**entry.preset, **settings)
     factory = _load(entry.factory)
-    return cast("Optimizer", factory(visible(view), seed=seed, objectives=tuple(objectives), settings=checked_settings))
+    return cast("Optimizer", factory(seen, seed=seed, objectives=tuple(objectives), settings=checked_settings))
 
 
 def _load(path: str) -> Any:  # Any: a class or a function

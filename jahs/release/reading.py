@@ -97,7 +97,9 @@ class Release:
     def family(self, name: str) -> tuple[Models, tuple[Forest, ...]]:
         """Return the models of another family for some of the metrics, and the forests of each of their packs."""
         if name not in FAMILIES:
-            raise UnknownName.of("model", name, FAMILIES)
+            raise UnknownName(
+                f"{UnknownName.of('model', name, FAMILIES)}; leave model out for the release's own models"
+            )
         file = f"{name}.json"
         if not self.has(file):
             raise MissingData(

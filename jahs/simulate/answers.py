@@ -14,7 +14,7 @@ import numpy as np
 from jahs.errors import InvalidArgument, InvalidFidelity, InvalidTable, JahsError, NotRecorded
 from jahs.queries.views import Queryable, View
 from jahs.simulate.trial import AskedFidelity, Proposal
-from jahs.spaces.configs import Config
+from jahs.spaces.configs import Config, Sampler
 from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import is_integer, show
 from jahs.spaces.seeds import read_seed
@@ -134,7 +134,7 @@ def _read_reports(reports: object, epoch: int) -> tuple[int, ...]:
     return tuple(epochs)
 
 
-class Visible:
+class Visible(Sampler):
     """A benchmark or a view as its optimisers see it: it cannot be queried.
 
     Attributes:
@@ -157,8 +157,7 @@ class Visible:
         self.metrics: Final[Mapping[str, Metric]] = {name: view.metrics[name] for name in names if not is_hidden(name)}
         self._view: Final = view
 
-    def sample(self, n: int, *, seed: int) -> list[Config]:
-        """Return `n` random configs that the benchmark can answer for."""
+    def _sample(self, n: int, seed: int | None) -> list[Config]:
         return self._view.sample(n, seed=seed)
 
     def fidelity(self, at: AskedFidelity = None) -> dict[str, float]:

@@ -13,13 +13,14 @@ from typing import Final, Literal
 from jahs.errors import InvalidArgument, OptimizerFailed
 from jahs.files.hashing import sha256_file
 from jahs.queries.views import Queryable, View
+from jahs.release.find import full_path
 from jahs.simulate.answers import Answers, Job, is_hidden
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.driver import Callback, Driver, Optimizer
 from jahs.simulate.log import LogWriter, json_fault
 from jahs.simulate.settings import Settings, Thinking
 from jahs.simulate.trial import Proposal, Trial
-from jahs.spaces.parameters import is_number, show, with_article
+from jahs.spaces.parameters import is_number, show
 
 
 class Simulation:
@@ -83,19 +84,14 @@ class Simulation:
             thinking=thinking,
             evaluation_seed=evaluation_seed,
         )
-        if not hasattr(oracle, "query_many"):
-            raise InvalidArgument(
-                f"oracle={show(oracle)} is {with_article(type(oracle).__name__)}, not a Benchmark or View; "
-                "jahs.Benchmark(...) opens one"
-            )
-        self._log = None if log is None else Path(log)
+        self._view = oracle if isinstance(oracle, View) else View(oracle)
+        self._log = None if log is None else full_path(log)
         if self._log is not None and not self._log.parent.is_dir():
             raise InvalidArgument(f"log={log}: the folder {self._log.parent} does not exist; make it first")
         if self._log is not None and thinking == "measured" and self._log.exists() and self._log.stat().st_size:
             raise InvalidArgument(
                 f"{log} exists, and a run whose thinking is measured cannot be resumed; give a new path"
             )
-        self._view = oracle if isinstance(oracle, View) else View(oracle)
         self._answers = Answers(self._view, metrics=metrics, evaluation_seed=self.settings.evaluation_seed)
         self._hidden = frozenset(filter(is_hidden, self._answers.metrics))
         self._cluster = Cluster(self.settings, max_epoch=oracle.max_epoch)

@@ -125,6 +125,10 @@ def metric(name: str) -> Metric:
 def _fault_of(name: str, known: Mapping[str, Metric]) -> str:
     if name in _NAMES and metric(name).kind == "recorded":
         return f"metric={name!r} is recorded, not predicted: ask a table for it (kind='table', --kind table)"
+    if name in _NAMES and _NAMES[name].startswith("test_") and "valid_acc" in known:
+        return (
+            f"metric={name!r} is of the test images, which optimisers do not see; metric is one of: {', '.join(known)}"
+        )
     return str(UnknownName.of("metric", name, known))
 
 

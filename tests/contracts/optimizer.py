@@ -93,7 +93,7 @@ class OptimizerContract:
         assert not any(name.startswith("test_") for t in watched.told for name in t.metrics)
 
     def test_cannot_optimise_what_is_measured_on_the_test_images(self, optimizer):
-        with pytest.raises(UnknownName, match="metric='test_acc' does not exist"):
+        with pytest.raises(UnknownName, match="metric='test_acc'"):
             optimizer(VIEWS["nas"], seed=0, objectives=("test_acc",))
 
     def test_cannot_query_the_view(self, optimizer):

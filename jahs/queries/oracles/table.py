@@ -178,7 +178,10 @@ class TableOracle(Oracle):
         if "latency" in metrics and config_id not in self._config_values["latency"]:
             missing.append("latency (it is not in the profile)")
         if missing:
-            raise NotRecorded(f"config {config_id:016x} has no recorded {' and no '.join(missing)}; leave it out")
+            raise NotRecorded(
+                f"config {config_id:016x} has no recorded {' and no '.join(missing)}; name other metrics, such as "
+                "metrics=['valid_acc']"
+            )
         if seed is not None:
             runs = [runs[seed % len(runs)]]
             timed = runs if runs[0] in timed else timed and [timed[seed % len(timed)]]

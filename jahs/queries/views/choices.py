@@ -48,6 +48,8 @@ def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:
 
 def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
     """Return the names, and their faults."""
+    if isinstance(fidelities, Mapping):
+        return [], ["fidelities is a mapping; give names, and the values of a query as at={...}"]
     if isinstance(fidelities, str) or not isinstance(fidelities, Iterable):
         fidelities = [fidelities]
     names = list(fidelities)
@@ -86,6 +88,8 @@ def _read_search(
     taken = [*fidelities, *fixed]
     if isinstance(search, str) and search in ("all", *_SEARCHES):
         return tuple(key for key in _SEARCHES.get(search, CONFIG_KEYS) if key not in taken), []
+    if isinstance(search, Mapping):
+        return (), ["search is a mapping; give names, and values as fixed={...}"]
     if isinstance(search, str) or not isinstance(search, Iterable):
         search = [search]
     given = list(search)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import InvalidConfig, InvalidFidelity, MissingData, PoorView
+from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, MissingData, PoorView
 from jahs.queries.answers import Answers, Result
 from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.queries.views.choices import REFERENCE, legal_values, read_choices
@@ -26,7 +26,7 @@ from jahs.spaces.columns import Columns, Configs, RowFaults, as_columns, columns
 from jahs.spaces.columns import codes as codes_of
 from jahs.spaces.configs import Config, as_mapping, check_many
 from jahs.spaces.fidelities import read_budget, read_epoch
-from jahs.spaces.parameters import PARAMETERS, Value, is_real, show
+from jahs.spaces.parameters import PARAMETERS, Value, is_real, show, with_article
 from jahs.spaces.seeds import Seeds
 from jahs.spaces.space import Space
 
@@ -69,6 +69,11 @@ class View(Queryable):
             InvalidArgument: names or values that do not exist or contradict one another, every fault at once.
             MissingData: the reference config is needed, and `bench` has none.
         """
+        if not hasattr(bench, "query_many"):
+            raise InvalidArgument(
+                f"{show(bench)} is {with_article(type(bench).__name__)}, not a Benchmark or View; jahs.Benchmark(...) "
+                "opens one"
+            )
         self.bench = bench
         names, self.space = read_choices(fidelities, fixed, search, partial(_reference_of, bench))
         self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import experiments.studies
@@ -16,6 +18,8 @@ import jahs
 from jahs.cli import main
 from jahs.comparison import leaderboard
 from jahs.comparison.compare import compare
+from jahs.comparison.page import few_seeds
+from jahs.comparison.ranks import least_seeds, wilcoxon_p
 from jahs.comparison.terms import STUDIES, terms
 from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownName
 from jahs.files.atomic import is_running
@@ -123,6 +127,30 @@ def test_the_terms_are_those_of_the_studies_and_a_log_lands_on_the_same_board(tm
     assert [line.name for line in found.boards[0].lines] == ["random_search", "asha"]
     assert found.boards[1].differs["workers"] == (3, 1)
     assert "workers=3 (season: 1)" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_a_log_of_a_study_names_it(tmp_path, release, quick):
+    own = terms("fidelity", release=release)
+    own.simulation(0, log=tmp_path / "log.jsonl").run(make("asha", own.view, seed=0))
+    assert quick(tmp_path / "log.jsonl", seeds=1).terms.study == "fidelity"
+
+
+def test_too_few_seeds_for_any_significant_difference_are_said_to_be_so(quick, mine, tmp_path, release, capsys):
+    found = quick(f"{mine}:Mine", seeds=5)
+    said = "With 5 seeds, no pair of 2 optimisers can differ significantly: run 6 or more."
+    assert said in (found.out / "report.md").read_text()
+    assert math.isnan(found.standings[0].difference.low if found.standings[0].difference else math.nan)
+    assert few_seeds(quick(f"{mine}:Mine", seeds=6)) == ""
+    options = ("--out", str(found.out), "--release", str(release), "--seeds", "2", "--against", "random_search")
+    assert main(["compare", f"{mine}:Mine", *options]) == 0
+    assert "With 2 seeds, no pair of 2 optimisers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("n_pairs", [1, 3, 6, 21, 36, 1000])
+def test_from_the_least_seeds_on_the_smallest_p_value_is_significant_after_correction(n_pairs):
+    n_seeds = least_seeds(n_pairs)
+    smallest = [n_pairs * wilcoxon_p(np.zeros(n), np.arange(1.0, n + 1)) for n in (n_seeds - 1, n_seeds)]
+    assert smallest[0] >= 0.05 > smallest[1]
 
 
 def test_each_log_is_checked_once(quick, tmp_path, mine, monkeypatch):
@@ -267,6 +295,8 @@ def test_an_endless_optimiser_in_this_process_is_stopped_too(quick):
         ("nowhere", {}, InvalidArgument, "nowhere does not exist"),
         (make, {"study": "nope"}, UnknownName, "study='nope'"),
         (7, {}, InvalidArgument, "7 must be FILE.py:NAME, a factory"),
+        ([make], {}, InvalidArgument, "must be FILE.py:NAME, a factory"),
+        ("{}:Mine", {"out": 5}, InvalidArgument, "5 is not a path"),
     ],
 )
 def test_bad_input_is_one_clear_error_before_anything_is_written(quick, mine, tmp_path, entry, given, fault, message):
@@ -279,12 +309,14 @@ def test_logs_of_another_release_or_code_are_not_continued(quick, mine, tmp_path
     quick(f"{mine}:Mine", seeds=1)
     noise = noise_model("fashion_mnist_mini").to_dict()
     other = make_release(tmp_path / "other", task="fashion_mnist_mini", n_trees=5, noise=noise)
-    with pytest.raises(ProtocolMismatch, match=r"release='.*', not '.*choose another folder"):
+    with pytest.raises(ProtocolMismatch, match=r"has release=[0-9a-f]{16}, not [0-9a-f]{16};.*choose another folder"):
         quick(f"{mine}:Mine", seeds=1, release=other, study="joint")
     with pytest.raises(ProtocolMismatch, match=r"has no valid log; .*but the pinned release is"):
         quick(tmp_path / "out", seeds=1, release=other, study="joint", out=tmp_path / "new")
     mine.write_text(MINE + "\n")
-    with pytest.raises(ProtocolMismatch, match=r"code='.*', not '"):
+    with pytest.raises(
+        ProtocolMismatch, match=r"mine.py has changed since it was written; .*, or remove .*logs/.*Mine"
+    ):
         quick(f"{mine}:Mine", seeds=1)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import jahs
 from jahs.comparison.claims import claim_of
 from jahs.comparison.suite import SUITES
-from jahs.errors import CorruptFile, ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch, UnknownName
 from jahs.files.sealed_json import read_sealed
 from jahs.optimizers import make
 from jahs.release import EMBEDDED
@@ -52,6 +54,25 @@ def test_a_method_runs_on_a_whole_suite_in_one_loop(problems, tmp_path):
     trials = problem.simulation(seed=1, log=log).run(make("random_search", problem.view, seed=1))
     assert problem.result(trials) == claim_of(read_log(log), problem.terms.bench).valid_error
     assert np.isnan(problem.result([]))
+
+
+def test_trials_of_another_problem_are_refused(problems):
+    few = next(p for p in problems if p.rules.n_evaluations == 20 and len(p.objectives) == 1 and len(p.view.full) == 1)
+    trials = few.simulation(seed=0).run(make("random_search", few.view, seed=0))
+    others = [p for p in problems if p.task == few.task and p.view.space.fixed != few.view.space.fixed]
+    for problem in others:
+        with pytest.raises(ProtocolMismatch, match=f"trial 0 is of another problem than {problem.id}: it"):
+            problem.score(trials)
+    assert len(others) > 3
+    means = jahs.Simulation(few.view, n_trials=1).run(make("random_search", few.view, seed=0))
+    with pytest.raises(ProtocolMismatch, match="it has no training noise"):
+        few.score(means)
+    late = replace(trials[-1], start=few.budget_s + 1, end=few.budget_s + 2)
+    with pytest.raises(ProtocolMismatch, match="after the budget of"):
+        few.score([late])
+    for what in (None, 3, "trials", [1], trials[0]):
+        with pytest.raises(InvalidArgument, match="is not a list of trials"):
+            few.result(what)
 
 
 def test_the_baseline_is_random_search_and_can_be_run_again(problems):

@@ -354,3 +354,21 @@ def test_numbers_of_numpy_are_settings(tmp_path):
     for log, seed, chosen in (("a", 3, {"population_size": 4, "decades": 0.25}), ("b", np.uint64(3), numpys)):
         Simulation(view, 2, n_trials=12, log=tmp_path / log).run(make("nsga2", view, seed=seed, **chosen))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("objectives", "message"),
+    [
+        (("test_acc",), "metric='test_acc' is of the test images, which optimisers do not see"),
+        ("valid_acc", r"objectives='valid_acc' is not a list of names; for one give \['valid_acc'\]"),
+        ((), "give one or more of (?!.*test_)"),
+    ],
+)
+def test_objectives_that_no_optimiser_can_have_are_refused(objectives, message):
+    with pytest.raises((InvalidArgument, UnknownName), match=message):
+        make("hyperband", View(FakeBenchmark(max_epoch=6)), seed=0, objectives=objectives)
+
+
+def test_only_a_benchmark_or_a_view_can_be_optimised():
+    with pytest.raises(InvalidArgument, match=r"5 is an int, not a Benchmark or View; jahs.Benchmark\(...\) opens one"):
+        make("hyperband", 5, seed=0)

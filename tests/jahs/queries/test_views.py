@@ -130,6 +130,8 @@ def test_every_contradiction_is_told_at_once() -> None:
     [
         ({"fidelities": ()}, "fidelities is empty; give one or more of epoch, N, W, Resolution"),
         ({"fidelities": None}, "fidelities: None is not one of"),
+        ({"fidelities": {"epoch": 9}}, "fidelities is a mapping; give names, and the values of a query as at="),
+        ({"search": {"N": 5}}, "search is a mapping; give names, and values as fixed="),
         ({"fixed": {"epoch": 3}, "fidelities": "N"}, "fixed: epoch is not a key of a config"),
         ({"fixed": {"epoch": 3}}, "fixed: epoch cannot be both fixed and a fidelity"),
         ({"fixed": [("N", 5)]}, "fixed must be 'reference', 'default' or a mapping of keys to values, got"),
@@ -143,6 +145,8 @@ def test_every_contradiction_is_told_at_once() -> None:
     ids=[
         "none",
         "null",
+        "epochs",
+        "mapping",
         "fixed-epoch",
         "both",
         "list",

@@ -125,7 +125,7 @@ def test_a_simulation_without_the_metric_of_its_optimiser_is_refused():
         simulation(metrics=["latency"]).run(make("random_search", VIEW, seed=0))
     with pytest.raises(InvalidArgument, match=r"metrics='valid_acc' is not a list of names"):
         simulation(metrics="valid_acc")
-    with pytest.raises(InvalidArgument, match=r"metrics='valid_acc' is not a list of names"):
+    with pytest.raises(InvalidArgument, match=r"objectives='valid_acc' is not a list of names"):
         make("random_search", VIEW, seed=0, objectives="valid_acc")
 
 
@@ -224,7 +224,7 @@ def test_a_number_that_no_float_can_hold_is_refused(name):
 
 @pytest.mark.parametrize(("oracle", "what"), [("fashion_mnist_mini", "a str"), (None, "a NoneType"), (3, "an int")])
 def test_what_is_no_benchmark_is_refused(oracle, what):
-    message = f"oracle={oracle!r} is {what}, not a Benchmark or View; jahs.Benchmark"
+    message = f"{oracle!r} is {what}, not a Benchmark or View; jahs.Benchmark"
     with pytest.raises(InvalidArgument, match=re.escape(message)):
         Simulation(oracle, n_trials=1)
 

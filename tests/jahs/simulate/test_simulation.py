@@ -388,3 +388,9 @@ def test_a_trial_is_immutable():
     with pytest.raises(AttributeError):
         trial.end = 0.0
     assert isinstance(trial, Trial)
+
+
+def test_an_optimiser_draws_one_config_or_several_as_from_a_view():
+    seen = visible(VIEW)
+    assert seen.sample(seed=3) == VIEW.sample(seed=3)
+    assert seen.sample(2, seed=3) == VIEW.sample(2, seed=3)
