@@ -18,7 +18,7 @@ from jahs.comparison.leaderboard import Refusal, board_facts, board_text, find_l
 from jahs.comparison.page import HEAD, few_seeds, standing_row
 from jahs.comparison.runs import read_factory
 from jahs.comparison.terms import STUDIES, open_terms
-from jahs.errors import InvalidArgument, ProtocolMismatch
+from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.tasks.definitions import DEFAULT_TASK
 
 
@@ -71,6 +71,10 @@ def _compare(arguments: argparse.Namespace) -> str:
 
 def _leaderboard(arguments: argparse.Namespace) -> str:
     """Check trial logs against the release that they name, and compare the valid ones."""
+    if arguments.release is not None and not arguments.release.is_dir():
+        raise MissingData(
+            f"--release {arguments.release} is not a folder; name that of a release, or one with a release per task"
+        )
     boards, refused = leaderboard(
         find_logs(arguments.logs),
         opened=lambda task: open_benchmark(task, arguments.release),

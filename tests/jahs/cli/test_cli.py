@@ -85,6 +85,7 @@ def test_info_lists_every_task_and_metric(capsys: pytest.CaptureFixture[str]) ->
     [
         (["demo", "--task", "cifar"], "'cifar' does not exist"),
         (["demo", "--seed", "-1"], "seed=-1"),
+        (["leaderboard", "logs", "--release", "/nowhere"], "--release /nowhere is not a folder"),
         (["query", "--config-seed", "-1", "--seed", "3"], "--config-seed=-1 is not an integer"),
         (["sample", "--fix", "N=2"], "N=2 is not one of 1, 3, 5"),
         (["sample", "--fix", "N"], "write KEY=VALUE"),
