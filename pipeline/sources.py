@@ -231,7 +231,8 @@ def _read_tile(path: Path, modes: Sequence[str]) -> NDArray[np.uint8]:
         with Image.open(path, formats=("TIFF", "PNG", "JPEG")) as image:
             if image.mode not in modes or image.width != image.height:
                 raise CorruptFile(
-                    f"{path} is {image.mode}, {image.width} x {image.height}; tiles are {' or '.join(modes)} and square"
+                    f"{path} is {image.mode}, {image.width} x {image.height}; images must be {' or '.join(modes)} and "
+                    "square: convert it"
                 )
             return np.atleast_3d(np.asarray(image)).transpose(2, 0, 1)
     except (OSError, SyntaxError, Image.DecompressionBombError) as err:

@@ -34,7 +34,7 @@ from jahs.release import Release, read_release
 from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.spaces.columns import Columns, Configs, config_ids, rows, validate_columns
 from jahs.spaces.configs import Config
-from jahs.tasks.definitions import TASKS
+from jahs.tasks.definitions import BUILT_IN
 from splits.final import FinalTest, final_beside, is_final
 from splits.split import Split
 from surrogate.command import check_integers, runs_parser
@@ -152,7 +152,7 @@ def write_list(path: Path, text: str, measured: Measurements, runs: Path, source
     """Write a list of configs, and return the command that trains it."""
     write_text(path, text)
     name = measured.task.name
-    task = name if name in TASKS else f"{name}.json --data-dir IMAGES"
+    task = name if name in BUILT_IN else f"{name}.json --data-dir IMAGES"
     return f"python -m pipeline.collect --task {task} --out {runs} --configs {path} --source {source}"
 
 

@@ -203,7 +203,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--curve-seeds", type=int, default=5, help="fits of each size of the learning curve (%(default)s)"
     )
     parser.add_argument(
-        "--refits", type=int, default=N_REFITS, dest="n_refits", help="refits of each accuracy; 0: none (%(default)s)"
+        "--refits",
+        type=int,
+        default=N_REFITS,
+        dest="n_refits",
+        help="refits of each accuracy, two or more; 0: none (%(default)s)",
     )
     add_release_flags(parser)
     add_fewest(parser)
@@ -215,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         quality = make_release(*read_with_split(runs, split), out, ReleaseSettings(**given))
         return {"configs": quality["data"]["configs"], "metrics": sorted(quality["metrics"])}
 
-    return run_command("surrogate.release", work)
+    return run_command("surrogate.release", work, stopped="nothing is kept")
 
 
 if __name__ == "__main__":

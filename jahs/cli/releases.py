@@ -53,8 +53,8 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; repeatable")
     about_fronts = "search for Pareto fronts and reference points, on all cores (half a minute a task)"
     parser.add_argument("--with-front", action="store_true", help=about_fronts)
-    about_costs = "costs as published, or computed exactly and made consistent (default: %(default)s)"
-    parser.add_argument("--costs", choices=("published", "repaired"), default="published", help=about_costs)
+    about_costs = "costs as published, or computed exactly and made consistent (default: published)"
+    parser.add_argument("--costs", choices=("published", "repaired"), help=about_costs)
 
 
 def _verify(arguments: argparse.Namespace) -> str:
@@ -196,11 +196,18 @@ def _import(arguments: argparse.Namespace) -> str:
             raise InvalidArgument(f"--metric {arguments.metric[0]}: a table is imported with all of its metrics")
         if arguments.with_front:
             raise InvalidArgument("--with-front: a table only answers recorded configs; import the surrogates")
+        if arguments.costs:
+            raise InvalidArgument("--costs: a table answers with recorded and exact costs; import the surrogates")
         folders = import_table(path, out, tasks=arguments.task, report=_report)
         notes = [line for folder in folders.values() for line in _findings(folder)]
     else:
         folders = import_surrogates(
-            path, out, tasks=arguments.task, metrics=arguments.metric, costs=arguments.costs, report=_report
+            path,
+            out,
+            tasks=arguments.task,
+            metrics=arguments.metric,
+            costs=arguments.costs or "published",
+            report=_report,
         )
         if arguments.with_front:
             for folder in folders.values():

@@ -106,12 +106,12 @@ def full_disk(where: object) -> str:
 
 
 def write_fault(err: OSError) -> str | None:
-    """Return advice on a full disk or a forbidden write, in one line; None for other errors."""
+    """Return advice on a full disk or a missing right, in one line; None for other errors."""
     where = err.filename2 or err.filename or "a file"
     if err.errno in DISK_FULL:
         return full_disk(where)
     if err.errno in _FORBIDDEN:
-        return f"{where} cannot be written: {err.strerror}; make its folder writable, or name another one"
+        return f"{where}: {err.strerror}; give this user the rights to it and its folder, or name another one"
     return None
 
 

@@ -134,10 +134,11 @@ def _resolved(value: str) -> Path:
 def _in_given_folder(folder: Path, name: str) -> Path:
     if (place := _release_in(folder, name)) is not None:
         return place
-    task(name)  # raises first if the name does not exist
     why = f"nor is {folder / name}: it has no {MANIFEST}"
     if not stat.S_ISDIR(_mode(folder)):
         why = "it is not a folder"
+    if name not in TASKS:
+        why += f", and no task {name!r} is built in"
     raise MissingData(f"{folder} is not a release, {why}; name a release's folder, or one that holds it as {name}/")
 
 

@@ -289,8 +289,8 @@ def _write_image(path, *, mode="RGB", size=(20, 20)):
         (lambda path: path.write_bytes(b"no image"), "is not a readable image"),
         (lambda path: path.write_bytes(b""), "is not a readable image"),
         (lambda path: path.write_bytes(path.read_bytes()[:300]), "is not a readable image"),
-        (lambda path: _write_image(path, mode="L"), "is L, 20 x 20; tiles are RGB and square"),
-        (lambda path: _write_image(path, size=(20, 10)), "is RGB, 20 x 10; tiles are RGB and square"),
+        (lambda path: _write_image(path, mode="L"), "is L, 20 x 20; images must be RGB and square: convert it"),
+        (lambda path: _write_image(path, size=(20, 10)), "is RGB, 20 x 10; images must be RGB and square: convert it"),
         (lambda path: _write_image(path, size=(10, 10)), "has 10 x 10 pixels; .* has another size"),
     ],
 )

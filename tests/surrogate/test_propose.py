@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from jahs.release import read_release
 from jahs.schema import OPS
 from jahs.spaces.cell import canonical_keys, path_features
 from jahs.spaces.columns import config_ids, rows
+from jahs.tasks import TASKS, register
 from pipeline.proposals import read_proposals
 from splits.final import FinalTest, write_final
 from surrogate import propose as command
@@ -209,3 +211,9 @@ def test_a_list_for_more_cells_than_were_found_is_refused(
 ) -> None:
     assert call("best", runs, tmp_path / "list", "--release", release, "--n", 500) == 2
     assert "different cells that are not recorded were found, not n=500; lower --n" in capsys.readouterr().err
+
+
+def test_the_command_for_a_task_of_ones_own_names_its_file(tmp_path: Path) -> None:
+    leaves = register(dataclasses.replace(TASKS["digits"], name="leaves", max_epoch=30))
+    said = command.write_list(tmp_path / "list", "", dataclasses.replace(MEASURED, task=leaves), tmp_path, "full")
+    assert "--task leaves.json --data-dir IMAGES --out" in said

@@ -253,7 +253,7 @@ def test_what_is_no_release_is_not_replaced(runs: Path, tmp_path: Path, capsys: 
 def test_a_read_only_folder_is_refused(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tmp_path.chmod(0o500)
     assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS]) == 2
-    assert "cannot be written: Permission denied" in capsys.readouterr().err
+    assert ": Permission denied; give this user the rights to it" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("without_noise")

@@ -204,10 +204,9 @@ class TableOracle(Oracle):
         """Return the message for an epoch that a recorded config lacks."""
         run = ended[0]
         which = f"run with seed {run.seed}" if n_chosen == 1 else f"{len(ended)} of {n_chosen} runs"
-        epochs = self._epochs[run.first : run.end].tolist()
-        shown = ", ".join(map(str, epochs)) or "none"
-        if len(epochs) > 1 and epochs[-1] - epochs[0] == len(epochs) - 1:
-            shown = f"{epochs[0]}..{epochs[-1]}"
+        epochs = self._epochs[run.first : run.end]
+        parts = np.split(epochs, np.flatnonzero(np.diff(epochs) > 1) + 1) if len(epochs) else []
+        shown = ", ".join(f"{part[0]}..{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in parts) or "none"
         why = " and then diverged" if run.is_diverged else ""
         return f"epoch {epoch} of config {config_id:016x} is not recorded: the {which} measured epochs {shown}{why}"
 

@@ -70,10 +70,8 @@ class View(Queryable):
             MissingData: the reference config is needed, and `bench` has none.
         """
         if not hasattr(bench, "query_many"):
-            raise InvalidArgument(
-                f"{show(bench)} is {with_article(type(bench).__name__)}, not a Benchmark or View; jahs.Benchmark(...) "
-                "opens one"
-            )
+            what = with_article(type(bench).__name__)
+            raise InvalidArgument(f"{show(bench)} is {what}, not a Benchmark or View; jahs.Benchmark(...) opens one")
         self.bench = bench
         names, self.space = read_choices(fidelities, fixed, search, partial(_reference_of, bench))
         self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}

@@ -90,6 +90,15 @@ def test_a_diverged_run_answers_for_the_epochs_before(oracle):
         ask(oracle, 10, 12)
 
 
+def test_an_epoch_that_is_missing_in_between_is_told_in_ranges():
+    runs = TABLE.runs
+    is_first = (runs["config_id"] == TABLE.configs["config_id"][3]) & (runs["seed"] == 0)
+    kept = ~(is_first & np.isin(runs["epoch"], (4, 6, 7)))
+    oracle = TableOracle(replace(TABLE, runs={name: values[kept] for name, values in runs.items()}), DIGITS)
+    with pytest.raises(NotRecorded, match=r"epoch 4 .* run with seed 0 measured epochs 1\.\.3, 5, 8\.\.\d+$"):
+        ask(oracle, 3, 4)
+
+
 def test_no_mean_is_made_of_the_survivors():
     runs = {name: values.copy() for name, values in TABLE.runs.items()}
     its_second = (runs["config_id"] == TABLE.configs["config_id"][20]) & (runs["seed"] == 1)
