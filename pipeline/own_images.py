@@ -52,8 +52,14 @@ def read_own_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
         ProtocolMismatch: the images are not those of the task.
     """
     path = cache_folder(data_set) if data_dir is None else data_dir
+    if data_dir is None and not path.exists():
+        path = path.with_suffix(".npz")
     if not path.exists():
-        raise MissingData(f"{data_set}: no images in {path}; give with --data-dir the ones that the task was made from")
+        raise MissingData(
+            f"{data_set}: no images in {path}; put the ones that the task was made from in the folder "
+            f"{cache_folder(data_set)} or in the file {cache_folder(data_set).name}.npz beside it, or name them in a "
+            "command of the pipeline with --data-dir"
+        )
     pool = read_own_images(path)
     if (name := data_set_of(pool)) != data_set:
         raise ProtocolMismatch(

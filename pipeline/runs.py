@@ -75,9 +75,16 @@ class RunsFolder:
                 path.mkdir(parents=True, exist_ok=True)
             except OSError as err:
                 raise InvalidArgument(f"{path} cannot be made: {err.strerror or err}; choose another folder") from err
+            content = {"format": RUNS_FORMAT, "digest": digest, "protocol": facts}
+            text = json.dumps(content, indent=2, sort_keys=True) + "\n"
+            listed = (read_index(path) or {}).get(protocol_file.name)
+            if listed and hashlib.sha256(text.encode()).hexdigest() not in listed:
+                raise ProtocolMismatch(
+                    f"{path} holds runs of another protocol than {digest}, but no {protocol_file.name}; restore this "
+                    "file from a copy, or collect into another folder"
+                )
             with write_beside(protocol_file) as beside:
-                content = {"format": RUNS_FORMAT, "digest": digest, "protocol": facts}
-                beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+                beside.write_text(text)
         folder = cls(path)
         if digest != folder.protocol:
             raise ProtocolMismatch(

@@ -23,6 +23,7 @@ from jahs.errors import (
     NotRecorded,
     UnknownName,
 )
+from jahs.files.atomic import write_fault
 
 __all__ = ["main"]
 
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write("".join(f"jahs {arguments.name}: {line}\n" for line in str(err).splitlines()))
         return 2 if isinstance(err, _MISTAKES) else 1
     except OSError as err:  # for example a picture that cannot be written
-        sys.stderr.write(f"jahs {arguments.name}: {err}\n")
+        sys.stderr.write(f"jahs {arguments.name}: {write_fault(err) or err}\n")
         return 1
     except KeyboardInterrupt:
         line_end = "\n" if sys.stderr.isatty() else ""  # ends a progress bar, or the terminal's ^C

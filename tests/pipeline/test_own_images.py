@@ -209,8 +209,18 @@ def test_other_images_are_never_taken_for_a_tasks_own(tmp_path):
     other = write_npz(tmp_path / "other.npz", images=toy()[0] ^ 1)  # the same labels, so the same split
     with pytest.raises(ProtocolMismatch, match=r"other.npz holds the images own_\w+, but the task was made from own_"):
         load_images(made, data_dir=other)
-    with pytest.raises(MissingData, match=r"no images in .*none.npz; give with --data-dir the ones"):
+    with pytest.raises(MissingData, match=r"no images in .*none.npz; put the ones that the task was made from in"):
         load_images(made, data_dir=tmp_path / "none.npz")
+
+
+def test_images_in_the_users_cache_may_be_one_file(tmp_path, monkeypatch):
+    made = define(settings(tmp_path, write_npz(tmp_path / "toy.npz")))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(MissingData, match=f"put the ones .* in the folder .*jahs/{made.data_set} or in the file "):
+        load_images(made)
+    (tmp_path / "jahs").mkdir()
+    write_npz(tmp_path / "jahs" / f"{made.data_set}.npz")
+    assert load_images(made)[1.0].index_digest == made.index_digest
 
 
 @pytest.mark.parametrize(

@@ -210,6 +210,19 @@ def test_a_folder_holds_one_protocol(folder):
         read_runs(folder.path)
 
 
+def test_a_folder_that_lost_its_protocol_gets_it_back_and_no_other(folder):
+    recorded = folder.path / "protocol.json"
+    content = recorded.read_bytes()
+    recorded.unlink()
+    with pytest.raises(
+        ProtocolMismatch, match=r"holds runs of another protocol than p2, but no protocol\.json; restore"
+    ):
+        RunsFolder.open_or_make(folder.path, facts=FACTS, digest="p2")
+    assert not recorded.exists()
+    RunsFolder.open_or_make(folder.path, facts=FACTS, digest="p1")
+    assert recorded.read_bytes() == content
+
+
 def test_a_folder_of_a_newer_format_or_of_something_else_is_refused(folder, tmp_path):
     (folder.path / "index.json").unlink()  # as one of an earlier version
     recorded = folder.path / "protocol.json"

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, translating
-from jahs.files.atomic import write_beside
+from jahs.files.atomic import out_of_space, write_beside
 from jahs.models.forest.flat import ARRAY_DTYPES, Forest
 
 FORMAT_VERSION = 1
@@ -69,9 +70,11 @@ def save_mapped_forest(forest: Forest, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     arrays = _arrays(forest)
     for name in (*ARRAYS, HEADER):
-        with write_beside(folder / f"{name}.npy") as beside, beside.open("wb") as file:
+        path = folder / f"{name}.npy"
+        with out_of_space(path), write_beside(path) as beside, beside.open("wb") as file:
             beside.chmod(_FOR_ALL)
-            npy.write_array(file, arrays[name], allow_pickle=False)
+            # Not as a file: numpy would write to its descriptor, and an error of a full disk would have no number.
+            npy.write_array(SimpleNamespace(write=file.write), arrays[name], allow_pickle=False)
 
 
 def map_forest(folder: Path, mapped: Callable[[Path], mmap.mmap]) -> Forest:

@@ -1,4 +1,5 @@
 import contextlib
+import errno
 import io
 import mmap
 import zipfile
@@ -12,6 +13,7 @@ from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat
 from jahs.models.forest import open_engine, save_forest, save_mapped_forest
 from jahs.models.forest.storage import ARRAYS, HEADER
 from tests.jahs.models.forest.examples import load_forest, load_mapped_forest, random_forest, random_rows
+from tests.jahs.simulate.full_disk import full_disk
 
 
 @pytest.fixture
@@ -60,6 +62,14 @@ def test_a_mapped_forest_stays_on_disk(forest, tmp_path):
     again = load_mapped_forest(tmp_path)
     assert isinstance(memoryview(again.node_value.base).obj, mmap.mmap)
     assert not again.node_value.flags.writeable
+
+
+def test_a_mapped_forest_that_does_not_fit_on_the_disk_is_not_one_and_the_error_has_its_number(forest, tmp_path):
+    with full_disk(200), pytest.raises(OSError, match="File too large") as fault:
+        save_mapped_forest(forest, tmp_path / "forest")
+    assert fault.value.errno == errno.EFBIG
+    assert not list((tmp_path / "forest").glob(".*"))
+    assert not (tmp_path / "forest" / f"{HEADER}.npy").exists()
 
 
 def test_another_format_version_is_refused_and_named(forest, tmp_path):
