@@ -241,7 +241,10 @@ def _keys(visits: Table) -> Iterator[tuple[object, ...]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    about = "Measure latency and step time of every config of a folder of runs, on a machine that does nothing else."
+    about = (
+        "Measure latency and step time of every config in the config table of a folder of runs, trained or not, on a "
+        "machine that does nothing else."
+    )
     parser = runs_parser("profile", about)
     parser.add_argument("--seed", type=int, default=0, help="seed of order and weights (default: %(default)s)")
     parser.add_argument("--visits", type=int, default=5, help="visits to each config, far apart (default: %(default)s)")

@@ -64,7 +64,8 @@ def _decisive_facts(task: Task) -> dict[str, object]:
     """Return the facts that determine measurements."""
     if task.index_digest is None:
         raise ProtocolMismatch(
-            f"task {task.name!r} has no index digest, so its images are not fixed; set it before recording runs"
+            f"task {task.name!r} has no index digest, so its images are not fixed: imported runs of it cannot be "
+            "verified or trained again here, and a task of your own needs one before runs are recorded"
         )
     facts = {
         key: value

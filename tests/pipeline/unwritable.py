@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ADVICE = {errno.ENOSPC: "free some space", errno.EROFS: "make its folder writable, or name another one"}
+ADVICE = {errno.ENOSPC: "free some space", errno.EROFS: "give this user the rights to it"}
 
 
 @contextmanager
