@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jahs.errors import InvalidArgument, JahsError, MissingData
+from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName
 from jahs.release.manifest import MANIFEST, read_manifest
 from jahs.spaces.parameters import show
 from jahs.tasks.definitions import DEFAULT_TASK, TASKS, task
@@ -134,11 +134,13 @@ def _resolved(value: str) -> Path:
 def _in_given_folder(folder: Path, name: str) -> Path:
     if (place := _release_in(folder, name)) is not None:
         return place
-    why = f"nor is {folder / name}: it has no {MANIFEST}"
     if not stat.S_ISDIR(_mode(folder)):
         why = "it is not a folder"
-    if name not in TASKS:
-        why += f", and no task {name!r} is built in"
+    elif name in TASKS:
+        why = f"nor is {folder / name}: it has no {MANIFEST}"
+    else:
+        unknown = UnknownName.of("task", name, TASKS)
+        raise UnknownName(f"{unknown}; {folder} is not a release that defines it, since it has no {MANIFEST}")
     raise MissingData(f"{folder} is not a release, {why}; name a release's folder, or one that holds it as {name}/")
 
 

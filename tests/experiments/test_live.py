@@ -403,7 +403,7 @@ def test_the_page_states_how_far_it_is(whole, release, tmp_path, quick, monkeypa
     assert report([str(whole), "--docs", "--out", str(tmp_path / "page")]) == 0
     page = (tmp_path / "page" / "report.md").read_text()
     assert f"All {n} evaluations are trained" in page
-    assert re.search(r"agree with Kendall's τ = -?[\d.]+ at 3 evaluations, -?[\d.]+ at 8 evaluations", page)
+    assert re.search(r"and on the surrogate is -?[\d.]+ at 3 evaluations, -?[\d.]+ at 8 evaluations", page)
     assert "| local search |" in page
     covered = r"predictive intervals \(model and noise\) cover \d+ to \d+ % of the last 20 proposals of each run: \d of"
     assert re.search(rf"{covered} {len(OPTIMIZERS)} optimisers are outside of 85 to 95 %", page)

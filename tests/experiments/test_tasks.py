@@ -148,7 +148,7 @@ def test_with_releases_fronts_and_orders_are_compared(folders, tmp_path):
     wanted = {"landscape": None, "release": tmp_path / "releases", "seeds": 2, "out": tmp_path / "page"}
     text = compare_tasks(folders, **wanted).read_text()
     assert "valid_acc and latency" in text
-    assert "Kendall's tau between the orders" in text
+    assert "Kendall's tau between the rankings" in text
     assert "Not yet" not in text
 
 

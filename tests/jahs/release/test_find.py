@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import jahs
-from jahs.errors import InvalidArgument, MissingData
+from jahs.errors import InvalidArgument, MissingData, UnknownName
 from jahs.files.runs import RUNS_FORMAT
 from jahs.release import find_release, releases
 from jahs.release.find import DATA_DIR, default_task, full_path
@@ -97,8 +97,12 @@ def test_a_data_folder_without_the_task_leaves_it_to_the_package(tmp_path, monke
 def test_a_release_that_is_not_there_is_told_with_what_to_name(tmp_path, given):
     with pytest.raises(MissingData, match="is not a release, it is not a folder; name a release's folder, or one that"):
         find_release("digits", tmp_path / given)
-    with pytest.raises(MissingData, match="not a folder, and no task 'leaves' is built in; name a release's folder"):
+    with pytest.raises(MissingData, match="is not a release, it is not a folder; name a release's folder, or one that"):
         find_release("leaves", tmp_path / given)
+    with pytest.raises(
+        UnknownName, match=r"'leaves' does not exist; .* is not a release that defines it, since it has"
+    ):
+        find_release("leaves", tmp_path)
 
 
 def test_a_save_dir_of_jahs_bench_need_not_be_there_and_may_hold_other_files(folder, tmp_path, monkeypatch, caplog):
