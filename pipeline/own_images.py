@@ -51,14 +51,13 @@ def read_own_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
     Raises:
         ProtocolMismatch: the images are not those of the task.
     """
-    path = cache_folder(data_set) if data_dir is None else data_dir
-    if data_dir is None and not path.exists():
-        path = path.with_suffix(".npz")
+    cached = cache_folder(data_set)
+    path = data_dir or (cached if cached.exists() else cached.with_suffix(".npz"))
     if not path.exists():
         raise MissingData(
             f"{data_set}: no images in {path}; put the ones that the task was made from in the folder "
-            f"{cache_folder(data_set)} or in the file {cache_folder(data_set).name}.npz beside it, or name them in a "
-            "command of the pipeline with --data-dir"
+            f"{cached} or in the file {cached.name}.npz beside it, or name them in a command of the pipeline with "
+            "--data-dir"
         )
     pool = read_own_images(path)
     if (name := data_set_of(pool)) != data_set:

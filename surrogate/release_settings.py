@@ -47,10 +47,8 @@ class ReleaseSettings:
         if self.distilled is not None:
             least["distilled"] = 0
         faults = integer_faults({name: getattr(self, name) for name in least}, **least)
-        if self.n_refits == 1:
-            faults.append("refits=1 must be 0 or at least 2")
-        if self.rates == 1:
-            faults.append("rates=1 must be 0 or at least 2")
+        one = [name for name, n in (("refits", self.n_refits), ("rates", self.rates)) if n == 1]
+        faults += [f"{name}=1 must be 0 or at least 2" for name in one]
         unknown = [UnknownName.of("family", name, FAMILIES) for name in self.families if name not in FAMILIES]
         if faults or len(unknown) > 1:
             raise InvalidArgument("\n".join([*faults, *map(str, unknown)]))

@@ -15,7 +15,7 @@ from pathlib import Path
 from jahs.cli.signals import on_sigterm
 from jahs.cli.stdout import write_stdout
 from jahs.errors import JahsError
-from jahs.files.atomic import DISK_FULL, full_disk, write_fault
+from jahs.files.atomic import write_fault
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +72,8 @@ def run_command(command: str, work: Callable[[], object], *, stopped: str = "sta
     with _logging_to_stderr(), on_sigterm(signal.default_int_handler):
         try:
             outcome = work()
+            result = outcome.result if isinstance(outcome, FailedResult) else outcome
+            write_stdout(result if isinstance(result, str) else json.dumps(result, indent=2, allow_nan=False))
         except (JahsError, OSError) as err:
             message = (write_fault(err) if isinstance(err, OSError) else None) or str(err)
             for line in message.splitlines():
@@ -80,12 +82,6 @@ def run_command(command: str, work: Callable[[], object], *, stopped: str = "sta
         except KeyboardInterrupt:
             _log.info("%s: stopped; %s", command, stopped)
             return 130
-        result = outcome.result if isinstance(outcome, FailedResult) else outcome
-        try:
-            write_stdout(result if isinstance(result, str) else json.dumps(result, indent=2, allow_nan=False))
-        except OSError as err:
-            _log.error("%s: %s", command, full_disk("standard output") if err.errno in DISK_FULL else err)
-            return 2
         return 1 if isinstance(outcome, FailedResult) else 0
 
 

@@ -64,8 +64,8 @@ def _compare(arguments: argparse.Namespace) -> str:
         comparison = compare(*arguments.entries, **given, progress=progress)
     rows = [standing_row(place, each) for place, each in enumerate(comparison.standings, 1)]
     others = [board_text(board) for board in comparison.boards[1:]]
-    page = f"{few_seeds(comparison)} The page: {comparison.out / 'index.html'}".strip()
-    text = "\n\n".join([format_table(HEAD, rows), *others, page])
+    parts = [format_table(HEAD, rows), *others, few_seeds(comparison), f"The page: {comparison.out / 'index.html'}"]
+    text = "\n\n".join(filter(None, parts))
     return _result(arguments, text, comparison.facts(), comparison.refused)
 
 
@@ -73,7 +73,8 @@ def _leaderboard(arguments: argparse.Namespace) -> str:
     """Check trial logs against the release that they name, and compare the valid ones."""
     if arguments.release is not None and not arguments.release.is_dir():
         raise MissingData(
-            f"--release {arguments.release} is not a folder; name that of a release, or one with a release per task"
+            f"--release {arguments.release} is not a folder; give the folder of a release, or a folder with one "
+            "release per task"
         )
     boards, refused = leaderboard(
         find_logs(arguments.logs),

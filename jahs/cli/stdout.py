@@ -11,6 +11,8 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from pathlib import Path
 from typing import Final, Literal
 
+from jahs.files.atomic import out_of_space
+
 
 @contextmanager
 def open_streams() -> Iterator[None]:
@@ -24,14 +26,19 @@ def open_streams() -> Iterator[None]:
 
 
 def write_stdout(text: str) -> None:
-    """Write a result and end its last line, unless stdout is closed or its reader, such as `head`, has left."""
+    """Write a result and end its last line, unless stdout is closed or its reader, such as `head`, has left.
+
+    Raises:
+        OutOfSpace: stdout is a file on a full disk.
+    """
     if sys.stdout is None or not text:
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without the drawings' characters shows ? for them
     try:
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
-        sys.stdout.flush()
+        with out_of_space("standard output"):
+            sys.stdout.write(text if text.endswith("\n") else text + "\n")
+            sys.stdout.flush()
     except BrokenPipeError:
         leave_stdout()
 

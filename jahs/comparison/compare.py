@@ -26,7 +26,7 @@ from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName, refuse
 from jahs.files.hashing import sha256_file
 from jahs.optimizers import OPTIMIZERS
-from jahs.release.find import default_task, full_path
+from jahs.release.find import default_task, read_path
 from jahs.simulate.log import read_header
 from jahs.spaces.parameters import is_integer, is_number, show
 
@@ -73,8 +73,7 @@ def compare(
             logs are kept.
         ProtocolMismatch: `out` has logs of other terms or other code, or no given log is valid or has these terms.
     """
-    full_path(out)  # refuses what is no path
-    out = Path(out)
+    out = read_path(out)
     _check_numbers(seeds=seeds, workers=workers, limit_s=limit_s, out=out)
     folder = None if release is None else Path(release).resolve()
     named, objects, paths = _sort_entries(entries)

@@ -68,6 +68,8 @@ def write_page(page: Comparison) -> None:
 
     for name in page.names:
         paragraph(_finding(name, page))
+    if warning := few_seeds(page):
+        paragraph(warning)
     markdown.append(f"![{_y_label(page.terms)} over simulated time, one curve for each optimiser](curves.svg)")
     html.append(chart)
 
@@ -160,23 +162,23 @@ def _finding(name: str, page: Comparison) -> str:
     place, standing = next((place, each) for place, each in enumerate(page.standings, 1) if each.name == name)
     what = "mean validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
     text = f"{name} has a {what} of {estimate_text(standing.result, standing.result_se)} % at the end of the budget"
-    if not standing.curve or math.isnan(standing.curve[-1][1]):
+    if math.isnan(standing.result):
         text = f"{name} finished no trial at the full fidelity in some of its runs"
     elif standing.difference is not None:
         direction = "better than" if standing.difference.value < 0 else "worse than"
         verdict = direction if standing.p_holm < 0.05 else "not significantly different from"
         text += f", {verdict} {REFERENCE} ({_interval_text(standing.difference)} points)"
-    return f"{text}; rank {place} of {len(page.standings)}.{few_seeds(page)}"
+    return f"{text}; rank {place} of {len(page.standings)}."
 
 
 def few_seeds(page: Comparison) -> str:
-    """Return a sentence if the compared optimisers have too few seeds for any significant difference."""
+    """Return a sentence if the optimisers have too few seeds for any significant difference, else an empty text."""
     n_seeds = len(set.intersection(*(set(each.seeds) for each in page.standings)))
     needed = least_seeds(math.comb(len(page.standings), 2)) if len(page.standings) > 1 else 0
     if n_seeds >= needed:
         return ""
     return (
-        f" With {n_seeds} seed{'s' * (n_seeds != 1)}, no pair of {len(page.standings)} optimisers can differ "
+        f"With {n_seeds} seed{'s' * (n_seeds != 1)}, no pair of {len(page.standings)} optimisers can differ "
         f"significantly: run {needed} or more."
     )
 

@@ -90,13 +90,13 @@ def change_folder(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def out_of_space(path: Path) -> Iterator[None]:
-    """Raise OutOfSpace if the disk is full while `path` is written; other errors stay as they are."""
+def out_of_space(where: object) -> Iterator[None]:
+    """Raise OutOfSpace if the disk is full while `where`, such as a path, is written; other errors stay as they are."""
     try:
         yield
     except OSError as err:
         if err.errno in DISK_FULL:
-            raise OutOfSpace(full_disk(path)) from err
+            raise OutOfSpace(full_disk(where)) from err
         raise
 
 

@@ -16,7 +16,6 @@ from jahs.errors import InvalidArgument, UnknownName
 from jahs.queries.views import Queryable
 from jahs.simulate import Optimizer as Driven
 from jahs.simulate import Visible, visible
-from jahs.spaces.parameters import show
 from jahs.spaces.seeds import read_seed
 from jahs.tasks.objectives import read_objectives
 
@@ -124,12 +123,8 @@ def make(
     if name not in registry:
         raise UnknownName.of("optimizer", name, registry)
     entry = registry[name]
-    if isinstance(objectives, str):
-        raise InvalidArgument(
-            f"objectives={show(objectives)} is not a list of names; for one give [{show(objectives)}]"
-        )
     seen = visible(view)
-    objectives = [each.metric.name for each in read_objectives(objectives, known=seen.metrics)]
+    objectives = [each.metric.name for each in read_objectives(objectives, known=seen.metrics, name="objectives")]
     if not entry.has_many_objectives and len(objectives) > 1:
         many = ", ".join(key for key, other in registry.items() if other.has_many_objectives)
         raise InvalidArgument(f"{name} takes one objective, not {', '.join(objectives)}; these take several: {many}")

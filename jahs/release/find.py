@@ -38,6 +38,13 @@ EMBEDDED: Final[Mapping[str, str]] = MappingProxyType(
 _OWN_FOLDER: Final = Path(__file__).resolve().parents[1] / "releases"
 
 
+def read_path(given: object) -> Path:
+    """Return what was given as a path; InvalidArgument if it is none."""
+    if not isinstance(given, str | os.PathLike):
+        raise InvalidArgument(f"{show(given)} is not a path; give a str or a pathlib.Path")
+    return Path(given)
+
+
 def full_path(given: Path | str) -> Path:
     """Return an absolute path, independent of later changes of the working folder; `~` is the user's home.
 
@@ -45,10 +52,9 @@ def full_path(given: Path | str) -> Path:
         InvalidArgument: it is not a path.
         MissingData: `~` names a user who does not exist.
     """
-    if not isinstance(given, str | os.PathLike):
-        raise InvalidArgument(f"{show(given)} is not a path; give a str or a pathlib.Path")
+    path = read_path(given)
     try:
-        return Path(given).expanduser().absolute()
+        return path.expanduser().absolute()
     except RuntimeError as err:
         raise MissingData(f"{given}: there is no such user; write the path in full") from err
 

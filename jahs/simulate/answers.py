@@ -19,14 +19,7 @@ from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import is_integer, show
 from jahs.spaces.seeds import read_seed
 from jahs.spaces.space import Space
-from jahs.tasks.metrics import Metric, read_metrics
-
-_HIDDEN: Final = "test_"
-
-
-def is_hidden(metric: str) -> bool:
-    """Return whether optimisers must not see this metric: everything measured on the test images."""
-    return metric.startswith(_HIDDEN)
+from jahs.tasks.metrics import Metric, is_hidden, read_metrics
 
 
 class Job(NamedTuple):

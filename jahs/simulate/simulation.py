@@ -14,13 +14,14 @@ from jahs.errors import InvalidArgument, OptimizerFailed
 from jahs.files.hashing import sha256_file
 from jahs.queries.views import Queryable, View
 from jahs.release.find import full_path
-from jahs.simulate.answers import Answers, Job, is_hidden
+from jahs.simulate.answers import Answers, Job
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.driver import Callback, Driver, Optimizer
 from jahs.simulate.log import LogWriter, json_fault
 from jahs.simulate.settings import Settings, Thinking
 from jahs.simulate.trial import Proposal, Trial
 from jahs.spaces.parameters import is_number, show
+from jahs.tasks.metrics import is_hidden
 
 
 class Simulation:

@@ -122,24 +122,32 @@ def metric(name: str) -> Metric:
     raise UnknownName.of("metric", name, list(dict.fromkeys([*METRICS, *_NAMES])))
 
 
+def is_hidden(metric: str) -> bool:
+    """Return whether optimisers must not see this metric: everything measured on the test images."""
+    return metric.startswith("test_")
+
+
 def _fault_of(name: str, known: Mapping[str, Metric]) -> str:
     if name in _NAMES and metric(name).kind == "recorded":
         return f"metric={name!r} is recorded, not predicted: ask a table for it (kind='table', --kind table)"
-    if name in _NAMES and _NAMES[name].startswith("test_") and "valid_acc" in known:
+    if name in _NAMES and is_hidden(_NAMES[name]) and "valid_acc" in known:
         return (
             f"metric={name!r} is of the test images, which optimisers do not see; metric is one of: {', '.join(known)}"
         )
     return str(UnknownName.of("metric", name, known))
 
 
-def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS) -> tuple[str, ...]:
-    """Return our names of metrics, named as we or JAHS-Bench-201 do, each once; only `known` metrics are allowed."""
+def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS, name: str = "metrics") -> tuple[str, ...]:
+    """Return our names of metrics, named as we or JAHS-Bench-201 do, each once; only `known` metrics are allowed.
+
+    Messages call the argument `name`.
+    """
     if isinstance(metrics, str) or not isinstance(metrics, Iterable):
-        raise InvalidArgument(f"metrics={show(metrics)} is not a list of names; for one metric give [{show(metrics)}]")
-    requested = [name if isinstance(name, str) else show(name) for name in metrics]
+        raise InvalidArgument(f"{name}={show(metrics)} is not a list of names; for one metric give [{show(metrics)}]")
+    requested = [each if isinstance(each, str) else show(each) for each in metrics]
     if not requested:
-        raise InvalidArgument(f"metrics is empty; give one or more of {', '.join(known)}")
-    names = [_NAMES.get(name, name) for name in requested]
-    if unknown := [name for name, key in zip(requested, names, strict=True) if key not in known]:
-        raise UnknownName("\n".join(_fault_of(name, known) for name in unknown))
+        raise InvalidArgument(f"{name} is empty; give one or more of {', '.join(known)}")
+    names = [_NAMES.get(each, each) for each in requested]
+    if unknown := [each for each, key in zip(requested, names, strict=True) if key not in known]:
+        raise UnknownName("\n".join(_fault_of(each, known) for each in unknown))
     return tuple(dict.fromkeys(names))

@@ -67,12 +67,15 @@ class Objective:
         return 0.0 if math.isinf(self.metric.upper) else self.metric.upper
 
 
-def read_objectives(metrics: Iterable[str], *, known: Mapping[str, Metric] = METRICS) -> tuple[Objective, ...]:
+def read_objectives(
+    metrics: Iterable[str], *, known: Mapping[str, Metric] = METRICS, name: str = "metrics"
+) -> tuple[Objective, ...]:
     """Return the named objectives, in their order.
 
     Args:
         metrics: names, our own or the published ones.
         known: the metrics that are available; a release may lack some.
+        name: what messages call the argument `metrics`.
 
     Raises:
         UnknownName: `known` lacks a metric; lists those that it has.
@@ -83,10 +86,10 @@ def read_objectives(metrics: Iterable[str], *, known: Mapping[str, Metric] = MET
         ['100 - valid_acc (%)', 'latency (s)']
     """
     requested = list(metrics) if isinstance(metrics, Iterable) and not isinstance(metrics, str) else metrics
-    names = read_metrics(requested, known=known)
+    names = read_metrics(requested, known=known, name=name)
     if len(names) < len(requested):
-        raise InvalidArgument(f"metrics={show(requested)} names a metric more than once")
-    return tuple(Objective(metric=known[name]) for name in names)
+        raise InvalidArgument(f"{name}={show(requested)} names a metric more than once")
+    return tuple(Objective(metric=known[each]) for each in names)
 
 
 def objective_matrix(columns: Mapping[str, npt.ArrayLike], objectives: Iterable[Objective]) -> npt.NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import sys
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_a_mistake_is_named_line_by_line_and_the_status_is_2(
 def test_a_result_that_cannot_be_printed_is_a_mistake(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("workshop.command.write_stdout", lambda _: fail(OSError(errno.ENOSPC, "No space left")))
+    monkeypatch.setattr(sys.stdout, "write", lambda _: fail(OSError(errno.ENOSPC, "No space left")))
     assert run_command("room.tool", lambda: "done") == 2
     said = "room.tool: standard output could not be written: the disk is full; free some space and start again\n"
     assert capsys.readouterr() == ("", said)

@@ -360,7 +360,7 @@ def test_numbers_of_numpy_are_settings(tmp_path):
     ("objectives", "message"),
     [
         (("test_acc",), "metric='test_acc' is of the test images, which optimisers do not see"),
-        ("valid_acc", r"objectives='valid_acc' is not a list of names; for one give \['valid_acc'\]"),
+        ("valid_acc", r"objectives='valid_acc' is not a list of names; for one metric give \['valid_acc'\]"),
         ((), "give one or more of (?!.*test_)"),
     ],
 )
