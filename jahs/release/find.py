@@ -27,7 +27,7 @@ DATA_DIR: Final = "JAHS_DATA_DIR"
 EMBEDDED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "cifar10_mini": "e5fcda7d0cad672e4082a02bd97da992329c86e01a1e081c5e4e4bb686b1c31a",
-        "fashion_mnist_mini": "715ef0414638aec04e72b06cd68c2a4e871fddd6b0907ff786c686e88b1a65bf",
+        "fashion_mnist_mini": "f83db15131f39a91b8949d66cf276ef078137514c2dbdc8cf924eab98c8a4ad6",
     }
 )
 """The sha256 of the manifest of each embedded release, which covers every byte of it.
