@@ -39,7 +39,11 @@ _OWN_FOLDER: Final = Path(__file__).resolve().parents[1] / "releases"
 
 
 def read_path(given: object) -> Path:
-    """Return what was given as a path; InvalidArgument if it is none."""
+    """Return the argument as a path.
+
+    Raises:
+        InvalidArgument: it is neither a str nor a path-like object.
+    """
     if not isinstance(given, str | os.PathLike):
         raise InvalidArgument(f"{show(given)} is not a path; give a str or a pathlib.Path")
     return Path(given)
