@@ -125,7 +125,7 @@ studies: $(TEST_READY)
 	        more="--control $$(packed $$logs-means --out data/studies/means)"; \
 	    fi; \
 	    $(TEST)/bin/python -m experiments.report $$pack --docs --out docs/studies/$$study --ship jahs/seasons \
-	        $$(test ! -d $$real || echo --real $$real) $$more \
+	        $$(test ! -d $$real || echo --real $$real $(LANDSCAPE:%=--landscape %)) $$more \
 	        $$(find data -path "data/*/retrained-$$study.json" -printf "--retrained %p\n" | sort); \
 	done
 

@@ -7,6 +7,7 @@ config takes the runtimes of `cifar10_mini`: at epoch e of 200, the share e/200 
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.queries.benchmark import Benchmark
+from jahs.queries.completing import search_references
+from jahs.queries.references import References
 from jahs.spaces.seeds import Seeds
 from jahs.tasks.metrics import ACCURACIES, METRICS, read_metrics
 
@@ -24,6 +27,7 @@ CLOCK: Final = "cifar10_mini"
 """The task whose embedded release supplies runtimes to imported releases without any."""
 
 _RUNTIME: Final = "runtime"
+_log: Final = logging.getLogger(__name__)
 
 
 @functools.lru_cache(maxsize=24)
@@ -41,7 +45,9 @@ def source_of(bench: Benchmark) -> str:
 
 
 class ImportedBenchmark(Benchmark):
-    """The benchmark of an imported release. Only `query_many`, which simulations use, is changed as described above.
+    """The benchmark of an imported release; `query_many`, which simulations use, answers as described above.
+
+    If the release has no front, one is searched for when it is first needed, as `jahs import --with-front` does.
 
     Attributes:
         clock: the benchmark that supplies the runtimes; None: this one.
@@ -53,6 +59,10 @@ class ImportedBenchmark(Benchmark):
         if _RUNTIME not in self.metrics:
             self.clock = open_benchmark(CLOCK, None)
             self.metrics = MappingProxyType({**self.metrics, _RUNTIME: METRICS[_RUNTIME]})
+
+    @functools.cached_property
+    def _references(self) -> References:
+        return super()._references if self._has_references else search_references(self, report=_log.info)
 
     def _answer(
         self, X: NDArray[np.float64], epochs: NDArray[Any], *, seed: Seeds, metrics: Sequence[str] | None

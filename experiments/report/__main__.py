@@ -31,13 +31,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     about = "a record of python -m experiments.retrain; repeatable (default: the one in FOLDER)"
     parser.add_argument("--retrained", type=Path, action="append", default=[], help=about)
     parser.add_argument("--real", type=Path, help="pack of the same study on an imported release: what carries over")
+    about = "the imported release of --real, whose objectives `multiobjective` queries again"
+    parser.add_argument("--landscape", type=Path, help=about)
     parser.add_argument("--control", type=Path, help="with --real: pack of the same study with --noise mean")
     given = parser.parse_args(argv)
 
     def work() -> object:
         faults = Where(workers=given.workers).faults()
-        if given.control and not given.real:
-            faults.append("--control is compared with --real, which is missing; give both")
+        for name in ("control", "landscape"):
+            if getattr(given, name) and not given.real:
+                faults.append(f"--{name} goes with --real, which is missing; give both")
         refuse(*faults)
         folder = read_folder(given.folder)
         target = check_target(given.out or given.folder / "report")
@@ -48,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         bench = {task: open_for_study(task, given.release) for task in folder.tasks}
         results = read_results(given.folder, bench=bench, workers=given.workers)
         shipped = {"shipped": [str(path) for path in ship(results, given.ship)]} if given.ship else {}
-        document = build_document(results, retrained=given.retrained, real=given.real, control=given.control)
+        packs = {"retrained": given.retrained, "real": given.real, "control": given.control}
+        document = build_document(results, **packs, landscape=given.landscape)
         return written(write_document(document, target, is_for_docs=given.docs)) | shipped
 
     return run_command("experiments.report", work)

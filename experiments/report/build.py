@@ -38,7 +38,12 @@ _CHAPTERS: Final[Mapping[str, Callable[[Results], Iterator[str | Block]]]] = {
 
 
 def build_document(
-    results: Results, *, retrained: Sequence[Path] = (), real: Path | None = None, control: Path | None = None
+    results: Results,
+    *,
+    retrained: Sequence[Path] = (),
+    real: Path | None = None,
+    control: Path | None = None,
+    landscape: Path | None = None,
 ) -> Document:
     """Return the page of results, with its figures drawn.
 
@@ -46,9 +51,10 @@ def build_document(
         retrained: records of `experiments.retrain`.
         real: the pack of the same study on an imported release.
         control: the pack of the same study without noise.
+        landscape: the imported release of `real`, which only a study with several objectives needs.
     """
     words, tasks = _words(results), [TASKS[task] for task in results.tasks]
-    sections = sections_of(_blocks(results, retrained, real, control))
+    sections = sections_of(_blocks(results, retrained, real, control, landscape))
     counts = sorted({len(repetitions) for repetitions in results.by_arm.values()})
     seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     return Document(
@@ -62,21 +68,21 @@ def build_document(
 
 
 def _blocks(
-    results: Results, retrained: Sequence[Path], real: Path | None, control: Path | None
+    results: Results, retrained: Sequence[Path], real: Path | None, control: Path | None, landscape: Path | None
 ) -> Iterator[str | Block]:
     study = results.study
-    # Trade-offs have no single winner, and worlds cannot be queried again from the release.
-    is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
-    real_results = read_means(real, study) if is_ranked and real else None
+    has_several, is_of_release = bool(study.combinations), all(arm.world == "release" for arm in results.arms)
+    is_there = real is not None and is_of_release and (landscape is not None or not has_several)
+    real_results = read_means(real, study, landscape) if real and is_there else None
     yield from _CHAPTERS[study.name](results)
     if study.name == "joint":
         yield from paper_blocks(results, real_results)
     yield from refits_blocks(results)
-    if is_ranked:
+    if is_of_release:  # other worlds cannot be queried again
         control_results = read_means(control, study) if real_results and control else None
         yield from carried_blocks(results, real_results, control_results)
     yield from retrained_blocks(results, retrained)
-    if is_ranked:
+    if is_of_release and not has_several:  # trade-offs have no single winner
         yield from leaderboard_blocks(results)
     yield from _settings(results)
 

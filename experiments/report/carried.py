@@ -11,18 +11,23 @@ import numpy as np
 
 from experiments.analysis.carried import VERDICTS, OrderAgreement, carry_over
 from experiments.folder import read_folder
+from experiments.imported import open_for_study
 from experiments.packs import is_pack
-from experiments.report.comparison import comparison_of, groups
+from experiments.report.comparison import comparison_of, curve, groups, worst_of
 from experiments.report.results import Results, read_results
 from experiments.study import Arm, Study
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import Pair, compare_groups
+from jahs.comparison.steps import on_grid
 from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Table, Text, answer
 
-_GUESSED: Final = 100.0  # the error of a run without a result
+_FRONTS: Final = (
+    " Its front and reference point are those that `jahs import --with-front` finds; trade-offs with multiply-adds and "
+    "runtime are not compared, because none were published for it."
+)
 _STAGES: Final = (0.1, 0.2, 0.5, 1.0)  # shares of the budget
 
 
@@ -42,18 +47,23 @@ class _GroupTransfer:
         return f"{self.task}, without noise" if self.is_control else self.task
 
 
-def read_means(path: Path, study: Study) -> Results:
-    """Read the pack of the same study without training noise; its models need not be there."""
+def read_means(path: Path, study: Study, landscape: Path | None = None) -> Results:
+    """Read the pack of the same study without training noise.
+
+    Its models need not be there, except with several objectives, which are queried from `landscape`, its release.
+    """
     if not path.is_dir():
         raise MissingData(f"{path} does not exist; python -m experiments.pack makes it")
     if not is_pack(path):
         raise InvalidArgument(f"{path} is not a pack; python -m experiments.pack {path} makes one")
-    packed = read_folder(path).study
+    folder = read_folder(path)
+    packed = folder.study
     if packed.noise != "mean":
         raise InvalidArgument(f"{path} has noise={packed.noise}; run the study with --noise mean")
     if study.name != packed.name:
         raise ProtocolMismatch(f"{path} belongs to the study {packed.name}, not {study.name}")
-    results = read_results(path, bench={})
+    tasks = folder.tasks if study.combinations else ()
+    results = read_results(path, bench={task: open_for_study(task, landscape) for task in tasks})
     if wrong := study.differing(replace(packed, noise=study.noise), sorted({arm for _, arm in results.by_arm})):
         raise ProtocolMismatch(
             f"{path}: the declaration of {', '.join(wrong)} differs from this study's; run the study again on "
@@ -66,7 +76,7 @@ def carried_blocks(results: Results, there: Results | None, without: Results | N
     """Yield the findings that carry over from each task to the real landscape, or why this is unknown.
 
     Args:
-        results: results of a study with one objective on releases.
+        results: results of a study on releases.
         there: the same study on an imported release (`read_means`), or None.
         without: the same study on its own tasks, without noise, or None.
     """
@@ -75,7 +85,8 @@ def carried_blocks(results: Results, there: Results | None, without: Results | N
         yield Text(
             "Not compared: no runs on the real landscape were given. `python -m experiments.run "
             f"{results.study.name} --release CIFAR10 --noise mean --out DIR` runs the study on an imported release of "
-            "JAHS-Bench-201's CIFAR-10, `experiments.pack` packs it, and `experiments.report --real PACK` adds it here."
+            "JAHS-Bench-201's CIFAR-10, `experiments.pack` packs it, and `experiments.report --real PACK"
+            f"{' --landscape CIFAR10' * bool(results.study.combinations)}` adds it here."
         )
         return
     if len(there.folder.tasks) != 1:
@@ -89,15 +100,18 @@ def carried_blocks(results: Results, there: Results | None, without: Results | N
         )
         return
     yield from _answers(parts)
-    yield _budgets(parts)
+    has_several = bool(results.study.combinations)
+    yield _budgets(parts, has_several=has_several)
     yield _orders(parts)
-    yield from _findings(parts)
-    yield _about(there, parts)
+    yield from _findings(parts, has_several=has_several)
+    yield _about(there, parts, has_several=has_several)
 
 
-def _errors(results: Results, task: str, arms: Sequence[Arm], times: Floats) -> Floats:
-    """Return the errors of the seeds that all arms have finished, (n_arms, n_seeds, n_times)."""
-    return np.nan_to_num(results.errors(task, arms, results.seeds(task, arms), times), nan=_GUESSED)
+def _values(results: Results, task: str, arms: Sequence[Arm], times: Floats) -> Floats:
+    """Return the results of the seeds that all arms have finished, minimised, (n_arms, n_seeds, n_times)."""
+    seeds, (worst,) = results.seeds(task, arms), {worst_of(arm) for arm in arms}
+    runs = [[curve(results, task, arm, result) for result in results.of(task, arm, seeds)] for arm in arms]
+    return np.stack([np.nan_to_num(on_grid(of_arm, times), nan=worst) for of_arm in runs])
 
 
 def _compare(results: Results, real_results: Results, control_results: Results | None) -> list[_GroupTransfer]:
@@ -111,13 +125,13 @@ def _compare(results: Results, real_results: Results, control_results: Results |
             arms = tuple(group[i] for i in on_both)
             if len(arms) < 2 or (comparison := comparison_of(results, task, group)) is None:
                 continue
-            on_real = _errors(real_results, real_task, arms, times)
+            on_real = _values(real_results, real_task, arms, times)
             if on_real.shape[1] < FEWEST_SEEDS:
                 continue
             known_pairs = _among(comparison.pairs, on_both)
-            on_task = _errors(results, task, arms, times)
+            on_task = _values(results, task, arms, times)
             parts.append((task, False, title, arms, on_task, on_real, known_pairs))
-            if control_results and (control := _errors(control_results, task, arms, times)).shape[1] >= FEWEST_SEEDS:
+            if control_results and (control := _values(control_results, task, arms, times)).shape[1] >= FEWEST_SEEDS:
                 parts.append((task, True, title, arms, control, on_real, ()))
     tests = iter(compare_groups([(on_task[..., -1], None) for *_, on_task, _, known_pairs in parts if not known_pairs]))
     real = {arms: on_real[..., -1] for *_, arms, _, on_real, _ in parts}
@@ -159,9 +173,10 @@ def _tau(carried: OrderAgreement) -> str:
     return f"{interval_text(carried.tau)}, split-half {number_text(carried.split_half)}"
 
 
-def _budgets(parts: Sequence[_GroupTransfer]) -> Table:
+def _budgets(parts: Sequence[_GroupTransfer], *, has_several: bool) -> Table:
+    quantity = "share of the front's hypervolume" if has_several else "validation error"
     return Table(
-        caption="Kendall's τ between the rankings by mean validation error on a task and on the real landscape after "
+        caption=f"Kendall's τ between the rankings by mean {quantity} on a task and on the real landscape after "
         "shares of the budget, with 95 % bootstrap intervals over the seeds of both, extended to the estimate. "
         "Split-half is the τ between the rankings by two halves of the seeds, geometric mean of both landscapes; the τ "
         "of all seeds may exceed it",
@@ -189,11 +204,13 @@ def _orders(parts: Sequence[_GroupTransfer]) -> Table:
     )
 
 
-def _findings(parts: Sequence[_GroupTransfer]) -> Iterator[Block]:
+def _findings(parts: Sequence[_GroupTransfer], *, has_several: bool) -> Iterator[Block]:
+    unit, digits = ("minus share of hypervolume", 3) if has_several else ("points", 2)
     rows = tuple(
         (
             *(part.task, part.group, part.arms[pair.one].title, part.arms[pair.other].title, VERDICTS[pair.verdict]),
-            *("–" if pair.holds is None else "yes" if pair.holds else "no", f"{pair.here:+.2f}", f"{pair.there:+.2f}"),
+            *("–" if pair.holds is None else "yes" if pair.holds else "no",),
+            *(f"{difference:+.{digits}f}" for difference in (pair.here, pair.there)),
         )
         for part in parts
         if not part.is_control
@@ -205,7 +222,7 @@ def _findings(parts: Sequence[_GroupTransfer]) -> Iterator[Block]:
             "better one on the landscape where the difference is significant, on this task if on both",
             columns=(
                 *("task", "arms", "better arm", "other arm", "finding", "holds on refits of the task"),
-                *("mean difference on this task (points)", "on the real landscape (points)"),
+                *(f"mean difference on this task ({unit})", f"on the real landscape ({unit})"),
             ),
             rows=rows,
             n_labels=6,
@@ -213,13 +230,13 @@ def _findings(parts: Sequence[_GroupTransfer]) -> Iterator[Block]:
         )
 
 
-def _about(real: Results, parts: Sequence[_GroupTransfer]) -> Text:
+def _about(real: Results, parts: Sequence[_GroupTransfer], *, has_several: bool) -> Text:
     ((task, facts),) = real.folder.tasks.items()
     commands = "; ".join(f"`{made.get('command')} --release CIFAR10`" for made in real.folder.made_with)
     names = {arm.name for part in parts for arm in part.arms}
     runs = [r.incumbents.values for (_, arm), results in real.by_arm.items() if arm in names for r in results]
     finals = [values[-1] for values in runs if len(values)]
-    n_bound = sum(value <= 0 for value in finals)
+    n_bound = 0 if has_several else sum(value <= 0 for value in finals)
     bound = (
         f" {n_bound} of its {len(finals)} runs end at a predicted error of 0 %, which no training reaches: late in the "
         "budget, optimisers exploit the errors of the model, so the rankings early in the budget say more."
@@ -229,6 +246,6 @@ def _about(real: Results, parts: Sequence[_GroupTransfer]) -> Text:
         f"{facts.version} ({facts.source}, {facts.release[:16]}). It has no noise model, so its optimisers see means, "
         "clipped to 0 and 100 %. It is used for rankings and differences, never for its optimum; arms without runs "
         "there are left out."
-        f"{bound * bool(n_bound)} Pairs are tested there by the same signed-rank test, with Holm's correction over "
-        f"their own number. {commands}"
+        f"{bound * bool(n_bound)}{_FRONTS * has_several} Pairs are tested there by the same signed-rank test, with "
+        f"Holm's correction over their own number. {commands}"
     )

@@ -97,8 +97,12 @@ def _final(results: Results, task: str, arm: Arm, result: RepetitionResult) -> f
         values = curve(results, task, arm, result).values
     except (MissingData, UnknownName):
         return np.nan  # a release without this front
-    worst = 100.0 if len(arm.objectives) == 1 else 0.0
-    return float(values[-1]) if len(values) else worst
+    return float(values[-1]) if len(values) else worst_of(arm)
+
+
+def worst_of(arm: Arm) -> float:
+    """Return the result of a run without any: an error of 100 %, or no hypervolume."""
+    return 100.0 if len(arm.objectives) == 1 else 0.0
 
 
 def comparison_blocks(arms: Sequence[Arm], found: Comparison, *, what: str, key: str) -> Iterator[Block]:

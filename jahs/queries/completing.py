@@ -20,7 +20,7 @@ import numpy.typing as npt
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.queryable import Queryable
-from jahs.queries.references import build_references
+from jahs.queries.references import References, build_references
 from jahs.release import read_release
 from jahs.release.writing import extend_release
 from jahs.spaces.columns import Columns, rows
@@ -51,18 +51,30 @@ def add_front(
         report(f"{release.task.name}: the front is there already")
         return
     bench = Benchmark(release.task.name, release=path)
-    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        queryable = _in_pieces(bench, pool, lambda n: report(f"{release.task.name}: front: {n} configs asked"))
-        try:
-            references = build_references(queryable, n_configs=n_configs or _N_CONFIGS, seed=_SEED)
-        except InvalidArgument as err:
-            raise InvalidArgument(f"{path}: it has no front: {err}; leave out --with-front") from err
-        finally:
-            pool.shutdown(cancel_futures=True)  # so that Ctrl-C waits only for running queries
+    try:
+        references = search_references(bench, n_configs=n_configs, workers=workers, report=report)
+    except InvalidArgument as err:
+        raise InvalidArgument(f"{path}: it has no front: {err}; leave out --with-front") from err
     columns = bench.space.sample_columns(_N_REFERENCE, seed=_SEED)
     reference = good_config(columns, bench.query_many(columns, metrics=["valid_acc"])["valid_acc"])
     extend_release(release, {"reference_config": reference}, references=references.to_dict())
     report(f"{release.task.name}: front: written")
+
+
+def search_references(
+    bench: Benchmark, *, n_configs: int | None = None, workers: int | None = None, report: Callable[[str], None]
+) -> References:
+    """Search for the best trade-offs of a benchmark; the arguments are those of `add_front`.
+
+    Raises:
+        InvalidArgument: the benchmark has no trade-offs.
+    """
+    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        queryable = _in_pieces(bench, pool, lambda n: report(f"{bench.task.name}: front: {n} configs asked"))
+        try:
+            return build_references(queryable, n_configs=n_configs or _N_CONFIGS, seed=_SEED)
+        finally:
+            pool.shutdown(cancel_futures=True)  # so that Ctrl-C waits only for running queries
 
 
 def good_config(configs: Columns, accuracy: npt.NDArray[np.float64]) -> Config:

@@ -18,6 +18,7 @@ from experiments.report.speedups import speedup, speedup_text
 from jahs.comparison.ranks import compare_groups, rank_agreement
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
+from jahs.queries.references import build_references
 from jahs.simulate import read_log
 from jahs.tasks.definitions import TASKS
 from tests.experiments.conftest import TASK, run_study, short_studies
@@ -122,7 +123,7 @@ def test_a_control_without_noise_tells_noise_from_landscape(studies, release, tm
     control = pack(studies[1].parents[2] / "control", tmp_path / "packs")
     more = ["--real", str(packed), "--control", str(control)]
     assert report([str(tmp_path), "--control", str(control), "--workers", "0"]) == 2
-    assert "--control is compared with --real, which is missing; give both" in caplog.text
+    assert "--control goes with --real, which is missing; give both" in caplog.text
     assert "workers=0" in caplog.text
     assert report([str(here), "--release", str(release), "--workers", "1", "--docs", *more]) == 0
     section = section_of(here / "report" / "report.md", "Transfer to JAHS-Bench-201")
@@ -160,6 +161,31 @@ def test_the_page_of_joint_search_has_the_papers_speed_ups_beside_those_on_both_
     expected = speedup(fast, slow, budget=5.0, guess=TASKS[REAL].chance_error)
     assert rows[-1][3] == speedup_text([expected])
     assert not [row for row in rows if "SMAC" in row[1]], "the paper's SMAC is beside TPE, which did not run"
+
+
+def test_trade_offs_are_compared_up_to_the_front_of_the_imported_release(release, imported, tmp_path, capsys):
+    arms = ["random_search-latency", "nsga2-latency", "hyperband-latency"]
+    with short_studies():
+        for name, of, more in (("here", release, ()), ("there", imported, ("--noise", "mean"))):
+            assert run_study("multiobjective", tmp_path / name, of, *more, arms=arms, seeds=SEEDS) == 0
+    real, here = ["--real", str(pack(tmp_path / "there", tmp_path / "packs"))], tmp_path / "here"
+    shown = [str(here), "--release", str(release), "--workers", "1", "--docs"]
+    page, title = here / "report" / "report.md", "Transfer to JAHS-Bench-201"
+    assert report([*shown, *real]) == 0
+    assert "`experiments.report --real PACK --landscape CIFAR10` adds it here" in section_of(page, title)
+    assert report([*shown, *real, "--landscape", str(imported)]) == 0
+    section = section_of(page, title)
+    assert "Kendall's τ between the rankings by mean share of the front's hypervolume" in section
+    assert f"| {TASK} | Accuracy and latency | 3 | {SEEDS} and {SEEDS} |" in section
+    assert "validation error" not in section
+    names, bench = ["valid_acc", "latency"], open_for_study(REAL, imported)
+    expected = build_references(bench, n_configs=20_000, seed=0).front(names)
+    assert np.array_equal(bench.front(names).F, expected.F)
+    capsys.readouterr()
+    assert report([*shown, "--landscape", str(imported)]) == 2
+    assert "--landscape goes with --real, which is missing; give both" in capsys.readouterr().err
+    assert report([*shown, *real, "--landscape", str(release)]) == 2
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_pairs_of_some_arms_are_numbered_among_these():
