@@ -28,6 +28,7 @@ from workshop.command import new_parser, run_command
 from workshop.real_landscape import (
     EPOCHS,
     N_CELLS,
+    as_good_as,
     cell_configs,
     compare_cells,
     compare_with_landscape,
@@ -92,6 +93,10 @@ def _text(bench: Benchmark, facts: Mapping[str, Any]) -> str:  # Any: JSON
         scores = facts["epochs"][epoch]
         interval = f"({score_text(scores['rho_low'])} to {score_text(scores['rho_high'])})"
         lines.append(f"Spearman's rho with epoch {epoch:>3}  {score_text(scores['rho'])}  {interval}")
+    lines += ["", "Spearman's rho by epoch              ours with it    of it with the last"]
+    for at in facts["curve"]:
+        lines.append(f"  epoch {at['epoch']:<28} {score_text(at['ours']):>12}    {score_text(at['real']):>19}")
+    lines.append(f"Ours agree with the last epoch as well as the real task's epoch {as_good_as(facts['curve']) or '–'}")
     gain = facts["resolution"]
     gains = f"ours {score_text(gain['ours'])}  real {score_text(gain['real'])}"
     lines += ["", f"Resolution 0.25 to 1, points       {gains}"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +35,9 @@ from workshop.resampling import bootstrap_agreement
 EPOCHS: Final = (200, 20, 3)
 """Epochs of the real task that are compared with; conclusions use the first."""
 
+CURVE: Final = (3, 10, 20, 35, 50, 75, 100, 125, 150, 175, 200)
+"""Epochs at which the real task's own agreement with the last of them is compared with ours."""
+
 N_CELLS: Final = 15_625
 """Cells of NAS-Bench-201."""
 
@@ -58,14 +61,16 @@ def compare_with_landscape(columns: Columns, accuracies: Floats, landscape: Benc
         Facts for JSON: `n_configs`, of them `n_full_size`; `epochs` (correlations by real epoch), `marginals` (mean
         accuracy of each value, ours and the real one's), `shares` (of the variance of ranks: the main effect of each
         key, and the interaction of learning rate and weight decay), `resolution` (gain in mean accuracy from 0.25
-        to 1, ours and the real one's, and their ratio). Values that too few configs leave undefined are null.
+        to 1, ours and the real one's, and their ratio), `curve` (for each epoch of `CURVE`, rho of ours with it, and
+        of the real task's with its last one). Values that too few configs leave undefined are null.
 
     Raises:
         InvalidArgument: fewer than 3 configs, or the release has too few epochs.
     """
     if len(accuracies) < _FEWEST:
         raise InvalidArgument(f"{len(accuracies)} configs were given; at least {_FEWEST} are needed to compare")
-    real = real_accuracies(columns, landscape)
+    real = real_accuracies(columns, landscape, CURVE)
+    last = real[EPOCHS[0]]
     groups = np.unique(np.stack([columns[key] for key in LARGEST]), axis=1, return_inverse=True)[1]
     is_full = at_full_size(columns)
     return {
@@ -73,18 +78,33 @@ def compare_with_landscape(columns: Columns, accuracies: Floats, landscape: Benc
         "n_full_size": int(is_full.sum()),
         "epochs": {str(epoch): _agreement(accuracies, real[epoch], groups.ravel(), is_full) for epoch in EPOCHS},
         "marginals": {
-            key: _marginal(values, accuracies, real[EPOCHS[0]]) for key, values in columns.items() if key != "Optimizer"
+            key: _marginal(values, accuracies, last) for key, values in columns.items() if key != "Optimizer"
         },
         "shares": {
             whose: {name: known(share) for name, share in rank_shares(columns, values).items()}
-            for whose, values in (("ours", accuracies), ("real", real[EPOCHS[0]]))
+            for whose, values in (("ours", accuracies), ("real", last))
         },
-        "resolution": _resolution(columns["Resolution"], accuracies, real[EPOCHS[0]]),
+        "resolution": _resolution(columns["Resolution"], accuracies, last),
+        "curve": [
+            {"epoch": epoch, "ours": known(spearman(accuracies, of)), "real": known(spearman(of, last))}
+            for epoch, of in real.items()
+        ],
     }
 
 
-def real_accuracies(columns: Columns, landscape: Benchmark) -> dict[int, Floats]:
-    """Return the real validation accuracies of configs at each of `EPOCHS`, clipped to 0 and 100.
+def as_good_as(curve: Sequence[Mapping[str, Any]]) -> int | None:  # Any: JSON
+    """Return the latest epoch whose ranks agree with the last ones no more than ours do, or None.
+
+    Args:
+        curve: `curve` of `compare_with_landscape`.
+    """
+    ours = curve[-1]["ours"]
+    reached = [at["epoch"] for at in curve if None not in (ours, at["real"]) and at["real"] <= ours]
+    return max(reached, default=None)
+
+
+def real_accuracies(columns: Columns, landscape: Benchmark, epochs: Sequence[int] = EPOCHS) -> dict[int, Floats]:
+    """Return the real validation accuracies of configs at each epoch, clipped to 0 and 100.
 
     Raises:
         InvalidArgument: the release has too few epochs.
@@ -96,7 +116,7 @@ def real_accuracies(columns: Columns, landscape: Benchmark) -> dict[int, Floats]
         )
     return {
         epoch: np.clip(landscape.query_many(columns, at=epoch, metrics=["valid_acc"])["valid_acc"], 0.0, 100.0)
-        for epoch in EPOCHS
+        for epoch in epochs
     }
 
 

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from pipeline.describe.measured import FEWEST, MeasuredRuns, epoch_agreement, se
 from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.ranks import kendall_tau, spearman
+from workshop.real_landscape import as_good_as
 from workshop.resampling import bootstrap_estimates
 
 _Floats = NDArray[np.float64]
@@ -176,6 +177,8 @@ def _landscape(measured: MeasuredRuns) -> Iterator[str | Block]:
     ]
     names = ("Kendall's tau", "tau within groups", f"Spearman at full size, {landscape['n_full_size']} configs")
     yield _table(("real epoch", "Spearman (95 % interval)", *names[: len(keys)]), rows)
+    if curve := landscape.get("curve"):
+        yield from _curve(curve)
     effect = landscape["resolution"]
     yield Text(
         f"Resolution 1 instead of 0.25 gains {number_text(effect['ours'], 1)} points here and "
@@ -187,6 +190,29 @@ def _landscape(measured: MeasuredRuns) -> Iterator[str | Block]:
             f"{cells['n_cells']} cells of NAS-Bench-201 were trained at full size with the default hyperparameters. "
             f"Spearman's rho with their published accuracies is {epochs}."
         )
+
+
+def _curve(curve: Sequence[Mapping[str, Any]]) -> Iterator[Block]:  # Any: JSON
+    """Show how well the real benchmark itself agrees with its last epoch when it is stopped early."""
+    best = max(curve, key=lambda at: at["ours"] or -1.0)
+    epoch, last = as_good_as(curve), curve[-1]
+    rho = {at["epoch"]: number_text(at["real"], 3) for at in curve}
+    of_task = f"epoch {last['epoch']} ({number_text(last['ours'], 3)})"
+    compared = (
+        f"The task agrees with {of_task} as well as epoch {epoch} of the real landscape itself does ({rho[epoch]})"
+        if epoch
+        else f"The task agrees less with {of_task} than early epochs of the real landscape itself do"
+    )
+    yield Text(
+        f"{compared}, and most with epoch {best['epoch']} ({number_text(best['ours'], 3)}). The real landscape "
+        "consists of predictions without training noise, the task of single trainings."
+    )
+    yield Figure(
+        name="real-epochs",
+        caption="Spearman's rho with each epoch of the real landscape, and of that epoch with the last one.",
+        alt=f"With epoch {last['epoch']}: {number_text(last['ours'], 2)}",
+        drawing=plots.agreement_by_epoch(curve),
+    )
 
 
 def _interval(agreement: Mapping[str, float | None]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -53,6 +53,17 @@ def learning_curves(measured: MeasuredRuns) -> Figure:
         ax.set_ylabel("validation accuracy, %")
     _legend_once(axes)
     return figure
+
+
+def agreement_by_epoch(curve: Sequence[Mapping[str, Any]]) -> Figure:  # Any: JSON
+    """Draw the task's agreement with each epoch of the real landscape, and that epoch's with the last one."""
+    titles = {"ours": "this task with that epoch", "real": "that epoch with the last one"}
+    epochs = np.array([at["epoch"] for at in curve], np.float64)
+    curves = [
+        Curve(title=title, x=epochs, y=np.array([at[whose] for at in curve], np.float64), number=i, is_step=False)
+        for i, (whose, title) in enumerate(titles.items())
+    ]
+    return draw_curves(curves, x_label="epoch of the real landscape", y_label="Spearman's rho")
 
 
 def distributions(measured: MeasuredRuns) -> Figure:

@@ -305,6 +305,16 @@ def test_a_saved_comparison_with_the_real_landscape_is_on_the_page(measured: Mea
     assert "Spearman at full size" in page
     assert "Spearman at full size" not in few
     assert "NAS-Bench-201" not in page
+    curve = [{"epoch": epoch, "ours": 0.8, "real": real} for epoch, real in ((3, 0.5), (75, 0.79), (200, 1.0))]
+    curve[0]["ours"] = 0.85
+    page = to_markdown(describe(replace(measured, landscape={**check, "curve": curve})), has_png=False)
+    assert (
+        "agrees with epoch 200 (0.800) as well as epoch 75 of the real landscape itself does (0.790), and most with "
+        "epoch 3 (0.850)." in page
+    )
+    late = [{**at, "real": 1.0} for at in curve]
+    page = to_markdown(describe(replace(measured, landscape={**check, "curve": late})), has_png=False)
+    assert "agrees less with epoch 200 (0.800) than early epochs of the real landscape itself do" in page
     cells = {"n_cells": 14, "200": epoch, "12": {**epoch, "rho": 0.5}}
     page = to_markdown(describe(replace(measured, landscape={**check, "cells": cells})), has_png=False)
     assert "14 cells of NAS-Bench-201 were trained" in page

@@ -14,7 +14,7 @@ from jahs.errors import InvalidArgument
 from jahs.spaces.columns import Columns
 from jahs.tasks.definitions import TASKS
 from workshop import real_landscape
-from workshop.real_landscape import compare_with_landscape
+from workshop.real_landscape import CURVE, as_good_as, compare_with_landscape
 
 CONFIGS = jahs.space().sample_columns(2000, seed=0)
 
@@ -69,3 +69,26 @@ def test_equal_accuracies_explain_nothing() -> None:
 def test_a_landscape_of_short_training_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="'digits' with 12 epochs"):
         compare_with_landscape(CONFIGS, by_rate(CONFIGS), landscape(by_rate, task="digits"))
+
+
+def test_agreement_by_epoch_names_the_epoch_that_agrees_as_well() -> None:
+    """The real ranks turn from weight decay to the learning rate; ours are those of an epoch between two of them."""
+
+    def turning(share: float) -> np.ndarray:
+        rate, decay = (np.log10(CONFIGS[key]) for key in ("LearningRate", "WeightDecay"))
+        return np.asarray(50 + 5 * share * (rate + 1.5) + 2 * (1 - share) * (decay + 3.5))
+
+    def query_many(columns: Columns, *, at: int, metrics: list[str]) -> dict[str, np.ndarray]:
+        return {"valid_acc": turning(at / 200)}
+
+    real = SimpleNamespace(task=TASKS["cifar10"], max_epoch=200, query_many=query_many)
+    curve = compare_with_landscape(CONFIGS, turning(80 / 200), real)["curve"]
+    assert [at["epoch"] for at in curve] == list(CURVE)
+    own = [at["real"] for at in curve]
+    assert own == sorted(own)
+    assert own[-1] == pytest.approx(1)
+    assert max(curve, key=lambda at: at["ours"])["epoch"] == 75
+    assert as_good_as(curve) == 75
+    assert as_good_as([{"epoch": 3, "ours": 0.1, "real": 0.4}, {"epoch": 200, "ours": 0.2, "real": 1.0}]) is None
+    flat = compare_with_landscape(CONFIGS, np.full(2000, 10.0), real)["curve"]
+    assert as_good_as(flat) is None
