@@ -39,6 +39,9 @@ STUDIES ?= joint fidelity multiobjective baselines strong truth families long wo
 # Results are measured on one core, and two test processes must not fight over two.
 export OMP_NUM_THREADS = 1
 
+# Tests start hundreds of processes, and without cached bytecode each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 CORE_PINS := .ci/constraints-core.txt
 TEST_PINS := .ci/constraints-core.txt .ci/constraints-workshops.txt
 DOCS_PINS := $(TEST_PINS) .ci/constraints-docs.txt
