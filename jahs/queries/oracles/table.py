@@ -5,8 +5,8 @@ seeds, modulo the number of runs, so that seeds 0, 1, 2 pick the runs recorded w
 answer is the mean over the runs. A run that diverged answers for the epochs before; later epochs were not measured, and
 a mean over only the runs that did not diverge would be biased.
 
-Runtimes are seconds on one processor (`jahs.files.runs.timing_machine`). If a seed picks a run on another processor,
-the runtime comes from a run on this one. A config without such a run has no runtime, and is not sampled.
+Runtimes are seconds of one program on one processor (`jahs.files.runs.timing_machine`). If a seed picks another run,
+the runtime comes from a run that was timed there. A config without such a run has no runtime, and is not sampled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable, NotRecorded
-from jahs.files.runs import first_rows, is_timed, sorted_runs, timing_machine
+from jahs.files.runs import first_rows, is_timed, sorted_runs, timed_on, timing_machine
 from jahs.files.tables import Table
 from jahs.models.cost import n_macs, n_params
 from jahs.queries.oracles.oracle import Codes, Kind, Numbers, Oracle
@@ -145,13 +145,13 @@ class TableOracle(Oracle):
         return configs_of(columns_of_codes(self._drawable[words % np.uint64(len(self._drawable))]))
 
     def trained_in_full(self, metrics: Sequence[str]) -> NDArray[np.float64]:
-        """Return, as codes, every config that can be drawn and has these metrics at the last epoch."""
-        epochs = np.full(len(self._drawable), self.max_epoch)
+        """Return, as codes, every recorded config that has these metrics at the last epoch, also if it is not drawn."""
+        epochs = np.full(len(self._codes), self.max_epoch)
         try:
-            self.query_many(self._drawable, epochs, seed=None, metrics=metrics)
+            self.query_many(self._codes, epochs, seed=None, metrics=metrics)
         except NotRecorded as err:
-            return np.delete(self._drawable, list(err.faults), axis=0)
-        return self._drawable
+            return np.delete(self._codes, list(err.faults), axis=0)
+        return self._codes
 
     def _answers(self, ids: Sequence[int], rows: Sequence[_Rows], metrics: Sequence[str]) -> Numbers:
         answers: Numbers = {}
@@ -174,7 +174,7 @@ class TableOracle(Oracle):
             raise NotRecorded(self._miss(codes))
         missing = []
         if "runtime" in metrics and not timed:
-            missing.append(f"runtime (it was not trained on {self._machine}, the processor of all runtimes)")
+            missing.append(f"runtime (it was not trained {timed_on(self._machine)}, where all runtimes were measured)")
         if "latency" in metrics and config_id not in self._config_values["latency"]:
             missing.append("latency (it is not in the profile)")
         if missing:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 import jahs
 from jahs.errors import InvalidArgument, MissingData, UnknownName
+from jahs.release import read_release
 from tests.jahs.queries.test_reference_config import best_and_median
 from tests.releases import make_release
 
@@ -55,11 +59,33 @@ def test_the_best_of_a_view_that_can_be_enumerated_is_exact(bench: jahs.Benchmar
 def test_the_best_of_a_table_is_the_best_recorded_one(table: jahs.Benchmark) -> None:
     best, small = table.best(), table.best(view=table.view(fixed={"N": 1, "W": 4}))
     assert best.is_exact
-    assert best.value >= table.query_many(table.sample(50, seed=0))["valid_acc"].max()
+    assert table.release is not None
+    runs = read_release(table.release).table.runs  # also of configs whose runtimes do not count
+    ends: dict[int, list[float]] = {}
+    rows = zip(*(runs[key].tolist() for key in ("config_id", "epoch", "valid_acc")), strict=True)
+    for config_id, epoch, value in rows:
+        if epoch == table.max_epoch:
+            ends.setdefault(config_id, []).append(value)
+    assert best.value == pytest.approx(max(map(np.mean, ends.values())))
+    costs = table.front(("valid_acc", "n_params"))
+    assert costs.F[0, 0] == pytest.approx(100 - best.value)
     assert (small.config["N"], small.config["W"]) == (1, 4)
     assert small.value < best.value
     with pytest.raises(MissingData, match=r"has no config with LearningRate=0\.0123 that is recorded at epoch 27"):
         table.best(view=table.view(fixed={"LearningRate": 0.0123}))
+
+
+def test_an_equal_view_has_the_same_best_and_what_is_returned_can_be_changed(bench: jahs.Benchmark) -> None:
+    view = bench.view(search="nas")
+    best = bench.best(view=view)
+    elsewhere = jahs.Benchmark("fashion_mnist_mini").view(search="nas")
+    others = (pickle.loads(pickle.dumps(view)), copy.deepcopy(view), elsewhere)
+    assert [bench.best(view=other) for other in others] == [best] * 3
+    for other in (jahs.Benchmark("cifar10_mini"), jahs.Benchmark("fashion_mnist_mini", refit=0)):
+        with pytest.raises(InvalidArgument, match="view must be a view of this benchmark"):
+            bench.best(view=other.view(search="nas"))
+    bench.quality().clear()
+    assert bench.quality()
 
 
 def test_what_has_no_best_says_so(bench: jahs.Benchmark, table: jahs.Benchmark, tmp_path) -> None:
