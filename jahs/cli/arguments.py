@@ -89,6 +89,11 @@ def add_query(parser: argparse.ArgumentParser, metrics: str) -> None:
 
 def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1) -> list[dict[str, object]]:
     """Return the configs that the arguments name; the query checks the content of a file."""
+    for text in arguments.values:
+        key, _, value = text.partition("=")
+        option = {"at": "at", "epoch": "at", "seed": "seed"}.get(key)  # arguments of methods in Python
+        if option is not None and option in arguments:
+            raise InvalidArgument(f"{text}: {key} is not a key of a config; write --{option} {value}")
     overrides = fixed_values(arguments.values)
     if arguments.configs is None:
         seed = read_seed(arguments.config_seed or 0, name="--config-seed")
@@ -100,7 +105,7 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
     try:
         text = sys.stdin.read() if arguments.configs == "-" else Path(arguments.configs).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as err:
-        raise InvalidArgument(f"--configs {arguments.configs}: {err}") from err
+        raise InvalidArgument(f"--configs {arguments.configs}: {getattr(err, 'strerror', None) or err}") from err
     configs = []
     for number, line in json_lines(text):
         where = f"--configs {arguments.configs}: line {number} is not"

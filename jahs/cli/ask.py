@@ -131,7 +131,11 @@ def _query(arguments: argparse.Namespace) -> str:
     bench = open_bench(arguments)
     configs = read_configs(arguments, bench)
     at = arguments.at or [bench.max_epoch]
-    columns = bench.query_many(configs, at=at, seed=arguments.seed, metrics=arguments.metrics)
+    try:
+        columns = bench.query_many(configs, at=at, seed=arguments.seed, metrics=arguments.metrics)
+    except InvalidFidelity as err:  # the message is for Python
+        text = str(err).replace("at=", "--at ").replace("; bench.fidelity() rounds", "")
+        raise InvalidFidelity(f"{text}; for several epochs: --at 5 --at 12") from err
     by_metric = {name: values.tolist() for name, values in columns.items()}  # one row per config in each column
     answers = [
         (i, epoch, {name: by_metric[name][i][j] for name in by_metric})
@@ -186,4 +190,5 @@ def _name(bench: Benchmark, name: str) -> str:
 def _heading(bench: Benchmark, seed: int | None) -> str:
     mean = ", mean over the training noise" if bench.kind == "surrogate" else ""
     draw = mean if seed is None else f", seed {seed}"
-    return paint(f"{bench.task.title}: {bench.kind}, {bench.max_epoch} epochs are a full training{draw}", "dim")
+    epochs = f"{bench.max_epoch} epoch{'s' * (bench.max_epoch > 1)}"
+    return paint(f"{bench.task.title}: {bench.kind}, a full training has {epochs}{draw}", "dim")

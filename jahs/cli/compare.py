@@ -48,7 +48,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="simulated seconds (default: the study's)")
     parser.add_argument("--workers", type=int, help="simulated workers (default: the study's)")
     parser.add_argument("--blind", type=int, metavar="SEED", help="neutral names and permuted choices, from this seed")
-    parser.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs jahs[mcp]")
+    parser.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs the package mcp")
 
 
 def _end(number: int, _frame: FrameType | None) -> None:

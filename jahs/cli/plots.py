@@ -66,7 +66,7 @@ def _plot(arguments: argparse.Namespace) -> str:
     if arguments.n is not None and arguments.n < 1:
         raise InvalidArgument(f"-n {arguments.n} must be at least 1")
     # Figures that are made directly need no display and no global state.
-    figure = import_tool("matplotlib.figure", needs="'jahs[plot]'").Figure(figsize=(7, 4.5), layout="constrained")
+    figure = import_tool("matplotlib.figure", needs="matplotlib").Figure(figsize=(7, 4.5), layout="constrained")
     bench = open_bench(arguments)
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)

@@ -65,7 +65,7 @@ def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
         InvalidArgument: `task` is not a Task.
     """
     if not isinstance(task, Task):
-        raise InvalidArgument(f"task={task!r} is a {type(task).__name__}; it must be a jahs.tasks.Task")
+        raise InvalidArgument(f"task={task!r} is a {type(task).__name__}; it must be a Task, such as bench.task")
     config = mapping_of(config)
     codes, faults = operation_faults([config.get(key, 0) for key in OPS])
     faults += [f"{key}: missing" for key in (*SIZE_KEYS, *OPS) if key not in config]

@@ -145,13 +145,13 @@ def _in_given_folder(folder: Path, name: str) -> Path:
     if (place := _release_in(folder, name)) is not None:
         return place
     if not stat.S_ISDIR(_mode(folder)):
-        why = "it is not a folder"
+        why = ", because it is not a folder"
     elif name in TASKS:
-        why = f"nor is {folder / name}: it has no {MANIFEST}"
+        why = f", nor is {folder / name}: it has no {MANIFEST}"
     else:
         unknown = UnknownName.of("task", name, TASKS)
         raise UnknownName(f"{unknown}; {folder} is not a release that defines it, since it has no {MANIFEST}")
-    raise MissingData(f"{folder} is not a release, {why}; name a release's folder, or one that holds it as {name}/")
+    raise MissingData(f"{folder} is not a release{why}; name a release's folder, or one that holds it as {name}/")
 
 
 def _in_save_dir(folder: Path, name: str) -> Path | None:

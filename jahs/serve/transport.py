@@ -59,7 +59,7 @@ _ABOUT: Final = {
 
 def make_server(conversation: Conversation) -> Any:  # Any: mcp is not installed where jahs is checked
     """Return the server; `run()` serves over stdin and stdout. MissingDependency without `mcp`."""
-    server = import_tool("mcp.server.mcpserver", needs="'jahs[mcp]'").MCPServer("jahs", instructions=_INSTRUCTIONS)
+    server = import_tool("mcp.server.mcpserver", needs="'mcp>=2'").MCPServer("jahs", instructions=_INSTRUCTIONS)
 
     def verb(name: str) -> Callable[[], Awaitable[Reply]]:
         async def tool() -> Reply:

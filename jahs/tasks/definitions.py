@@ -164,8 +164,7 @@ _FEW_CONFIGS = (
     "Spearman's rho of release 1.4.0 with CIFAR-10 of JAHS-Bench-201 after 200 epochs is 0.89; between two of its "
     "tasks, it is 0.86 to 0.88. Within a fidelity group, it agrees less (Kendall's tau 0.43), and of 1,000 cells of "
     "NAS-Bench-201 it ranks the better half badly (rho 0.28). Training is short, 2,700 SGD steps instead of 19,600, "
-    "so deep networks are undertrained. `python -m surrogate.landscape_check fashion_mnist_mini --landscape CIFAR10 "
-    "--cells CSV` computes these figures, except the rho between two tasks."
+    "so deep networks are undertrained. `docs/data/fashion_mnist_mini.md` has the commands that compute these figures."
 )
 
 _BADLY_RANKED = (
@@ -174,8 +173,8 @@ _BADLY_RANKED = (
     "better half; with the accuracy after 12 epochs, it is 0.77. Over the whole space, trainings rank configs nearly "
     "as CIFAR-10 of JAHS-Bench-201 does after 200 epochs (rho 0.85; between two of its tasks, 0.86 to 0.88), but less "
     "at full size (0.75) and within a fidelity group (Kendall's tau 0.45). Training is short, 2,700 SGD steps instead "
-    "of 19,600, so deep networks are undertrained. `python -m pipeline.pilot --runs data/cifar10_mini/runs "
-    "--landscape CIFAR10 --cells CSV` computes these figures, except the rho between two tasks."
+    "of 19,600, so deep networks are undertrained. `docs/data/cifar10_mini.md` has the commands that compute these "
+    "figures."
 )
 
 

@@ -62,11 +62,11 @@ def native_kernels() -> Native:
     except MissingDependency:
         raise
     except ModuleNotFoundError as err:
-        raise MissingDependency("Numba is not installed; pip install 'jahs[fast]'") from err
+        raise MissingDependency("Numba is not installed; pip install numba") from err
     except Exception as err:  # a Numba that does not match its environment may raise anything
         raise MissingDependency(
             f"the installed Numba does not work here: {err!r}; unset NUMBA_DISABLE_JIT if it is set, else "
-            "pip install --upgrade 'jahs[fast]', or do without it: engine='numpy'"
+            "pip install --upgrade numba, or do without it: engine='numpy'"
         ) from err
 
 

@@ -43,7 +43,7 @@ def test_a_query_without_epochs_is_at_the_last_one_and_metrics_are_chosen_by_nam
 
 def test_a_person_sees_the_config_and_every_metric_with_its_unit(run, bench) -> None:
     shown = run("query", "W=16", "--at", "5")
-    assert "CIFAR-10 (16 px): surrogate, 27 epochs are a full training, mean over the training noise" in shown
+    assert "CIFAR-10 (16 px): surrogate, a full training has 27 epochs, mean over the training noise" in shown
     assert "  W               16\n" in shown
     for name, metric in bench.metrics.items():
         (row,) = [line.split() for line in shown.splitlines() if line.split()[:1] == [name]]
@@ -88,9 +88,13 @@ def test_recorded_runs_are_asked_for_by_kind(run_json, release: Path) -> None:
         (["query", "N"], ["N: write KEY=VALUE; KEY is one of: Activation"]),
         (["query", "--at", "5", "N"], ["N: write KEY=VALUE; KEY is one of: Activation"]),
         (["query", "N=5", "--at", "5", "N=3"], ["N=3: N is given twice; give it once"]),
-        (["query", "--at", "0"], ["at=0 is not an integer in 1..27"]),
-        (["query", "--at", "1.5"], ["at=1.5 is not an integer in 1..27"]),
-        (["query", "--at", "late"], ["at='late' is not an integer"]),
+        (["query", "--at", "0"], ["--at 0 is not an integer in 1..27; for several epochs: --at 5 --at 12"]),
+        (["query", "--at", "5,12"], ["--at '5,12' is not an integer in 1..27; for several epochs"]),
+        (["query", "at=5"], ["at=5: at is not a key of a config; write --at 5"]),
+        (["query", "seed=3"], ["seed=3: seed is not a key of a config; write --seed 3"]),
+        (["query", "--configs", "no.jsonl"], ["--configs no.jsonl: No such file or directory"]),
+        (["query", "--at", "1.5"], ["--at 1.5 is not an integer in 1..27"]),
+        (["query", "--at", "late"], ["--at 'late' is not an integer"]),
         (["query", "--metrics", "speed"], ["metric='speed' does not exist", "valid_acc"]),
         (["query", "--kind", "guess"], ["kind='guess' does not exist"]),
         (["query", "--configs", "no/such/file"], ["--configs no/such/file: "]),
@@ -99,7 +103,7 @@ def test_recorded_runs_are_asked_for_by_kind(run_json, release: Path) -> None:
         (["query", "LearningRate=0.5", "--kind", "table"], ["no run of this config is recorded"]),
         (["trajectory", "--from", "9", "--to", "3"], ["from=9 is after to=3"]),
         (["trajectory", "--from", "28"], ["from=28 is not an integer in 1..27"]),
-        (["query", "--at", DEEP], ["at='[[[", "is not an integer"]),
+        (["query", "--at", DEEP], ["--at '[[[", "is not an integer"]),
         (["query", f"N={DEEP}"], ["N='[[[", "is a str, not an int"]),
     ],
     ids=lambda value: "-".join(value)[:50] if isinstance(value, list) else None,

@@ -73,4 +73,4 @@ def test_without_matplotlib_it_says_what_to_install(run, tmp_path: Path, monkeyp
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     told = run("plot", "curves", "--out", str(tmp_path / "a.png"), code=1)
     assert told.startswith("jahs plot: matplotlib.figure cannot be imported (")
-    assert told.endswith("): pip install 'jahs[plot]'\n")
+    assert told.endswith("): pip install matplotlib\n")

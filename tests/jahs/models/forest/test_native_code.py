@@ -91,7 +91,7 @@ def test_without_numba_the_answers_are_the_same(module, monkeypatch, tmp_path):
     monkeypatch.setattr("jahs.models.forest.compiled_engine.native_kernels", opened_anew)
     rng = np.random.default_rng(0)
     forest = random_forest(rng)
-    with pytest.raises(MissingDependency, match=r"pip install 'jahs\[fast\]'"):
+    with pytest.raises(MissingDependency, match=r"pip install numba"):
         open_engine(forest, "compiled")
     engine = open_engine(forest)
     assert engine.name == "numpy"
