@@ -243,7 +243,8 @@ class Benchmark(Queryable):
         """Return the best known trade-offs of these metrics; see `jahs.queries.references.Front`.
 
         For a table, the front is over the recorded configs that have these metrics at the last epoch. The reference
-        point is always the release's frozen one.
+        point is always the release's frozen one. For a refit or another family of models, the front consists of configs
+        that the release's own models were searched for, as these models answer.
 
         Raises:
             UnknownName: these metrics have no reference point, or a table does not answer them.
@@ -266,10 +267,11 @@ class Benchmark(Queryable):
     def best(self, metric: str = "valid_acc", view: View | None = None) -> Best:
         """Return the best known config, its value and whether it is exact: the baseline of regret.
 
-        For a table, it is the best of the recorded configs that have the metric, exactly. For a release, it is the best
-        of its references: its fronts, and its exhaustive search at full size, if it has one. For a view of a release,
-        it is the best of all configs, exactly, if there are at most 50,000; else the best that a search finds, starting
-        from the references.
+        For a table, it is the best of the recorded configs that have the metric, exactly; a simulation can only reach
+        those that also have a runtime. For a release, it is the best of its references: its fronts, and its exhaustive
+        search at full size, if it has one. For a refit, for another family of models, and for a view of either or of
+        the release, it is the best of all configs, exactly, if there are at most 50,000; else the best that a search
+        finds, starting from the references.
 
         Args:
             metric: metric to compare, at the last epoch.
@@ -292,8 +294,8 @@ class Benchmark(Queryable):
         fixed = {} if view is None else view.space.fixed
         if isinstance(self._oracle, TableOracle):
             return best_of(self, recorded_in_full(self._oracle, [name], fixed=fixed), name, is_exact=True)
-        if view is not None and self.kind == "surrogate":
-            return search_best(view, self._references.configs if self._has_references else [], name)
+        if self.kind == "surrogate" and (view is not None or self.refit is not None or self.model is not None):
+            return search_best(view or self, self._references.configs if self._has_references else [], name)
         if name not in self._references.metrics:
             known = ", ".join(self._references.metrics)
             raise UnknownName(f"metric={name!r} has no known best config; bench.best answers for {known}")

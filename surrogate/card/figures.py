@@ -244,7 +244,7 @@ def _fits(figures: Facts) -> Iterator[Block]:
         return
     yield Text(
         f"Comparison of fits by cross-validation over {fits['n_configs']} train and validation configs "
-        f"(`python -m surrogate.top_fits`): {fits['verdict']} by a rule, that a gain at the top may cost at most "
+        f"(`python -m surrogate.top_fits`): {fits['verdict']} by this rule: a gain at the top may cost at most "
         f"{fits['most_lost']} of tau over the whole space. The section of each metric says what its shipped model "
         "learned from, and `docs/decisions/0017` why that may be more. In brackets: the 90 % interval of the "
         "difference from the current fit."

@@ -88,6 +88,16 @@ def test_an_equal_view_has_the_same_best_and_what_is_returned_can_be_changed(ben
     assert bench.quality()
 
 
+@pytest.mark.parametrize("other", [{"refit": 1}, {"model": "lightgbm"}], ids=repr)
+def test_the_best_of_other_models_is_their_own(bench: jahs.Benchmark, other: dict) -> None:
+    models = jahs.Benchmark("fashion_mnist_mini", **other)
+    config, value, is_exact = models.best()
+    assert models.query(config).valid_acc == value
+    assert not is_exact
+    assert value > models.query_many(jahs.space().sample_columns(40_000, seed=1))["valid_acc"].max()
+    assert value >= models.query_many(bench.front(("valid_acc", "latency")).configs)["valid_acc"].max()
+
+
 def test_what_has_no_best_says_so(bench: jahs.Benchmark, table: jahs.Benchmark, tmp_path) -> None:
     with pytest.raises(UnknownName, match=r"metric='test_acc' has no known best config; bench\.best answers for"):
         bench.best("test_acc")
