@@ -128,7 +128,7 @@ class LogWriter:
             self._append(header)
 
     def write(self, trial: Trial) -> None:
-        """Append a trial; ProtocolMismatch if the log has a different line at this position."""
+        """Append a trial; ProtocolMismatch if the log has another line at this position. An error closes the log."""
         self._write(trial.to_dict())
 
     def end(self, ending: Mapping[str, object]) -> None:
@@ -144,6 +144,7 @@ class LogWriter:
             self._cut()
             os.fsync(self._file.fileno())
         except OSError as err:
+            self.close()
             raise _fault(self.path, err) from err
         self.close()
 
@@ -160,6 +161,7 @@ class LogWriter:
             self._append(data)
             return
         if old != data:
+            self.close()
             raise ProtocolMismatch(
                 f"{self.path} cannot be resumed: a run is resumed with the optimiser, seeds and release of its first "
                 f"part, or begun again with a new log; line {self._n_lines} is\n{old.decode().strip()}\nand this run "

@@ -185,19 +185,23 @@ class Simulation:
         """Go to the next event and return its trials, without metrics of the test images.
 
         A trial of status "running" has reached an epoch that its proposal names in `reports`. An empty list: nothing
-        runs any more, or the budget is spent, and the simulation is over; see `trials`.
+        runs any more, or the budget is spent, and the simulation is over; see `trials`. An error closes the simulation.
         """
         if self._state == "over":
             return []
         self._open({})
-        trials = self._cluster.advance()
-        for trial in trials:
-            if trial.status != "running":
-                self._write(trial)
-                self._submitted.append(trial)
-        if not trials:
-            self._submitted += self._finish()
+        try:
+            trials = self._cluster.advance()
+            for trial in trials:
+                if trial.status != "running":
+                    self._write(trial)
+                    self._submitted.append(trial)
+            if not trials:
+                self._submitted += self._finish()
+                self.close()
+        except BaseException:
             self.close()
+            raise
         return [self._without_hidden(trial) for trial in trials]
 
     def stop(self, trial: int) -> None:

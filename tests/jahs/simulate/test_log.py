@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from jahs.errors import CorruptFile, InvalidArgument, JahsError, OutOfSpace, ProtocolMismatch, UnknownFormat
+from jahs.errors import (
+    CorruptFile,
+    InvalidArgument,
+    JahsError,
+    OptimizerFailed,
+    OutOfSpace,
+    ProtocolMismatch,
+    UnknownFormat,
+)
 from jahs.queries.views import View
 from jahs.schema import TRIAL_KEYS
 from jahs.simulate import Simulation, read_log, read_trials
@@ -113,6 +121,58 @@ def test_whoever_drives_hears_of_a_full_disk_as_well(tmp_path):
     n_bytes = len((tmp_path / "log.jsonl").read_bytes()) + 10
     with full_disk(n_bytes), pytest.raises(OutOfSpace, match=r"log.jsonl could not be written: the disk is full"):
         driven.wait()
+
+
+def drive(simulation, configs):
+    """Whoever drives and goes on after every error: what was raised."""
+    raised = []
+    for config in configs:
+        try:
+            simulation.submit(config)
+            simulation.wait()
+        except JahsError as err:  # noqa: PERF203
+            raised.append(type(err))
+    return raised
+
+
+def test_a_log_that_was_refused_is_not_written_by_whoever_drives_on(tmp_path):
+    path, configs = tmp_path / "log.jsonl", VIEW.sample(4, seed=0)
+    with Simulation(VIEW, 1, n_trials=5, log=path) as first:
+        assert drive(first, configs[:3]) == []
+    before = path.read_bytes()
+    other = Simulation(VIEW, 1, n_trials=5, log=path)
+    assert drive(other, [*configs[:2], configs[3], configs[2]]) == [ProtocolMismatch, OptimizerFailed]
+    assert path.read_bytes() == before
+    assert other.wait() == []
+
+
+@pytest.mark.parametrize("n_bytes", [10, 0])
+def test_after_a_full_disk_nothing_more_is_taken_from_whoever_drives(tmp_path, n_bytes):
+    path, configs = tmp_path / "log.jsonl", VIEW.sample(4, seed=0)
+    driven = Simulation(VIEW, 1, n_trials=4, log=path)
+    drive(driven, configs[:1])
+    n_bytes += path.stat().st_size
+    with full_disk(n_bytes):
+        first, *others = drive(driven, configs[1:])
+    assert issubclass(first, OutOfSpace | InvalidArgument)
+    assert others == [OptimizerFailed, OptimizerFailed]
+    assert path.stat().st_size == n_bytes
+    assert driven.ended is None
+
+
+def test_a_driven_run_whose_last_line_failed_is_resumed(tmp_path):
+    def driven(path):
+        simulation = Simulation(VIEW, 1, n_trials=1, log=path)
+        drive(simulation, VIEW.sample(1, seed=0))
+        return simulation
+
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    driven(whole).wait()
+    first = driven(cut)
+    with full_disk(cut.stat().st_size + 5), pytest.raises(OutOfSpace):
+        first.wait()
+    assert driven(cut).wait() == []
+    assert cut.read_bytes() == whole.read_bytes()
 
 
 @pytest.mark.parametrize(
