@@ -57,7 +57,9 @@ def _simulate(job: RepetitionJob) -> int:
     optimizer = made if world is None else FromPool(made, world)
     target, facts = folder.path / repetition.path, folder.tasks[task]
     target.parent.mkdir(parents=True, exist_ok=True)
-    header = {"release": facts.release, "study": study.name, "arm_digest": study.digest_of(arm.name), "arm": arm.name}
+    header = {"study": study.name, "arm_digest": study.digest_of(arm.name), "arm": arm.name}
+    if world is not None:  # a benchmark names its release itself
+        header["release"] = facts.release
     with write_beside(target) as beside:
         simulation = Simulation(
             view,

@@ -50,9 +50,9 @@ class Simulation:
         InvalidArgument: settings are out of their range, all at once; or the oracle is neither a benchmark nor a view,
             or the log's folder does not exist.
         UnknownName: a metric does not exist.
-        ProtocolMismatch: the log belongs to another run.
 
-    If the log can no longer be written, the next line raises as `jahs.simulate.log.LogWriter` does.
+    The first `run`, `submit` or `wait` opens the log: ProtocolMismatch if it belongs to another run. If it can no
+    longer be written, the next line raises as `jahs.simulate.log.LogWriter` does.
     """
 
     def __init__(
@@ -109,7 +109,9 @@ class Simulation:
         if fault := json_fault("facts", facts or {}):
             raise InvalidArgument(fault)
         given = dict(facts or {})
-        if taken := [key for key in ("format", "task", "view", "metrics", *self.settings.facts()) if key in given]:
+        own = {"format", "task", "refit", "model", "view", "metrics", *self.settings.facts()}
+        own |= {key for key, value in _describe(self._view).items() if value is not None}
+        if taken := [key for key in given if key in own]:
             raise InvalidArgument(f"facts must not have {', '.join(taken)}, which the log's header has already")
         return given
 

@@ -287,6 +287,7 @@ def test_what_follows_the_end_of_a_log_is_refused_or_if_it_was_cut_off_removed(t
         ({"value": {1, 2}}, "is not a mapping of JSON"),
         (5, "facts=5 is not a mapping of JSON"),
         ({"task": "x", "workers": 1}, "facts must not have task, workers, which the log's header has already"),
+        ({"model": "x", "refit": 1}, "facts must not have model, refit, which"),
     ],
 )
 def test_facts_that_the_header_cannot_hold_are_refused_before_there_is_a_log(tmp_path, facts, message):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.errors import NotRecorded, OptimizerFailed
+from jahs.errors import InvalidArgument, NotRecorded, OptimizerFailed
 from jahs.files.hashing import sha256_file
 from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation, read_log
@@ -56,6 +56,12 @@ def test_the_header_names_the_release(bench, tmp_path):
     header = read_log(tmp_path / "log").header
     assert header["task"] == "digits"
     assert header["release"] == sha256_file(bench.release / "manifest.json")
+
+
+def test_a_fact_cannot_name_another_release_than_the_one_that_answers(bench):
+    for facts in ({"release": "0" * 64}, {"release": None}):
+        with pytest.raises(InvalidArgument, match="facts must not have release, which the log's header has already"):
+            Simulation(bench, n_trials=3, facts=facts)
 
 
 def test_a_log_does_not_depend_on_how_queries_are_batched(bench, tmp_path):
