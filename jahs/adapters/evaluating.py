@@ -143,7 +143,9 @@ class Evaluator:
         configs = [to_config(params, self.view.space) for params in many_params]
         if not configs:
             return []
-        fidelities = [self.budgets.fidelity(budget) for budget in budgets or [self.budgets.most] * len(configs)]
+        if budgets is None:
+            budgets = [self.budgets.most] * len(configs)
+        fidelities = [self.budgets.fidelity(budget) for budget in budgets]
         names = [*self.metrics, *(objective.metric.name for objective, _ in self.constraints)]
         names = list(dict.fromkeys([*names, *(["runtime"] if "runtime" in self.view.metrics else [])]))
         seed = self.seed if seed is None else seed

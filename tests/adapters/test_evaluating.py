@@ -50,6 +50,14 @@ def test_many_configs_at_many_budgets_are_one_query_and_each_ones_own_answer() -
     assert evaluator.evaluate_many([]) == []
 
 
+def test_budgets_are_any_sequence_with_one_for_each_config() -> None:
+    evaluator = make_evaluator(BENCH, "valid_acc")
+    found = evaluator.evaluate_many(CONFIGS[:3], budgets=[1, 2, 3])
+    assert evaluator.evaluate_many(CONFIGS[:3], budgets=np.array([1, 2, 3])) == found
+    with pytest.raises(InvalidFidelity, match="0 fidelities for 3 configs"):
+        evaluator.evaluate_many(CONFIGS[:3], budgets=[])
+
+
 @given(st.floats(1, 100), st.floats(1, 1e6))
 def test_a_violation_is_the_distance_to_the_bound_in_the_metrics_unit(least: float, most: float) -> None:
     evaluator = make_evaluator(BENCH, "latency", constraints={"valid_acc": least, "n_params": most})
