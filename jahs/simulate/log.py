@@ -26,7 +26,9 @@ from jahs.errors import (
     UnknownFormat,
 )
 from jahs.files.atomic import DISK_FULL, full_disk, hold
+from jahs.files.hashing import sha256_file
 from jahs.files.strict_json import parse_json
+from jahs.queries.views import View
 from jahs.release.find import full_path
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial
@@ -186,6 +188,19 @@ class LogWriter:
         if not self._is_appending:
             self._file.truncate(self._n_checked)
             self._is_appending = True
+
+
+def describe_view(view: View) -> dict[str, object]:
+    """Describe the view, for the header of a log."""
+    release = getattr(view.bench, "release", None)
+    manifest = None if release is None else Path(release) / "manifest.json"
+    identity = {name: getattr(view.bench, name, None) for name in ("refit", "model")}
+    return {
+        "task": getattr(getattr(view.bench, "task", None), "name", None),
+        "release": sha256_file(manifest) if manifest is not None and manifest.is_file() else None,
+        **{name: value for name, value in identity.items() if value is not None},
+        "view": {"searched": view.space.searched, "fixed": view.space.fixed, "fidelities": view.full},
+    }
 
 
 def json_fault(name: str, given: Any) -> str | None:  # Any: whatever a user takes for a mapping

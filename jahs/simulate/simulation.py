@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Final, Literal
 
 from jahs.errors import InvalidArgument, OptimizerFailed
-from jahs.files.hashing import sha256_file
 from jahs.queries.views import Queryable, View
 from jahs.release.find import full_path
 from jahs.simulate.answers import Answers, Job
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.driver import Callback, Driver, Optimizer
-from jahs.simulate.log import LogWriter, json_fault
+from jahs.simulate.log import LogWriter, describe_view, json_fault
 from jahs.simulate.settings import Settings, Thinking
 from jahs.simulate.trial import Proposal, Trial
 from jahs.spaces.parameters import is_number, show
@@ -110,7 +109,7 @@ class Simulation:
             raise InvalidArgument(fault)
         given = dict(facts or {})
         own = {"format", "task", "refit", "model", "view", "metrics", *self.settings.facts()}
-        own |= {key for key, value in _describe(self._view).items() if value is not None}
+        own |= {key for key, value in describe_view(self._view).items() if value is not None}
         if taken := [key for key in given if key in own]:
             raise InvalidArgument(f"facts must not have {', '.join(taken)}, which the log's header has already")
         return given
@@ -247,7 +246,7 @@ class Simulation:
 
     def _open(self, optimizer: Mapping[str, object]) -> None:
         if self._state == "new" and self._log is not None:
-            facts = {**_describe(self._view), "optimizer": None, "optimizer_settings": {}, **optimizer}
+            facts = {**describe_view(self._view), "optimizer": None, "optimizer_settings": {}, **optimizer}
             settings = {**self.settings.facts(), "metrics": self._answers.metrics}
             self._writer = LogWriter(self._log, {**facts, **settings, **self._facts})
         self._state = "open"
@@ -283,16 +282,3 @@ class Simulation:
     def _failure(self, what: str) -> OptimizerFailed:
         name = self._facts.get("optimizer", "the optimiser")
         return OptimizerFailed(f"{name}, trial {self._cluster.n_started}, at {self.now:.6g} simulated seconds: {what}")
-
-
-def _describe(view: View) -> dict[str, object]:
-    """Describe the view, for the header of a log."""
-    release = getattr(view.bench, "release", None)
-    manifest = None if release is None else Path(release) / "manifest.json"
-    identity = {name: getattr(view.bench, name, None) for name in ("refit", "model")}
-    return {
-        "task": getattr(getattr(view.bench, "task", None), "name", None),
-        "release": sha256_file(manifest) if manifest is not None and manifest.is_file() else None,
-        **{name: value for name, value in identity.items() if value is not None},
-        "view": {"searched": view.space.searched, "fixed": view.space.fixed, "fidelities": view.full},
-    }
