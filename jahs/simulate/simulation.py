@@ -39,7 +39,8 @@ class Simulation:
             the epochs that it has not had; "scratch": every trial pays for all its epochs.
         speeds: speed of each worker; 2.0 takes half the time.
         failure_rate: chance that a trial fails, after a uniformly random share of its time.
-        thinking: the optimiser's own time: "free", "measured" on this machine's clock, or seconds for each ask.
+        thinking: the optimiser's own time: "free", "measured" on this machine's clock, or seconds for each ask. Where
+            you drive, it is "free", and `think` charges that time.
         evaluation_seed: seed of the training noise of every trial that does not ask for its own; None: the mean.
         metrics: metrics to query and log, runtime always; None: all. Optimisers never see metrics of the test images.
         log: file to write; a log that was cut short is resumed.
@@ -169,6 +170,7 @@ class Simulation:
 
         Raises:
             OptimizerFailed: the proposal is not valid, no worker is free, or the simulation is over.
+            InvalidArgument: `thinking` is not "free".
         """
         if not self.n_free:
             if self._state != "over" and self._cluster.n_running:
@@ -179,7 +181,7 @@ class Simulation:
         (job,) = self._answers.answer([proposal])
         if not isinstance(job, Job):
             raise self._failure(f"its proposal is invalid:\n{job}") from job
-        self._open({})
+        self._open()
         return self._cluster.start(job)
 
     def wait(self) -> list[Trial]:
@@ -190,7 +192,7 @@ class Simulation:
         """
         if self._state == "over":
             return []
-        self._open({})
+        self._open()
         try:
             trials = self._cluster.advance()
             for trial in trials:
@@ -244,9 +246,14 @@ class Simulation:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self, optimizer: Mapping[str, object]) -> None:
+    def _open(self, optimizer: Mapping[str, object] | None = None) -> None:
+        if optimizer is None and self._state == "new" and self.settings.thinking != "free":
+            raise InvalidArgument(
+                f"thinking={self.settings.thinking!r} is for `run`, which sees the asks; leave it at 'free' where you "
+                "drive, and charge the optimiser's time with think(seconds)"
+            )
         if self._state == "new" and self._log is not None:
-            facts = {**describe_view(self._view), "optimizer": None, "optimizer_settings": {}, **optimizer}
+            facts = {**describe_view(self._view), "optimizer": None, "optimizer_settings": {}, **(optimizer or {})}
             settings = {**self.settings.facts(), "metrics": self._answers.metrics}
             self._writer = LogWriter(self._log, {**facts, **settings, **self._facts})
         self._state = "open"

@@ -294,6 +294,16 @@ def test_whoever_drives_can_think():
             driven.think(seconds)
 
 
+@pytest.mark.parametrize("thinking", [5.0, 0.0, "measured"])
+def test_whoever_drives_charges_thinking_alone(thinking, tmp_path):
+    driven = Simulation(VIEW, 1, n_trials=1, thinking=thinking, log=tmp_path / "log")
+    for step in (lambda: driven.submit(at(SLIM, 2)), driven.wait):
+        with pytest.raises(InvalidArgument, match=f"thinking={thinking!r} is for `run`, .* with think"):
+            step()
+    assert not (tmp_path / "log").exists()
+    assert times(driven.run(Plan(at(SLIM, 2))))[0][:2] == (0, 0)
+
+
 def test_a_stopped_trial_that_has_not_begun_never_does():
     with Simulation(VIEW, 1, budget=20.0) as driven:
         driven.think(3.0)
