@@ -14,6 +14,7 @@ from jahs.errors import InvalidArgument
 from jahs.simulate.answers import Job
 from jahs.simulate.settings import Settings
 from jahs.simulate.trial import Status, Trial
+from jahs.spaces.parameters import is_integer, show
 
 
 def network_of(trained: Job | Trial) -> tuple[object, ...]:
@@ -94,10 +95,12 @@ class Cluster:
 
     def stop(self, number: int) -> None:
         """Stop a running trial at this moment; InvalidArgument if it does not exist or has ended."""
+        if not is_integer(number):
+            raise InvalidArgument(f"trial {show(number)} cannot be stopped: it is not an integer; give its number")
         trial = self._running.get(number)
         if trial is None:
-            reason = "has ended" if isinstance(number, int) and 0 <= number < self.n_started else "was never started"
-            raise InvalidArgument(f"trial {number!r} cannot be stopped: it {reason}")
+            reason = "has ended" if 0 <= number < self.n_started else "was never started"
+            raise InvalidArgument(f"trial {number} cannot be stopped: it {reason}")
         heappush(self._events, (max(self.now, trial.start), number, _STOP))
 
     def advance(self) -> list[Trial]:

@@ -13,6 +13,7 @@ from jahs.simulate.cluster import Cluster
 from jahs.simulate.log import json_fault
 from jahs.simulate.settings import Thinking
 from jahs.simulate.trial import Proposal, Trial
+from jahs.spaces.parameters import is_integer, show
 
 T = TypeVar("T")
 
@@ -64,9 +65,10 @@ class Driver:
             raise OptimizerFailed(f"{type(optimizer).__name__} has no ask and tell, and is not a function")
         self._optimizer: Final[Optimizer] = optimizer if is_optimizer else _CallbackOptimizer(optimizer)  # type: ignore[assignment,arg-type]  # just checked
         self.name: Final = str(getattr(self._optimizer, "name", type(self._optimizer).__name__))
-        self.settings: Final[Mapping[str, object]] = getattr(self._optimizer, "settings", {})
-        if fault := json_fault("settings", self.settings):
+        settings = getattr(self._optimizer, "settings", {})
+        if fault := json_fault("settings", settings):
             raise OptimizerFailed(f"{self.name}: {fault}")
+        self.settings: Final[Mapping[str, object]] = dict(settings)
         objectives = self.settings.get("objectives", ())
         self.objectives: Final = tuple(map(str, objectives)) if isinstance(objectives, list | tuple) else ()
         self._answers = answers
@@ -82,7 +84,7 @@ class Driver:
             n = n_free - len(self._waiting)
             if self._thinking == "free":  # otherwise every ask costs time, and fewer of them would change results
                 # Ask ahead for at most as many as have started, so that a short run queries few trials in vain.
-                n = max(n, min(getattr(self._optimizer, "n_ahead", 1), cluster.n_started))
+                n = max(n, min(self._n_ahead(), cluster.n_started))
             proposals = self._call(f"ask({n})", cluster.n_started, lambda: self._proposals(n))
             if proposals is None:
                 raise self._failure(f"ask({n}) returned None, not a list; return [] to wait", cluster.n_started)
@@ -98,6 +100,13 @@ class Driver:
             if not isinstance(job, Job):
                 raise self._failure(f"its proposal is invalid:\n{job}", cluster.n_started) from job
             cluster.start(job)
+
+    def _n_ahead(self) -> int:
+        n_ahead = getattr(self._optimizer, "n_ahead", 1)
+        if not is_integer(n_ahead):
+            what = f"n_ahead={show(n_ahead)} is not an integer; give the number of proposals that it makes at a time"
+            raise self._failure(what, self._cluster.n_started)
+        return int(n_ahead)
 
     def _proposals(self, n: int) -> list[Proposal | Mapping[str, object]] | Proposal | Mapping[str, object] | None:
         proposals: object = self._optimizer.ask(n)

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from jahs.errors import (
     CorruptFile,
@@ -203,13 +203,23 @@ def describe_view(view: View) -> dict[str, object]:
     }
 
 
-def json_fault(name: str, given: Any) -> str | None:  # Any: whatever a user takes for a mapping
-    """Return why a log's header cannot hold `given`, a mapping of JSON; None if it can."""
+def json_fault(name: str, given: object) -> str | None:
+    """Return why a log's header cannot hold `given`, a mapping of JSON, or could not be read again; None if it can."""
     try:
-        _ENCODER.encode(dict(given))
+        if not isinstance(given, Mapping):
+            raise TypeError(f"it is of type {type(given).__name__}")
+        if wrong := [key for key in given if not isinstance(key, str)]:
+            raise TypeError(f"the key {show(wrong[0])} is of type {type(wrong[0]).__name__}")
+        parse_json(_ENCODER.encode(dict(given)))
+    except RecursionError:
+        fault = "it nests too deep"
+    except json.JSONDecodeError as err:
+        fault = err.msg
     except (TypeError, ValueError) as err:
-        return f"{name}={show(given)} is not a mapping of JSON: {err}"
-    return None
+        fault = str(err)
+    else:
+        return None
+    return f"{name}={show(given)} is not a mapping of JSON: {fault}; give a dict with str keys and values of JSON"
 
 
 def open_alone(path: Path) -> FileIO:

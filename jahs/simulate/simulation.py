@@ -106,7 +106,7 @@ class Simulation:
 
         Values that JSON cannot represent are refused, and so are keys that the simulation writes itself.
         """
-        if fault := json_fault("facts", facts or {}):
+        if fault := json_fault("facts", {} if facts is None else facts):
             raise InvalidArgument(fault)
         given = dict(facts or {})
         own = {"format", "task", "refit", "model", "view", "metrics", *self.settings.facts()}

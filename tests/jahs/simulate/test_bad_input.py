@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -148,11 +149,51 @@ def test_what_is_no_optimiser_is_refused():
         simulation().run(3)
 
 
-def test_settings_that_a_log_cannot_hold_are_refused():
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ({"view": VIEW}, "not JSON serializable"),
+        ([], "it is of type list"),
+        ("seed", "it is of type str"),
+        (None, "it is of type NoneType"),
+        ({1: 2, "1": 3}, "the key 1 is of type int"),
+        ({None: 2}, "the key None is of type NoneType"),
+        ({"a": {1: 2, "1": 3}}, "the key '1' twice"),
+        ({"a": nested(100_000)}, "nests too deep"),
+        ({"a": math.nan}, "not JSON compliant"),
+    ],
+    ids=["object", "list", "text", "none", "key", "no key", "twice", "deep", "nan"],
+)
+def test_settings_that_a_log_cannot_hold_are_refused(settings, fault, tmp_path):
     optimizer = Scripted()
-    optimizer.settings = {"view": VIEW}
-    with pytest.raises(OptimizerFailed, match=r"scripted: settings=.* is not a mapping of JSON"):
-        simulation().run(optimizer)
+    optimizer.settings = settings
+    with pytest.raises(OptimizerFailed, match=rf"scripted: settings=.* is not a mapping of JSON: .*{fault}.*; give a"):
+        simulation(log=tmp_path / "log").run(optimizer)
+    with pytest.raises(InvalidArgument, match=r"facts=.* is not a mapping of JSON: .*; give a"):
+        simulation(facts=settings or [1])
+    assert not (tmp_path / "log").exists()
+
+
+def test_settings_are_any_mapping(tmp_path):
+    optimizer = Scripted()
+    for optimizer.settings in (MappingProxyType({"a": (1, 2)}), {"a": [1, 2]}):
+        simulation(log=tmp_path / type(optimizer.settings).__name__).run(optimizer)
+        optimizer.n_asked = 0
+    assert (tmp_path / "mappingproxy").read_bytes() == (tmp_path / "dict").read_bytes()
+
+
+@pytest.mark.parametrize("n_ahead", [None, "4", 2.5, True])
+def test_proposals_ahead_are_a_whole_number(n_ahead):
+    with pytest.raises(OptimizerFailed, match=rf"^scripted, trial 0, .*: n_ahead={n_ahead!r} is not an integer; give"):
+        simulation().run(Scripted(n_ahead=n_ahead))
+    assert simulation().run(Scripted(n_ahead=np.int64(4))) == simulation().run(Scripted())
 
 
 def test_an_error_of_the_benchmark_is_not_blamed_on_the_optimiser():
@@ -266,9 +307,13 @@ class TestWhoeverDrives:
         driven.submit(CONFIGS[0])
         with pytest.raises(OptimizerFailed, match="trial 3 cannot be stopped: it was never started"):
             driven.stop(3)
+        for trial in ([0], None, "0", 0.0, True, {}):
+            with pytest.raises(OptimizerFailed, match=r"trial .* cannot be stopped: it is not an integer; give"):
+                driven.stop(trial)
         driven.wait()
-        with pytest.raises(OptimizerFailed, match="trial 0 cannot be stopped: it has ended"):
-            driven.stop(0)
+        for trial in (0, np.int64(0)):
+            with pytest.raises(OptimizerFailed, match="trial 0 cannot be stopped: it has ended"):
+                driven.stop(trial)
 
     def test_submits_valid_configs(self):
         with pytest.raises(OptimizerFailed, match=r"trial 0, .*\nOp1=9 is not one of"):
