@@ -97,6 +97,8 @@ class Conversation:
         self._trials: Final[list[Reply]] = []
         self._journal = None if log is None else Journal(log)
         try:
+            if log is not None and log.exists() and log.stat().st_size:
+                self._simulation.open_log()  # before a request of another run is refused, and so passed over
             for request in self._journal.requests if self._journal else ():
                 with suppress(_Refused):
                     self._obey(_read(request))

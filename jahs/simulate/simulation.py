@@ -218,6 +218,10 @@ class Simulation:
         except InvalidArgument as err:
             raise self._failure(str(err)) from err
 
+    def open_log(self) -> None:
+        """Open the log now, where you drive: ProtocolMismatch if it belongs to another run."""
+        self._open()
+
     def think(self, seconds: float) -> None:
         """Charge the optimiser's thinking time: later submissions start that many seconds later."""
         if not is_number(seconds) or seconds < 0:
@@ -247,12 +251,14 @@ class Simulation:
         self.close()
 
     def _open(self, optimizer: Mapping[str, object] | None = None) -> None:
-        if optimizer is None and self._state == "new" and self.settings.thinking != "free":
+        if self._state != "new":
+            return
+        if optimizer is None and self.settings.thinking != "free":
             raise InvalidArgument(
                 f"thinking={self.settings.thinking!r} is for `run`, which sees the asks; leave it at 'free' where you "
                 "drive, and charge the optimiser's time with think(seconds)"
             )
-        if self._state == "new" and self._log is not None:
+        if self._log is not None:
             facts = {**describe_view(self._view), "optimizer": None, "optimizer_settings": {}, **(optimizer or {})}
             settings = {**self.settings.facts(), "metrics": self._answers.metrics}
             self._writer = LogWriter(self._log, {**facts, **settings, **self._facts})

@@ -226,6 +226,21 @@ def test_a_log_of_another_run_is_refused_and_unchanged(tmp_path: Path) -> None:
     assert log.read_bytes() == before
 
 
+@pytest.mark.parametrize("first", [{"blind": 1}, {"client": "other"}, {"seed": 3}], ids=str)
+def test_other_options_are_refused_at_once_and_end_no_run(first: dict, tmp_path: Path) -> None:
+    terms, log, journal = make_terms(budget_s=99.0), tmp_path / "log.jsonl", tmp_path / "log.jsonl.requests"
+    with Conversation(terms, log=log, **first) as conversation:
+        keys = conversation.answer({"do": "space"})["parameters"]
+        config = {name: key.get("choices", [key.get("upper")])[0] for name, key in keys.items()}
+        told(conversation, {"do": "submit", "config": config}, {"do": "wait"})
+    before = log.read_bytes(), journal.read_bytes()
+    with pytest.raises(ProtocolMismatch, match="is the log of another run; give a new path, or the same settings"):
+        Conversation(terms, log=log)
+    assert (log.read_bytes(), journal.read_bytes()) == before
+    with Conversation(terms, log=log, **first) as conversation:
+        assert conversation.answer({"do": "submit", "config": config})["trial"] == 1
+
+
 def test_one_session_at_a_time_writes_a_log(tmp_path: Path) -> None:
     with (
         Conversation(make_terms(), log=tmp_path / "log.jsonl"),
