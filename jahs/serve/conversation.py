@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from jahs.comparison.terms import StudyTerms
-from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, OptimizerFailed
+from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, OptimizerFailed
 from jahs.files.strict_json import parse_json
 from jahs.serve.spelling import BlindSpelling, Spelling
 from jahs.simulate import Proposal, Trial, visible
-from jahs.simulate.log import open_alone
+from jahs.simulate.log import append_line, open_alone
 from jahs.spaces.parameters import is_integer, show, show_key
 from jahs.spaces.seeds import read_seed
 
@@ -29,6 +29,7 @@ class Journal:
         path = log.with_name(f"{log.name}.requests")
         if log.exists() and not path.exists() and not (log.is_file() and log.stat().st_size == 0):
             raise InvalidArgument(f"log={log} exists, but {path.name} beside it does not; give a new path")
+        self._path: Final = path
         self._file: Final = open_alone(path)
         *lines, _ = path.read_bytes().split(b"\n") if log.exists() else [b""]
         self._file.truncate(sum(len(line) + 1 for line in lines))
@@ -39,8 +40,8 @@ class Journal:
             raise CorruptFile(f"{path} does not hold requests ({err}); remove it together with its log") from err
 
     def write(self, request: Mapping[str, object]) -> None:
-        """Append a request."""
-        self._file.write(json.dumps(request, separators=(",", ":")).encode() + b"\n")
+        """Append a request; OutOfSpace or InvalidArgument if it cannot be written as a whole."""
+        append_line(self._file, self._path, json.dumps(request, separators=(",", ":")).encode() + b"\n")
 
     def close(self) -> None:
         """Close the file."""
@@ -67,6 +68,9 @@ class Conversation:
         client: the client's name, logged as the optimiser.
         log: the log, which is resumed; the requests are kept beside it in `<log>.requests`. None: no log.
         blind: seed of neutral names; None: the client reads the names of the space.
+
+    Attributes:
+        failure: why the run cannot go on; None if it can.
 
     Raises:
         InvalidArgument: `seed` or `blind` is not a seed, or a file cannot be written.
@@ -96,6 +100,7 @@ class Conversation:
         self._running: Final[set[int]] = set()
         self._trials: Final[list[Reply]] = []
         self._journal = None if log is None else Journal(log)
+        self.failure: JahsError | None = None
         try:
             if log is not None and log.exists() and log.stat().st_size:
                 self._simulation.open_log()  # before a request of another run is refused, and so passed over
@@ -109,8 +114,11 @@ class Conversation:
     def answer(self, request: object) -> Reply:
         """Carry out a request and return the reply; a refused request gets "error" and changes nothing.
 
-        JahsError if the log cannot be written or contradicts the run: the run is over and can be resumed.
+        JahsError, and for every later request the same one, if log or journal cannot be written or contradict the run:
+        the files are closed, and the run can be resumed.
         """
+        if self.failure is not None:
+            raise self.failure
         echoed = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
         try:
             command = _read(request)
@@ -119,6 +127,10 @@ class Conversation:
             reply = self._obey(command)
         except _Refused as err:
             reply = {"error": str(err)}
+        except JahsError as err:
+            self.failure = err
+            self.close()
+            raise
         return {**echoed, **reply, **self._state()}
 
     def refuse(self, why: str) -> Reply:

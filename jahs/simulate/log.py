@@ -175,13 +175,10 @@ class LogWriter:
         """Write a whole line after the checked ones. An interrupted log can be resumed."""
         try:
             self._cut()
-            n_written = self._file.write(data)
         except OSError as err:
             self.close()
             raise _fault(self.path, err) from err
-        if n_written != len(data):  # a nearly full disk takes as much as fits
-            self.close()
-            raise OutOfSpace(full_disk(self.path))
+        append_line(self._file, self.path, data)
 
     def _cut(self) -> None:
         """Truncate the file after the checked lines, once: an incomplete last line is removed."""
@@ -239,6 +236,18 @@ def open_alone(path: Path) -> FileIO:
             f"{path} is open in another simulation, perhaps of a stopped process; end that one, or give a new path"
         ) from err
     return file
+
+
+def append_line(file: FileIO, path: Path, data: bytes) -> None:
+    """Append a whole line, or close the file: whoever opens it again removes an incomplete last line."""
+    try:
+        n_written = file.write(data)
+    except OSError as err:
+        file.close()
+        raise _fault(path, err) from err
+    if n_written != len(data):  # a nearly full disk takes as much as fits
+        file.close()
+        raise OutOfSpace(full_disk(path))
 
 
 def _fault(path: Path, err: OSError) -> JahsError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
+from jahs.errors import CorruptFile, InvalidArgument, OutOfSpace, ProtocolMismatch
 from jahs.serve.conversation import Conversation
+from jahs.serve.transport import serve_lines
 from jahs.simulate import Proposal, read_log
 from tests.jahs.serve.conftest import make_terms, told
+from tests.jahs.simulate.full_disk import full_disk
 
 HERE = Path(__file__).parent
 STATE = {"clock", "budget", "free", "running", "over"}
@@ -239,6 +242,35 @@ def test_other_options_are_refused_at_once_and_end_no_run(first: dict, tmp_path:
     assert (log.read_bytes(), journal.read_bytes()) == before
     with Conversation(terms, log=log, **first) as conversation:
         assert conversation.answer({"do": "submit", "config": config})["trial"] == 1
+
+
+RUN = [SUBMIT, {"do": "wait"}, {"do": "submit", "config": CONFIGS[1]}, {"do": "wait"}, {"do": "end"}]
+
+
+@pytest.mark.parametrize(
+    ("full", "n_before", "n_kept"), [("log.jsonl.requests", 2, 2), ("log.jsonl", 3, 4)], ids=["journal", "log"]
+)
+def test_a_full_disk_ends_a_run_that_goes_on_later(full: str, n_before: int, n_kept: int, tmp_path: Path) -> None:
+    """A request that the journal cannot hold is not carried out; one that it holds is, as soon as the log can grow."""
+    with Conversation(make_terms(), log=tmp_path / "whole.jsonl") as conversation:
+        told(conversation, *RUN)
+    log, replies = tmp_path / "log.jsonl", io.BytesIO()
+    conversation = Conversation(make_terms(), log=log)
+    told(conversation, *RUN[:n_before])
+    more = io.BytesIO(b"".join(json.dumps(request).encode() + b"\n" for request in RUN[n_before:]))
+    n_bytes = (tmp_path / full).stat().st_size + 9
+    with full_disk(n_bytes), pytest.raises(OutOfSpace, match=f"{full} could not be written"):
+        serve_lines(conversation, more, replies)
+    (last,) = map(json.loads, replies.getvalue().splitlines())
+    assert f"{full} could not be written: the disk is full" in last["error"]
+    with pytest.raises(OutOfSpace, match=f"{full} could not be written"):
+        conversation.answer({"do": "status"})
+    with Conversation(make_terms(), log=log) as again:
+        assert len(again.answer({"do": "trials"})["trials"]) == n_kept / 2
+        told(again, *RUN[n_kept:])
+    assert log.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    journals = [log.with_name(f"{name}.jsonl.requests").read_bytes() for name in ("log", "whole")]
+    assert journals[0] == journals[1]
 
 
 def test_one_session_at_a_time_writes_a_log(tmp_path: Path) -> None:
