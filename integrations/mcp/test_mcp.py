@@ -16,10 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLS = {"space", "submit", "wait", "stop", "trials", "status", "end"}
 
 
-def served(*options: object) -> Client:
-    arguments = ["-m", "jahs", "serve", "--mcp", *map(str, options)]
+def served(*options: object, file_kib: str = "unlimited") -> Client:
+    """Return a client of the command, whose files may have `file_kib` KiB."""
+    command = [sys.executable, "-m", "jahs", "serve", "--mcp", *map(str, options)]
+    arguments = ["-c", 'ulimit -f "$0"; exec "$@"', file_kib, *command]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return Client(StdioServerParameters(command=sys.executable, args=arguments, env=environment))
+    return Client(StdioServerParameters(command="bash", args=arguments, env=environment))
 
 
 async def call(client: Client, name: str, **arguments: object) -> dict:
@@ -72,3 +74,22 @@ def test_a_client_that_leaves_can_come_back(tmp_path: Path) -> None:
             return (await call(client, "trials"))["trials"]
 
     assert [len(asyncio.run(visit())) for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_log_that_cannot_be_written_is_named_in_every_reply_and_resumed(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+
+    async def visit(file_kib: str = "unlimited") -> list[dict]:
+        async with served("--log", log, file_kib=file_kib) as client:
+            config = first_config(await call(client, "space"))
+            replies = [
+                await call(client, name, **each) for name, each in [("submit", {"config": config}), ("wait", {})] * 9
+            ]
+            return [*replies, await call(client, "trials")]
+
+    replies = asyncio.run(visit("4"))
+    first = next(i for i, reply in enumerate(replies) if "error" in reply)
+    assert first > 0
+    assert all("could not be written" in reply["error"] for reply in replies[first:])
+    before = [trial for reply in replies[:first] for trial in reply.get("trials", [])]
+    assert asyncio.run(visit())[-1]["trials"][: len(before)] == before

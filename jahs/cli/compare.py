@@ -103,7 +103,7 @@ def _show_progress(n_done: int, n_all: int) -> None:
 def _serve(arguments: argparse.Namespace) -> str:
     """Run an optimiser in any language in simulated time: JSON lines on stdin, replies on stdout."""
     from jahs.serve.conversation import Conversation
-    from jahs.serve.transport import serve_lines
+    from jahs.serve.transport import serve_lines, serve_tools
 
     if sys.stdin is None:  # Python sets it to None after `<&-` in a shell
         raise InvalidArgument("stdin is closed; write requests to it, one JSON object per line")
@@ -113,9 +113,7 @@ def _serve(arguments: argparse.Namespace) -> str:
     options = {name: getattr(arguments, name) for name in ("seed", "client", "log", "blind")}
     with Conversation(terms, **options) as conversation:
         if arguments.mcp:
-            from jahs.serve.transport import make_server
-
-            make_server(conversation).run()
+            serve_tools(conversation)
         else:
             try:
                 serve_lines(conversation, sys.stdin.buffer, sys.stdout.buffer)

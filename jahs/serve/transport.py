@@ -57,13 +57,29 @@ _ABOUT: Final = {
 }
 
 
-def make_server(conversation: Conversation) -> Any:  # Any: mcp is not installed where jahs is checked
-    """Return the server; `run()` serves over stdin and stdout. MissingDependency without `mcp`."""
+def serve_tools(conversation: Conversation) -> None:
+    """Offer the requests as tools over stdin and stdout until the client leaves. MissingDependency without `mcp`.
+
+    If the run cannot go on, that reply and all later ones say why, and JahsError is raised when the client has left: a
+    server of this protocol waits for its client to end it.
+    """
+    _make_server(conversation).run()
+    if conversation.failure is not None:
+        raise conversation.failure
+
+
+def _make_server(conversation: Conversation) -> Any:  # Any: mcp is not installed where jahs is checked
     server = import_tool("mcp.server.mcpserver", needs="'mcp>=2'").MCPServer("jahs", instructions=_INSTRUCTIONS)
+
+    def answer(request: Reply) -> Reply:
+        try:
+            return conversation.answer(request)
+        except JahsError as err:
+            return conversation.refuse(str(err))
 
     def verb(name: str) -> Callable[[], Awaitable[Reply]]:
         async def tool() -> Reply:
-            return conversation.answer({"do": name})
+            return answer({"do": name})
 
         return tool
 
@@ -73,11 +89,11 @@ def make_server(conversation: Conversation) -> Any:  # Any: mcp is not installed
         `at` is an epoch or an object of fidelities; without it the fidelity is full. `reports` are earlier epochs at
         which `wait` returns, so that the trial can be stopped.
         """
-        return conversation.answer({"do": "submit", "config": config, "at": at, "reports": reports or []})
+        return answer({"do": "submit", "config": config, "at": at, "reports": reports or []})
 
     async def stop(trial: int) -> Reply:
         """Stop a running trial now; `wait` returns it."""
-        return conversation.answer({"do": "stop", "trial": trial})
+        return answer({"do": "stop", "trial": trial})
 
     for name, about in _ABOUT.items():
         server.add_tool(verb(name), name=name, description=about)
