@@ -156,5 +156,5 @@ def test_without_mcp_one_line_says_what_to_install(
     monkeypatch.setitem(sys.modules, "mcp", None)
     assert main(["serve", "--mcp", "--release", str(release)]) == 1
     said = capsys.readouterr().err
-    assert said.endswith("pip install 'jahs[mcp]'\n")
+    assert said.endswith("pip install 'mcp>=2'\n")
     assert said.count("\n") == 1
