@@ -246,12 +246,6 @@ def timing_machine(runs: Table, profile: Table) -> str | None:
     return None
 
 
-def timed_on(machine: str | None) -> str:
-    """Return in words where `timing_machine` measures runtimes."""
-    processor, _, software = (machine or "").partition(", ")
-    return f"by the C engine ({software}) on {processor}" if software else f"by torch on {processor or 'a processor'}"
-
-
 def is_timed(runs: Table, machine: str | None) -> NDArray[np.bool_]:
     """Return which rows have comparable runtimes: those on `timing_machine`."""
     processor, _, software = (machine or "").partition(", ")

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable, NotRecorded
-from jahs.files.runs import first_rows, is_timed, sorted_runs, timed_on, timing_machine
+from jahs.files.runs import first_rows, is_timed, sorted_runs, timing_machine
 from jahs.files.tables import Table
 from jahs.models.cost import n_macs, n_params
 from jahs.queries.oracles.oracle import Codes, Kind, Numbers, Oracle
@@ -174,7 +174,7 @@ class TableOracle(Oracle):
             raise NotRecorded(self._miss(codes))
         missing = []
         if "runtime" in metrics and not timed:
-            missing.append(f"runtime (it was not trained {timed_on(self._machine)}, where all runtimes were measured)")
+            missing.append(f"runtime (it was not trained {_timed_on(self._machine)}, where all runtimes were measured)")
         if "latency" in metrics and config_id not in self._config_values["latency"]:
             missing.append("latency (it is not in the profile)")
         if missing:
@@ -228,6 +228,12 @@ class TableOracle(Oracle):
             f"no run of this config is recorded; the nearest of {len(self._codes)} recorded configs has "
             f"{', '.join(differs)}; bench.sample() draws recorded configs"
         )
+
+
+def _timed_on(machine: str | None) -> str:
+    """Return in words where `timing_machine` measures runtimes."""
+    processor, _, software = (machine or "").partition(", ")
+    return f"by the C engine ({software}) on {processor}" if software else f"by torch on {processor or 'a processor'}"
 
 
 def _index(runs: Table) -> dict[int, list[_Run]]:
