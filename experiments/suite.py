@@ -166,7 +166,7 @@ def frozen(chosen: Sequence[Candidate], baseline: Floats, best_seen: Floats) -> 
     """Return the content of a suite's file."""
     problems = []
     for candidate, errors, seen in zip(chosen, baseline, best_seen.tolist(), strict=True):
-        bench = open_benchmark(candidate.task, None, "numpy")
+        bench = open_benchmark(candidate.task, None)
         best = 0.0
         if len(candidate.rules.objectives) == 1:
             view = open_rules(candidate.id, candidate.rules, candidate.task, None).view
@@ -185,7 +185,7 @@ def frozen(chosen: Sequence[Candidate], baseline: Floats, best_seen: Floats) -> 
                 "n_seeds": len(errors),
             }
         )
-    releases = {task: release_of(open_benchmark(task, None, "numpy")) for task in sorted({c.task for c in chosen})}
+    releases = {task: release_of(open_benchmark(task, None)) for task in sorted({c.task for c in chosen})}
     return {
         "problems": problems,
         "releases": {task: [str(release.facts.get("version")), release.sha256] for task, release in releases.items()},

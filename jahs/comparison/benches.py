@@ -6,7 +6,6 @@ import functools
 from pathlib import Path
 from typing import Final
 
-from jahs.models.forest.engines import EngineKind
 from jahs.queries.benchmark import Benchmark
 from jahs.release import Release, read_release
 from jahs.release.models import REFITS
@@ -18,11 +17,9 @@ N_RANDOM: Final = 10_000
 
 
 @functools.lru_cache(maxsize=24)
-def open_benchmark(
-    task: str, release: Path | None, engine: EngineKind = "auto", *, refit: int | None = None, model: str | None = None
-) -> Benchmark:
+def open_benchmark(task: str, release: Path | None, *, refit: int | None = None, model: str | None = None) -> Benchmark:
     """Return the benchmark of a task; it is opened once per process."""
-    return Benchmark(task, release=release, engine=engine, refit=refit, model=model)
+    return Benchmark(task, release=release, refit=refit, model=model)
 
 
 def release_of(bench: Benchmark) -> Release:

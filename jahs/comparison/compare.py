@@ -99,7 +99,7 @@ def compare(
     here = [(each, factory) for name, factory in objects for each in runs_of(name, name, _code_of(factory))]
 
     def check(log: Path) -> Claim | Refusal:
-        return read_claim(log, opened=lambda name: open_benchmark(name, folder, "numpy"))
+        return read_claim(log, opened=lambda name: open_benchmark(name, folder))
 
     checked = _check_logs(paths, check)
     own_logs = [Path(run.log) for run in (*in_processes, *(run for run, _ in here))]

@@ -190,7 +190,7 @@ def suite(name: str, *, release: Path | str | None = None) -> Suite:
 
 def _release_faults(releases: Mapping[str, tuple[str, str]], folder: Path | None) -> Iterator[str]:
     for task, (version, sha) in releases.items():
-        actual = release_of(open_benchmark(task, folder, "numpy"))
+        actual = release_of(open_benchmark(task, folder))
         if sha not in actual.answers_as:
             here = f"{actual.facts.get('version')} ({actual.sha256[:16]})"
             yield f"{task}: {version} ({sha[:16]}), but {actual.path} is {here}"

@@ -96,7 +96,7 @@ def open_terms(study: str, task: str | None, release: Path | str | None, budget_
 @functools.lru_cache(maxsize=32)
 def open_rules(name: str, rules: Rules, task: str, release: Path | None, budget_s: float | None = None) -> StudyTerms:
     """Return the terms of any rules; each is opened once per process."""
-    bench = open_benchmark(task, release, "numpy")
+    bench = open_benchmark(task, release)
     opened_release = release_of(bench)
     if missing := [metric for metric in rules.objectives if metric not in bench.metrics]:
         raise MissingData(f"{task}: {name} optimises {', '.join(missing)}, which {bench.release} does not answer")
