@@ -101,7 +101,10 @@ def _cost_faults(trials: Sequence[Trial], view: View, settings: SimulationSettin
 
 
 def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], Floats]:
-    """Return each network's runtimes up to its last epoch, (max_epoch,); only that epoch's if it has one trial."""
+    """Return each network's runtimes up to its last epoch, (max_epoch,).
+
+    Only that epoch's if nothing can be continued: the network has one trial, or the epoch is not a fidelity.
+    """
     by_network: dict[tuple[object, ...], list[Trial]] = {}
     for trial in trials:
         by_network.setdefault(network_of(trial), []).append(trial)
@@ -109,8 +112,8 @@ def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], F
     for group in by_network.values():
         last = max(group, key=lambda trial: trial.fidelity["epoch"])
         n_epochs = int(last.fidelity["epoch"])
-        epochs = range(1 if len(group) > 1 else n_epochs, n_epochs + 1)
-        queries += [replace(last, fidelity={**last.fidelity, "epoch": epoch}) for epoch in epochs]
+        first = 1 if len(group) > 1 and "epoch" in view.fidelities else n_epochs
+        queries += [replace(last, fidelity={**last.fidelity, "epoch": epoch}) for epoch in range(first, n_epochs + 1)]
     runtimes = {network: np.full(view.max_epoch, np.nan) for network in by_network}
     answers = _ask(view, queries, metrics=("runtime",))["runtime"]
     for trial, answer in zip(queries, answers.tolist(), strict=True):

@@ -347,6 +347,19 @@ def test_lower_epochs_do_not_count_where_the_epoch_is_no_fidelity(tmp_path, benc
     assert "epoch must be a fidelity of its view" in refusal.fault
 
 
+def test_a_config_may_be_trained_twice_where_the_epoch_is_no_fidelity_and_pays_twice(tmp_path, bench):
+    view = bench.view(fidelities=("N",))
+    path, config = tmp_path / "twice.jsonl", view.sample(seed=0)
+    Simulation(view, 1, n_trials=2, log=path).run(Plan(config, config))
+    assert boards_of(bench, path)[1] == []
+
+    def pay_once(header, trials, ending):
+        ending["clock"] = trials[1]["end"] = trials[1]["start"]
+
+    (refusal,) = boards_of(bench, changed(path, pay_once))[1]
+    assert "trial 1: took 0 s, but its training costs" in refusal.fault
+
+
 @pytest.mark.parametrize("text", ["[" * 100_000, "", '{"format": 1}', "\0", '{"format": 1, "task": {}}'])
 def test_what_is_no_log_is_refused_and_the_others_are_read(tmp_path, bench, log, text):
     (tmp_path / "bad.jsonl").write_text(text + "\n")
