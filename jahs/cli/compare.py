@@ -16,7 +16,6 @@ from jahs.comparison.benches import open_benchmark
 from jahs.comparison.compare import BASELINES, compare
 from jahs.comparison.leaderboard import Refusal, board_facts, board_text, find_logs, leaderboard
 from jahs.comparison.page import HEAD, few_seeds, standing_row
-from jahs.comparison.runs import read_factory
 from jahs.comparison.terms import STUDIES, open_terms
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.tasks.definitions import DEFAULT_TASK
@@ -79,7 +78,7 @@ def _leaderboard(arguments: argparse.Namespace) -> str:
     boards, refused = leaderboard(
         find_logs(arguments.logs),
         opened=lambda task: open_benchmark(task, arguments.release),
-        factory=None if arguments.rerun is None else read_factory(arguments.rerun),
+        rerun=arguments.rerun,
     )
     facts = {"boards": [*map(board_facts, boards)], "refused": [*map(asdict, refused)]}
     return _result(arguments, "\n\n".join(map(board_text, boards)), facts, refused)

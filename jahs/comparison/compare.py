@@ -54,7 +54,8 @@ def compare(
     Args:
         *entries: what to compare: "FILE.py:NAME", a factory, an optimiser in one function, or trial logs and folders
             of them. A factory is called as `factory(view, seed=..., objectives=..., settings=...)`, with the arguments
-            that it has. A factory given as an object runs in this process, others in processes of their own.
+            that it has. A factory given as an object runs in this process, others in processes of their own. A
+            function given as an object keeps its state from seed to seed; one in a file starts anew for each.
         out: the folder, made if it does not exist.
         study: the study whose terms apply, see `jahs.terms`; None: the first log's, or else `baselines`.
         task: name of the task; None: the first log's, else the release's, else `DEFAULT_TASK`.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from jahs.comparison.claims import Claim, Terms, claim_of, replay
-from jahs.comparison.runs import Factory
+from jahs.comparison.runs import read_factory
 from jahs.comparison.summaries import digits_for, estimate_text, number_text, summarize
 from jahs.errors import InvalidArgument, JahsError
 from jahs.simulate import read_log
@@ -84,29 +85,33 @@ def find_logs(paths: Iterable[Path]) -> list[Path]:
 
 
 def leaderboard(
-    logs: Sequence[Path], *, opened: Callable[[str], Any], factory: Factory | None = None
+    logs: Sequence[Path], *, opened: Callable[[str], Any], rerun: str | None = None
 ) -> tuple[list[Board], list[Refusal]]:
     """Check logs; return the boards of the valid ones, and the refused ones.
 
     Args:
         logs: files.
         opened: returns the benchmark of a task. Any: a Benchmark, or an object with the same methods.
-        factory: makes the optimiser to rerun every log with; None: no reruns.
+        rerun: FILE.py:NAME of the optimiser to rerun every log with, which is read anew for each; None: no reruns.
+
+    Raises:
+        InvalidArgument: `rerun` cannot be read.
     """
-    claims, refused = each_once({path: read_claim(path, opened=opened, factory=factory) for path in logs})
+    claims, refused = each_once({path: read_claim(path, opened=opened, rerun=rerun) for path in logs})
     return boards_of(claims.values()), refused
 
 
-def read_claim(path: Path, *, opened: Callable[[str], Any], factory: Factory | None = None) -> Claim | Refusal:
-    """Check one log; arguments as in `leaderboard`."""
-    try:
-        log = read_log(path)
-        bench = opened(str(log.header.get("task")))
-        claim = claim_of(log, bench)
-        if factory is not None:
-            _log.info("%s: the rerun has the same %d trials", path, replay(factory, log, bench))
-    except JahsError as err:
-        return Refusal(path=str(path), fault=str(err))
+def read_claim(path: Path, *, opened: Callable[[str], Any], rerun: str | None = None) -> Claim | Refusal:
+    """Check one log; arguments and errors as in `leaderboard`."""
+    with nullcontext() if rerun is None else read_factory(rerun) as factory:
+        try:
+            log = read_log(path)
+            bench = opened(str(log.header.get("task")))
+            claim = claim_of(log, bench)
+            if factory is not None:
+                _log.info("%s: the rerun has the same %d trials", path, replay(factory, log, bench))
+        except JahsError as err:
+            return Refusal(path=str(path), fault=str(err))
     return claim
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -33,27 +34,48 @@ def split_named(named: str) -> tuple[Path, str]:
     return Path(path).resolve(), name
 
 
-def read_factory(named: str) -> Factory:
-    """Return the class or function in `FILE.py:NAME`, a factory or an optimiser in one function."""
+@contextmanager
+def read_factory(named: str) -> Iterator[Factory]:
+    """Yield the class or function in `FILE.py:NAME`, a factory or an optimiser in one function.
+
+    Until the end, modules of its folder can be imported. Then they are forgotten: the next optimiser imports its own.
+    """
     file, name = split_named(named)
+    search_path, loaded = sys.path[:], set(sys.modules)
+    sys.path.insert(0, str(file.parent))
+    try:
+        yield _execute(named, file, name)
+    finally:
+        sys.path[:] = search_path
+        for top in {module.partition(".")[0] for module in sys.modules}.difference(loaded):
+            if _is_of(file.parent, top):
+                for module in [module for module in sys.modules if module.partition(".")[0] == top]:
+                    del sys.modules[module]
+
+
+def _execute(named: str, file: Path, name: str) -> Factory:
     path = named.rpartition(":")[0]
     spec = importlib.util.spec_from_file_location(f"optimizer_{file.stem}", file)
     assert spec is not None, "a .py file has a loader"
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
-    sys.path.insert(0, str(file.parent))
     try:
         # Not with the loader: it may use cached bytecode for a file that was edited within the same second.
         exec(compile(file.read_bytes(), str(file), "exec"), vars(module))  # noqa: S102  # the user's own code
     except Exception as err:
         raise InvalidArgument(f"{named}: {path} raised {type(err).__name__}: {err}") from err
-    finally:
-        sys.path.remove(str(file.parent))
     factory = getattr(module, name, None)
     if not callable(factory):
         names = [k for k, v in vars(module).items() if getattr(v, "__module__", "") == spec.name and callable(v)]
         raise InvalidArgument(f"{named}: {path} has no {name} to call; it has {', '.join(names) or 'nothing'}")
     return factory  # type: ignore[no-any-return]  # callable
+
+
+def _is_of(folder: Path, name: str) -> bool:
+    """Return whether a module is a file or package in a folder; packages of an environment inside it are not."""
+    module = sys.modules.get(name)
+    places = {*getattr(module, "__path__", ()), str(Path(getattr(module, "__file__", None) or "").parent)}
+    return not places.isdisjoint({str(folder), str(folder / name)})
 
 
 def make_optimizer(
@@ -102,13 +124,16 @@ class Run:
 
 def run(of: Run, factory: Factory | None = None) -> None:
     """Write the log, completely or not at all; without a `factory`, `of.optimizer` names the optimiser."""
+    if factory is None and ":" in of.optimizer:
+        with read_factory(of.optimizer) as read:
+            run(of, read)
+        return
     terms = open_terms(of.study, of.task, of.release, of.budget_s)
     view, objectives = visible(terms.view), terms.rules.objectives
     optimizer: Optimizer | Callback
-    if factory is None and ":" not in of.optimizer:
+    if factory is None:
         optimizer = make(of.optimizer, view, seed=of.seed, objectives=objectives)
     else:
-        factory = factory or read_factory(of.optimizer)
         optimizer = make_optimizer(factory, view, seed=of.seed, objectives=objectives, settings={})
     target = Path(of.log)
     target.parent.mkdir(parents=True, exist_ok=True)

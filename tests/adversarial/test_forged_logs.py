@@ -72,14 +72,14 @@ def mine(tmp_path: Path) -> Path:
 @pytest.fixture
 def log(tmp_path: Path, bench: jahs.Benchmark, mine: Path) -> Path:
     path = tmp_path / "climber.jsonl"
-    climber = read_factory(f"{mine}:Climber")(bench, seed=0)
-    Simulation(bench, 2, budget=900.0, n_trials=20, seed=0, evaluation_seed=0, log=path).run(climber)
+    simulation = Simulation(bench, 2, budget=900.0, n_trials=20, seed=0, evaluation_seed=0, log=path)
+    with read_factory(f"{mine}:Climber") as climber:
+        simulation.run(climber(bench, seed=0))
     return path
 
 
 def boards_of(bench: jahs.Benchmark, *paths: Path, rerun: str | None = None) -> tuple[list[Board], list[Refusal]]:
-    factory = None if rerun is None else read_factory(rerun)
-    return leaderboard(list(paths), opened=lambda task: bench, factory=factory)
+    return leaderboard(list(paths), opened=lambda task: bench, rerun=rerun)
 
 
 def rewrite(path: Path, change: Callable[[dict[str, Any], Lines, dict[str, Any]], object]) -> Path:
@@ -237,6 +237,23 @@ def test_a_search_that_was_done_before_is_found_by_a_rerun(bench, log, mine, tmp
     assert "the rerun differs at trial " in refusal.fault
 
 
+STATE = "import itertools\ncounter = itertools.count()\n"
+COUNTED = "import jahs\ndef counted(trials):\n    return jahs.space().sample(seed=next(counter))\n"
+
+
+@pytest.mark.parametrize(
+    "files", [{"mine.py": STATE + COUNTED}, {"mine.py": "from state import counter\n" + COUNTED, "state.py": STATE}]
+)
+def test_a_rerun_reads_the_code_anew_for_each_log_as_compare_does(bench, tmp_path, files):
+    for name, code in files.items():
+        (tmp_path / name).write_text(code)
+    logs = [tmp_path / f"{seed}.jsonl" for seed in range(2)]
+    for seed, path in enumerate(logs):
+        with read_factory(f"{tmp_path / 'mine.py'}:counted") as counted:
+            Simulation(bench, 1, n_trials=3 + seed, seed=seed, log=path).run(counted)
+    assert boards_of(bench, *logs, rerun=f"{tmp_path / 'mine.py'}:counted")[1] == []
+
+
 @pytest.mark.parametrize(
     ("named", "message"),
     [
@@ -247,8 +264,8 @@ def test_a_search_that_was_done_before_is_found_by_a_rerun(bench, log, mine, tmp
     ],
 )
 def test_a_factory_that_is_missing_is_one_clear_error(log, mine, named, message, capsys):
-    with pytest.raises(InvalidArgument, match=message):
-        read_factory(named.format(mine))
+    with pytest.raises(InvalidArgument, match=message), read_factory(named.format(mine)):
+        pass
     assert main(["leaderboard", str(log), "--rerun", named.format(mine)]) == 2
     assert message in capsys.readouterr().err
 

@@ -217,6 +217,29 @@ def test_a_function_and_a_class_from_python_run_in_this_process(quick, tmp_path,
         assert next(logs).trials == next(logs).trials
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_optimiser_imports_the_modules_of_its_own_folder_also_while_it_runs(quick, tmp_path, workers):
+    lines = [
+        "from helper import first",
+        "def {}(trials):",
+        "    import late.helper as late",
+        "    return late.next_of(first)",
+    ]
+    helpers = ["import jahs", "first = jahs.space(fixed={{'N': 5, 'W': 16, 'Resolution': 1.0}}).sample(seed={})"]
+    for seed, name in enumerate(("zero", "one")):
+        folder = tmp_path / name
+        (folder / "late").mkdir(parents=True)
+        (folder / "mine.py").write_text("\n".join(lines).format(name))
+        (folder / "helper.py").write_text("\n".join(helpers).format(seed))
+        (folder / "late" / "helper.py").write_text(f"def next_of(first):\n    return {{**first, 'Op1': {seed}}}")
+    entries = [f"{tmp_path / name / 'mine.py'}:{name}" for name in ("zero", "one")]
+    found = quick(*entries, seeds=2, workers=workers)
+    space = jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0})
+    for seed, name in enumerate(("zero", "one")):
+        for log in (found.out / "logs").rglob(f"{name}/*.jsonl"):
+            assert read_log(log).trials[0].config == {**space.sample(seed=seed), "Op1": seed}
+
+
 def test_several_objectives_are_ranked_by_hypervolume_beside_nsga2(quick, tmp_path):
     found = quick(study="multiobjective", against=("nsga2",), seeds=2)
     assert {each.name for each in found.standings} == {"random_search", "nsga2"}
