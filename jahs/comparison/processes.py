@@ -59,7 +59,7 @@ def run_all(runs: Sequence[Run], *, workers: int, limit_s: float) -> Iterator[Ru
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
-            process.kill()
+            _kill(process)
         pool.shutdown()
         for process in processes:
             with suppress(OSError), process:  # closes the pipes, even with unread data
@@ -136,12 +136,15 @@ def _ask(process: subprocess.Popen[str], job: Run, limit_s: float) -> None:
     """Let a process make a log; OptimizerFailed or InvalidArgument if it fails."""
     assert process.stdin is not None
     assert process.stdout is not None
+    process.stdout.readline()  # it is ready: a new process takes seconds to start
     begin = time.monotonic()
-    answer = ""
+    answer, is_answered = "", threading.Event()
+    threading.Thread(target=_watch, args=(process, is_answered, begin + limit_s + 1), daemon=True).start()
     with suppress(OSError):  # the process has ended
         process.stdin.write(json.dumps(asdict(job)) + "\n")
         process.stdin.flush()
         answer = process.stdout.readline()
+    is_answered.set()
     label = f"{job.name}, seed {job.seed}"
     if not answer and time.monotonic() - begin >= limit_s:
         raise OptimizerFailed(f"{label}: {_late(limit_s)}")
@@ -152,16 +155,42 @@ def _ask(process: subprocess.Popen[str], job: Run, limit_s: float) -> None:
         raise InvalidArgument(reply["fault"]) if reply["is_mistake"] else OptimizerFailed(f"{label}: {reply['fault']}")
 
 
+def _watch(process: subprocess.Popen[str], is_answered: threading.Event, deadline: float) -> None:
+    """Kill a process and its children, which may hold its pipes, if it has ended without an answer or is late."""
+    while not is_answered.wait(0.1):
+        if process.poll() is not None or time.monotonic() > deadline:
+            _kill(process)
+            return
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Kill a process and, where systems have groups of processes, its children."""
+    with suppress(OSError):  # all have ended
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+
+
 def answer_runs(limit_s: float) -> None:
     """Make logs in a process of `run_all`: read a run per line of JSON on stdin, and answer each with a line.
 
-    An optimiser's own prints go to stderr. A run that exceeds the limit ends the process with a traceback.
+    An empty line says that it is ready for a run. An optimiser's own prints go to stderr. A run that exceeds the limit
+    ends the process with a traceback.
     """
     requests = os.fdopen(os.dup(0), encoding="utf-8")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     null_device = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null_device, 0)
     os.dup2(2, 1)
+
+    def write(line: str) -> None:
+        try:
+            answers.write(line + "\n")
+            answers.flush()
+        except BrokenPipeError:  # the command was killed
+            os._exit(1)
+
+    write("")
     for line in requests:
         faulthandler.dump_traceback_later(limit_s, exit=True)
         answer: dict[str, object] = {"fault": None}
@@ -171,8 +200,5 @@ def answer_runs(limit_s: float) -> None:
             answer = {"fault": str(err), "is_mistake": isinstance(err, InvalidArgument)}
         faulthandler.cancel_dump_traceback_later()
         sys.stdout.flush()
-        try:
-            answers.write(json.dumps(answer) + "\n")
-            answers.flush()
-        except BrokenPipeError:  # the command was killed
-            os._exit(1)
+        write(json.dumps(answer))
+        write("")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -259,6 +260,60 @@ def test_a_faulty_optimiser_is_one_clear_error_and_nothing_half_written(quick, m
     with pytest.raises(OptimizerFailed, match=message):
         quick(f"{mine}:{name}", seeds=1, limit_s=2)
     assert [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+
+
+FORKING = """
+import faulthandler, os, pathlib, time
+
+class Forking(Mine):
+    def ask(self, n):
+        if not (pid := os.fork()):
+            time.sleep(60)
+            os._exit(0)
+        with pathlib.Path(__file__).with_name("pids").open("a") as file:
+            print(pid, file=file)
+        return self.go_on(n)
+
+class Ends(Forking):
+    def go_on(self, n):
+        return []
+
+class Hangs(Forking):
+    def go_on(self, n):
+        time.sleep(60)
+
+class HangsWithoutATimer(Forking):
+    def go_on(self, n):
+        faulthandler.cancel_dump_traceback_later()
+        time.sleep(60)
+
+class Dies(Forking):
+    def go_on(self, n):
+        os._exit(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Ends", None),
+        ("Hangs", "did not end within 2 s"),
+        ("HangsWithoutATimer", "did not end within 2 s"),
+        ("Dies", "its process ended without a result"),
+    ],
+)
+def test_the_limit_holds_for_an_optimiser_with_children_and_none_of_them_is_left(quick, mine, tmp_path, name, message):
+    mine.write_text(MINE + FORKING)
+    begin = time.monotonic()
+    with nullcontext() if message is None else pytest.raises(OptimizerFailed, match=f"{name}, seed 0: {message}"):
+        quick(f"{mine}:{name}", seeds=1, limit_s=2)
+    assert time.monotonic() - begin < 40
+    deadline = time.monotonic() + 10
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    while any(map(is_running, pids)) and time.monotonic() < deadline:  # a killed process takes a moment to end
+        time.sleep(0.05)
+    assert pids
+    assert not any(map(is_running, pids))
 
 
 def test_sigterm_ends_the_command_and_the_processes_that_it_started(release, tmp_path):
