@@ -33,6 +33,8 @@ from jahs.spaces.parameters import is_integer, is_number, show
 BASELINES: Final = ("random_search", "hyperband", "asha", "regularized_evolution", "local_search", "nsga2")
 """Optimisers that a comparison runs by default if they take the study's objectives; NSGA-II needs several."""
 
+_MOST_SECONDS: Final = 1e9  # alarms and timers overflow on more
+
 
 def compare(
     *entries: str | Path | Factory,
@@ -104,7 +106,7 @@ def compare(
 
     checked = _check_logs(paths, check)
     own_logs = [Path(run.log) for run in (*in_processes, *(run for run, _ in here))]
-    for log in make_logs(in_processes, here, workers=workers, limit_s=limit_s, progress=progress):
+    for log in make_logs(in_processes, here, workers=workers, limit_s=float(limit_s), progress=progress):
         checked[log] = check(log)  # while other processes make more
     in_order = dict.fromkeys([*own_logs, *checked])
     claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order}, made=set(own_logs))
@@ -159,8 +161,8 @@ def _check_numbers(*, seeds: int, workers: int, limit_s: float, out: Path) -> No
     counts = {"seeds": seeds, "workers": workers}
     wrong = {name: count for name, count in counts.items() if not (is_integer(count) and count >= 1)}
     faults = [f"{name}={show(count)} must be an integer >= 1" for name, count in wrong.items()]
-    if not (is_number(limit_s) and limit_s > 0):
-        faults.append(f"limit_s={show(limit_s)} must be a number of seconds > 0")
+    if not (is_number(limit_s) and 0 < limit_s <= _MOST_SECONDS):
+        faults.append(f"limit_s={show(limit_s)} must be a number of seconds > 0 and at most 1e9")
     if out.exists() and not out.is_dir():
         faults.append(f"out={out} must be a folder; choose another one")
     refuse(*faults)

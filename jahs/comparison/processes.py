@@ -87,6 +87,8 @@ def make_logs(
                 run(job, factory)
         except (JahsError, TimeoutError) as err:
             raise OptimizerFailed(f"{job.name}, seed {job.seed}: {err}") from err
+        finally:
+            remove_parts(job)
         show_progress(n_done, n_all)
         yield Path(job.log)
     first = [each for each in pending if each.code is not None and each.seed == 0]

@@ -370,6 +370,7 @@ def test_an_endless_optimiser_in_this_process_is_stopped_too(quick):
             InvalidArgument,
             "seeds=0 .*\nworkers=1.5 .*\nlimit_s=0",
         ),
+        ("{}:Mine", {"limit_s": 1e10}, InvalidArgument, r"limit_s=1\S+ must be .* seconds > 0 and at most 1e9"),
         ("nowhere", {}, InvalidArgument, "nowhere does not exist"),
         (make, {"study": "nope"}, UnknownName, "study='nope'"),
         (7, {}, InvalidArgument, "7 must be FILE.py:NAME, a factory"),
@@ -414,6 +415,32 @@ def test_what_a_kill_leaves_is_continued_with_the_same_bytes(quick, mine, tmp_pa
     quick(f"{mine}:Mine", seeds=8)
     assert all(path.stat().st_mtime_ns == time for path, time in kept.items())
     assert files(out) == files(whole)
+
+
+@pytest.mark.parametrize("limit_s", [1e9, np.float64(600), np.int64(600), 600])
+def test_every_limit_that_is_taken_can_be_set(quick, mine, limit_s):
+    scope = {}
+    exec(MINE, scope)
+    found = quick(f"{mine}:Mine", scope["walk"], seeds=1, limit_s=limit_s)
+    assert {each.name for each in found.standings} == {"Mine", "walk", "random_search"}
+
+
+def test_a_killed_comparison_of_an_object_leaves_nothing_that_the_next_one_keeps(tmp_path, release):
+    given = {"out": str(tmp_path / "out"), "release": str(release), "seeds": 1, "against": []}
+    code = f"""
+import os, signal, sys
+import jahs
+def mine(trials):
+    if len(trials) == 3 and "dies" in sys.argv:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return jahs.space(fixed={{"N": 5, "W": 16, "Resolution": 1.0}}).sample(seed=len(trials))
+jahs.compare(mine, **{given!r})
+"""
+    command = [sys.executable, "-c", code]
+    assert subprocess.run([*command, "dies"], cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    assert len(list((tmp_path / "out").rglob("*.part"))) == 1
+    subprocess.run(command, cwd=ROOT, check=True)
+    assert list((tmp_path / "out").rglob("*.part")) == []
 
 
 def test_the_names_are_promised():
