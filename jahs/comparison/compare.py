@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from jahs.comparison.benches import open_benchmark, release_of
-from jahs.comparison.claims import Claim, Terms, terms_of
+from jahs.comparison.claims import Claim, terms_of
 from jahs.comparison.leaderboard import Refusal, boards_of, differences_text, each_once, find_logs, read_claim
 from jahs.comparison.page import Comparison, write_page
 from jahs.comparison.processes import make_logs
@@ -110,7 +110,6 @@ def compare(
         checked[log] = check(log)  # while other processes make more
     in_order = dict.fromkeys([*own_logs, *checked])
     claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order}, made=set(own_logs))
-    refused += _drop_repeated(claims)
     season_terms = terms_of(terms.view, terms.simulation(seed=0).settings, terms.bench)
     boards = boards_of(claims.values(), season=season_terms)
     if boards and boards[0].differs:
@@ -217,19 +216,6 @@ def _check_logs(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal])
             raise ProtocolMismatch(f"{path} has no valid log; {refused[0].path}: {refused[0].fault}")
         checked |= results
     return checked
-
-
-def _drop_repeated(claims: dict[Path, Claim]) -> list[Refusal]:
-    """Remove logs of an earlier log's optimiser and seed under the same terms; return them."""
-    first_paths: dict[tuple[Terms, str, str, int], Path] = {}
-    refused = []
-    for path, claim in list(claims.items()):
-        first_path = first_paths.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)
-        if first_path != path:
-            del claims[path]
-            fault = f"{first_path} has another run of {claim.name}, seed {claim.seed}"
-            refused.append(Refusal(path=str(path), fault=fault))
-    return refused
 
 
 def _code_of(optimizer: str | Factory) -> str | None:

@@ -118,7 +118,7 @@ def read_claim(path: Path, *, opened: Callable[[str], Any], rerun: str | None = 
 def each_once(
     found: Mapping[Path, Claim | Refusal], *, made: Collection[Path] = ()
 ) -> tuple[dict[Path, Claim], list[Refusal]]:
-    """Return the valid logs, each run once, and the refused ones.
+    """Return the valid logs, one of each optimiser and seed under the same terms, and the refused ones.
 
     Args:
         made: logs of runs that were just made; two of them may be equal, because optimisers may propose the same.
@@ -126,11 +126,15 @@ def each_once(
     claims: dict[Path, Claim] = {}
     refused: list[Refusal] = []
     runs: dict[str, Path] = {}
+    first_paths: dict[tuple[Terms, str, str, int], Path] = {}
     for path, each in found.items():
         if isinstance(each, Refusal):
             refused.append(each)
         elif runs.setdefault(each.digest, path) != path and path not in made:
             refused.append(Refusal(path=str(path), fault=f"the same run as {runs[each.digest]}"))
+        elif path != (first := first_paths.setdefault((each.terms, each.name, each.settings, each.seed), path)):
+            fault = f"{first} has another run of {each.name}, seed {each.seed}"
+            refused.append(Refusal(path=str(path), fault=fault))
         else:
             claims[path] = each
     return claims, refused

@@ -439,6 +439,15 @@ def test_the_same_run_counts_once(tmp_path, log, bench):
     assert refusal.fault == f"the same run as {log}"
 
 
+def test_another_run_of_the_same_optimiser_and_seed_does_not_count_beside_the_first(tmp_path, log, bench):
+    paths, view = [tmp_path / f"{i}.jsonl" for i in range(2)], bench.view()
+    for i, path in enumerate(paths):
+        Simulation(view, 2, n_trials=8, log=path).run(make("random_search", view, seed=i))
+    (board,), (refusal,) = boards_of(bench, *paths)
+    assert board.lines[0].valid_error == claim_of(read_log(paths[0]), bench).valid_error
+    assert refusal.fault == f"{paths[0]} has another run of random_search, seed 0"
+
+
 def test_the_command_prints_boards_and_says_what_it_refused(tmp_path, log, release, bench, capsys):
     changed(write_log(tmp_path / "lie.jsonl", bench, seed=1), better)
     assert main(["leaderboard", str(tmp_path), "--release", str(release)]) == 1
