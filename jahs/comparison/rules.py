@@ -37,7 +37,7 @@ def check_log(log: Log, view: View, settings: SimulationSettings) -> list[str]:
     return [
         *faults,
         *_time_faults(trials, settings),
-        *_metric_faults(trials, view),
+        *metric_faults(trials, view),
         *_cost_faults(trials, view, settings),
         *_seed_faults(trials, settings),
         *_number_faults(trials),
@@ -65,7 +65,7 @@ def _time_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Itera
             yield f"trial {trial.trial}: ends at {trial.end} s, after the budget of {budget} s"
 
 
-def _metric_faults(trials: Sequence[Trial], view: View) -> Iterator[str]:
+def metric_faults(trials: Sequence[Trial], view: View) -> Iterator[str]:
     """Yield metrics that differ from the release's, and finished trials without them."""
     reported = [trial for trial in trials if trial.metrics or trial.status == FINISHED]
     answers = _ask(view, reported)

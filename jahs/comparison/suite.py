@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import by_mean
 from jahs.comparison.logs import trial_log
+from jahs.comparison.rules import metric_faults
 from jahs.comparison.standings import steps_of
 from jahs.comparison.terms import Rules, StudyTerms, open_rules
 from jahs.comparison.views import ViewChoice
@@ -25,6 +28,8 @@ from jahs.spaces.parameters import show
 
 SUITES: Final = Path(__file__).parents[1] / "seasons" / "suites"
 """The folder of the suites."""
+
+_ADVICE: Final = "give the trials of problem.simulation(seed).run(optimizer)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +91,11 @@ class Problem:
             release's front that the means of all trials miss (%). NaN without a trial at the highest fidelity.
         """
         self._check(trials)
-        full, incumbents = by_mean(trial_log({"view": {"fidelities": dict(self.view.full)}}, trials), self.view)
+        columns = trial_log({"view": {"fidelities": dict(self.view.full)}}, trials)
+        full_trials = [columns.trials[row] for row in np.flatnonzero(columns.is_full).tolist()]
+        if fault := next(metric_faults(full_trials, self.view), None):
+            raise ProtocolMismatch(f"{fault}; these are trials of another problem than {self.id}: {_ADVICE}")
+        full, incumbents = by_mean(columns, self.view)
         steps = steps_of(full, incumbents, self.terms)
         return float(steps.values[-1]) if len(steps.values) else float("nan")
 
@@ -111,10 +120,7 @@ class Problem:
                 fault = "it has no training noise" if is_noisy else "it has training noise"
             else:
                 continue
-            raise ProtocolMismatch(
-                f"trial {trial.trial} is of another problem than {self.id}: {fault}; give the trials of "
-                "problem.simulation(seed).run(optimizer)"
-            )
+            raise ProtocolMismatch(f"trial {trial.trial} is of another problem than {self.id}: {fault}; {_ADVICE}")
 
     def score(self, trials: Sequence[Trial]) -> float:
         """Return the result on a common scale: 0 is the best known result, 1 is random search on average."""

@@ -75,6 +75,17 @@ def test_trials_of_another_problem_are_refused(problems):
             few.result(what)
 
 
+def test_trials_of_another_task_are_refused(problems):
+    other, one = problems["fashion-mnist-all-epoch-macs-20"], problems["cifar10-all-epoch-latency-20"]
+    assert other.rules.view == one.rules.view
+    trials = other.simulation(seed=0).run(make("random_search", other.view, seed=0, objectives=other.objectives))
+    assert np.isfinite(other.score(trials))
+    message = rf"trial \d: .* the release answers .* another problem than {one.id}"
+    for score in (one.score, one.result):
+        with pytest.raises(ProtocolMismatch, match=message):
+            score(trials)
+
+
 def test_the_baseline_is_random_search_and_can_be_run_again(problems):
     problem = min(problems, key=lambda p: (len(p.objectives), p.rules.n_evaluations))
     results = []
