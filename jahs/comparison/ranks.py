@@ -67,22 +67,28 @@ def mean_ranks(values: Floats) -> Floats:
     return np.asarray(ranks(values).mean(axis=1))
 
 
+def signed_ranks(one: Floats, other: Floats) -> Floats:
+    """Return the ranks of the absolute differences of paired values, with the sign of one minus other, (n,).
+
+    Differences that are equal to nine decimals tie; the rank of no difference is 0.
+    """
+    difference = np.round(one - other, 9)
+    return np.asarray(np.sign(difference) * ranks(np.abs(difference)))
+
+
 def wilcoxon_p(one: Floats, other: Floats) -> float:
     """Return the exact two-sided p-value of the signed-rank test on paired values; 1 if no pair differs.
 
     Under the null hypothesis, every rank has either sign. The ranks of zeros are split between both signs.
     """
-    difference = one - other
-    if not np.any(difference):
-        return 1.0
-    quarters = np.rint(4 * ranks(np.abs(difference))).astype(np.int64)  # ties have half ranks, zeros split them
-    moves = quarters[difference != 0]
+    halves = np.rint(2 * signed_ranks(one, other)).astype(np.int64)  # ties have half ranks
+    moves = np.abs(halves[halves != 0])
     chance = np.zeros(int(moves.sum()) + 1)  # probability of each sum of positive ranks
     chance[0] = 1.0
     for move in moves.tolist():
         chance[move:] = (chance[move:] + chance[:-move]) / 2
         chance[:move] /= 2
-    positive = int(quarters[difference > 0].sum())
+    positive = int(halves[halves > 0].sum())
     tails = chance[: positive + 1].sum(), chance[positive:].sum()
     return float(min(1.0, 2 * min(tails)))
 

@@ -38,6 +38,14 @@ def test_wilcoxon_on_paper():
     assert wilcoxon_p(one, one) == 1.0
 
 
+def test_differences_that_are_equal_but_for_rounding_tie():
+    one, other = np.array([30.1, 28.4, 27.3, 29.9, 31.2, 30.0]), np.array([30.0, 28.3, 27.2, 30.0, 31.1, 29.9])
+    assert len(set(np.abs(one - other))) > 1
+    # Five of six signs are positive and all ranks are equal: 2 * (6 + 1) of 2**6 outcomes are as extreme.
+    assert wilcoxon_p(one, other) == wilcoxon_p(other, one) == pytest.approx(14 / 64)
+    assert wilcoxon_p(one, one + 1e-12 * other) == 1.0
+
+
 def compare(values):
     (found,) = compare_groups([(values, None)])
     return found
