@@ -114,7 +114,7 @@ def _verdict(comparison: Comparison | None, joint: int, other: int) -> str:
     if comparison is None:
         return "–"
     (pair,) = (pair for pair in comparison.pairs if {pair.one, pair.other} == {joint, other})
-    is_better = (pair.superiority > 0.5) == (pair.one == joint)
+    is_better = (pair.rank_sum < 0) == (pair.one == joint)
     return ("better" if is_better else "worse") if pair.differs else "not shown to differ"
 
 

@@ -165,10 +165,18 @@ def _finding(name: str, page: Comparison) -> str:
     if math.isnan(standing.result):
         text = f"{name} finished no trial at the full fidelity in some of its runs"
     elif standing.difference is not None:
-        direction = "better than" if standing.difference.value < 0 else "worse than"
-        verdict = direction if standing.p_holm < 0.05 else "not significantly different from"
-        text += f", {verdict} {REFERENCE} ({_interval_text(standing.difference)} points)"
+        pair = next(pair for one, other, pair in page.pairs if (one, other) == (name, REFERENCE))
+        text += f", {_verdict(pair, standing.difference.value)} ({_interval_text(standing.difference)} points)"
     return f"{text}; rank {place} of {len(page.standings)}."
+
+
+def _verdict(pair: Pair, mean: float) -> str:
+    """Return the direction of the rank test, if it is significant, and whether the mean difference contradicts it."""
+    if not pair.is_significant:
+        return f"not significantly different from {REFERENCE}"
+    direction, opposite = ("better", "worse") if pair.rank_sum < 0 else ("worse", "better")
+    text = f"{direction} than {REFERENCE}"
+    return f"{text} by the signed-rank test, although its mean is {opposite}" if mean * pair.rank_sum < 0 else text
 
 
 def few_seeds(page: Comparison) -> str:

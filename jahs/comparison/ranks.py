@@ -29,6 +29,7 @@ class Pair:
     other: int  # number of the other arm
     p: float
     p_holm: float  # after Holm's correction
+    rank_sum: float  # sum of the test's signed ranks of one minus other; below zero, one is better
     difference: float  # median over blocks of one minus other
     superiority: float  # share of blocks in which one is better; ties count half
     mean: Interval | None  # mean of one minus other, with an interval over seeds and refits; None without refits
@@ -152,17 +153,18 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]]) -> list[Compa
 
 
 def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits: Floats | None) -> Pair:
-    differences = values[i] - values[j]
+    differences, rank_sum = values[i] - values[j], float(signed_ranks(values[i], values[j]).sum())
     mean = holds = None
     if on_refits is not None and on_refits.size:
         refit_differences = on_refits[i] - on_refits[j]
         mean = mean_with_refits(differences, refit_differences)
-        holds = _share_that_holds(refit_differences * np.sign(differences.mean()))
+        holds = _share_that_holds(refit_differences * np.sign(rank_sum or differences.mean()))
     return Pair(
         one=i,
         other=j,
         p=p,
         p_holm=p_holm,
+        rank_sum=rank_sum,
         difference=float(np.median(differences)),
         superiority=float((0.5 - np.sign(differences) / 2).mean()),
         mean=mean,

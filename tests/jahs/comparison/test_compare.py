@@ -19,8 +19,10 @@ import jahs
 from jahs.cli import main
 from jahs.comparison import leaderboard
 from jahs.comparison.compare import compare
-from jahs.comparison.page import few_seeds
+from jahs.comparison.page import Comparison, few_seeds, write_page
 from jahs.comparison.ranks import least_seeds, wilcoxon_p
+from jahs.comparison.standings import Rollout, pairs_of, standings_of
+from jahs.comparison.steps import Steps
 from jahs.comparison.terms import STUDIES, terms
 from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownName
 from jahs.files.atomic import is_running
@@ -145,6 +147,31 @@ def test_too_few_seeds_for_any_significant_difference_are_said_to_be_so(quick, m
     options = ("--out", str(found.out), "--release", str(release), "--seeds", "2", "--against", "random_search")
     assert main(["compare", f"{mine}:Mine", *options]) == 0
     assert "With 2 seeds, no pair of 2 optimisers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("wins", "loses", "finding"),
+    [
+        (-3.0, 0.1, ", worse than random_search by the signed-rank test, although its mean is better (-0.27 ["),
+        (-0.01, 0.1, ", worse than random_search (+0.087 ["),
+        (-3.0, -0.1, ", better than random_search (-0.45 ["),
+    ],
+)
+def test_a_page_says_the_direction_of_the_test_that_is_significant(tmp_path, release, wins, loses, finding):
+    base = 30 + np.random.default_rng(0).normal(0, 0.3, 100)
+    mine = base + loses
+    mine[:12] = base[:12] + wins
+    rollouts = {
+        name: {
+            seed: Rollout(steps=Steps(times=np.array([0.1]), values=np.array([value])), test_error=value)
+            for seed, value in enumerate(values)
+        }
+        for name, values in (("mine", mine), ("random_search", base))
+    }
+    own, pairs = terms("baselines", release=release), pairs_of(rollouts, first=("mine",))
+    facts = {"season": None, "boards": (), "refused": (), "standings": tuple(standings_of(rollouts, own, pairs))}
+    write_page(Comparison(out=tmp_path, names=("mine",), terms=own, pairs=tuple(pairs), **facts))
+    assert finding in (tmp_path / "report.md").read_text().replace("−", "-")
 
 
 @pytest.mark.parametrize("n_pairs", [1, 3, 6, 21, 36, 1000])

@@ -206,6 +206,20 @@ def test_a_pair_says_how_large_its_difference_is():
     assert pair.superiority == (1 + 0 + 1 + 0.5) / 4
 
 
+def test_a_direction_is_that_of_the_rank_test_even_if_the_mean_has_the_other_sign():
+    one = np.linspace(0.1, 0.2, 100)
+    one[:12] -= 3  # worse in 88 of 100 blocks, much better in 12
+    values = np.stack([one, np.zeros(100)])
+    on_refits = np.repeat(np.repeat(np.array([[1.0], [0.0]]), 8, axis=1)[:, :, None], 3, axis=2)  # worse on all refits
+    (pair,) = compare_groups([(values, on_refits)])[0].pairs
+    assert one.mean() < 0 < pair.rank_sum
+    assert pair.rank_sum == sum(range(1, 89)) - sum(range(89, 101))
+    assert pair.is_significant
+    assert (pair.holds, pair.differs) == (1.0, True)
+    (reverse,) = compare_groups([(values[::-1], on_refits[::-1])])[0].pairs
+    assert (reverse.rank_sum, reverse.holds) == (-pair.rank_sum, 1.0)
+
+
 def test_friedman_finds_an_arm_that_is_always_best_and_nothing_among_equals():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(4, 30))
