@@ -74,9 +74,13 @@ class Release:
         return content
 
     def check_task(self) -> None:
-        """Refuse a release whose models or noise have another task than the manifest; CorruptFile names both."""
-        if self.has("noise.json"):
-            self._json("noise.json")
+        """Refuse a release whose models or noise have another task or number of epochs; CorruptFile names both."""
+        wanted = self.task.max_epoch
+        if self.has("noise.json") and (found := self._json("noise.json").get("max_epoch", wanted)) != wanted:
+            raise CorruptFile(
+                f"{self.path / 'noise.json'} has max_epoch={show(found)}, but {self.task.name} has {wanted} epochs; "
+                "restore the file"
+            )
         costs = self.models.costs
         if costs != "exact" and self.task.name not in import_module("jahs.published.sources").PUBLISHED_TASKS:
             raise CorruptFile(

@@ -82,6 +82,21 @@ def test_a_release_is_not_opened_as_one_of_another_task(forged, task, tmp_path):
         jahs.Benchmark(task, release=plain)
 
 
+@pytest.mark.parametrize("n_epochs", [12, 40])
+def test_noise_has_the_epochs_of_its_task(forged, n_epochs):
+    def stretch(noise):
+        noise["max_epoch"] = n_epochs
+        for spread in [spread for kinds in noise["accuracies"].values() for spread in kinds.values()]:
+            spread["epoch"] = np.resize(spread["epoch"], n_epochs).tolist()
+
+    change(forged, "noise.json", stretch)
+    said = rf"noise\.json has max_epoch={n_epochs}, but fashion_mnist_mini has 27 epochs"
+    with pytest.raises(CorruptFile, match=said):
+        jahs.Benchmark("fashion_mnist_mini", release=forged)
+    with pytest.raises(CorruptFile, match=said):
+        read_release(forged).verify()
+
+
 def test_a_table_of_another_protocol_is_refused(forged):
     change(forged, "manifest.json", lambda manifest: manifest.update(protocol="0" * 16))
     with pytest.raises(CorruptFile, match=r"runs have protocol .*, but manifest\.json says 0000000000000000"):

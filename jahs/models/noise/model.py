@@ -236,12 +236,19 @@ class NoiseModel:
 
         Returns:
             Centres and standard deviations, (n_names, n) each, and tails, (n_names, 1).
+
+        Raises:
+            InvalidArgument: a prediction is NaN.
+            InvalidFidelity: an epoch is beyond the task's last.
         """
         if len(X) == 1:  # without arrays, which is many times faster
             place = _place(X[0].tolist())
+            if not 0 <= place[0] < self.max_epoch:
+                raise self._beyond(place[0] + 1)
             of_names = zip(names, y[:, 0].tolist(), strict=True)
             found = np.array([_centre_one(name, self._tables[name], one, place) for name, one in of_names])
         else:
+            self._check_epochs(X)
             each = zip(names, y, strict=True)
             found = np.array([_centre(self.accuracies[name]["seed"], _within(name, many), X) for name, many in each])
         found = found.reshape(len(names), 2, len(X))
@@ -250,7 +257,6 @@ class NoiseModel:
 
     def deviations(self, names: Sequence[str], y: _Floats, X: NDArray[np.float32]) -> _Floats:
         """Return the standard deviations of the draws of accuracies around these predictions, (n_names, n)."""
-        self._check_epochs(X)
         centre, sigma, _ = self.on_line(names, y, X)
         h, share = _draws_with(tuple(self._tables[name][-2] for name in names))
         found = np.empty_like(centre)

@@ -282,6 +282,8 @@ def test_an_epoch_without_known_noise_is_refused(n: int, epoch: int) -> None:
         MODEL.interval({"valid_acc": np.ones(n)}, rows)
     with pytest.raises(InvalidFidelity, match=f"epoch={epoch} is not in 1..12"):
         MODEL.deviations(["valid_acc"], np.ones((1, n)), rows)
+    with pytest.raises(InvalidFidelity, match=f"epoch={epoch} is not in 1..12"):
+        MODEL.on_line(["valid_acc"], np.ones((1, n)), rows)
 
 
 def test_a_level_that_is_no_share_is_refused() -> None:
