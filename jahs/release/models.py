@@ -22,7 +22,7 @@ from jahs.errors import InvalidArgument, UnknownFormat, refuse
 from jahs.files.strict_json import check_format, reading_state
 from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FEATURES_VERSION, FeatureSet, joint_times
-from jahs.spaces.parameters import show
+from jahs.spaces.parameters import is_number, is_real, show
 from jahs.tasks.metrics import ACCURACIES, METRICS, Metric
 
 MODELS_FORMAT: Final = 1
@@ -115,6 +115,9 @@ class Models:
                 for key, value in model.overrides.items()
                 if key not in _OVERRIDES or type(value) not in _OVERRIDES[key]
             ]
+            scale = model.overrides.get("published_scale", 1.0)
+            if is_real(scale) and not (is_number(scale) and scale > 0):
+                faults.append(f"metric {name!r}: published_scale={show(scale)} is not a finite number above 0")
         refuse(*faults)
 
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
@@ -171,6 +174,8 @@ def _bound_faults(metric: Metric | None, model: MetricModel, costs: str) -> Iter
         yield f"the bounds [{transform.lower}, {transform.upper}] are not within [{metric.lower}, {metric.upper}]"
     if transform is not None and transform.published and costs == "exact":
         yield "published=true is for imported releases, whose answers may leave their bounds"
+    if metric is not None and math.isfinite(metric.upper) and model.target == "per_epoch":
+        yield f"target='per_epoch' multiplies by the epoch, so answers may leave {metric.upper:g}, the upper bound"
 
 
 def _model(entry: Mapping[str, Any]) -> MetricModel:

@@ -62,6 +62,19 @@ def test_models_whose_answers_may_leave_the_metric_s_bounds_are_refused(forged, 
         jahs.Benchmark("fashion_mnist_mini", release=forged)
 
 
+def test_an_accuracy_that_is_multiplied_by_the_epoch_is_refused(forged):
+    change(forged, "models.json", lambda models: models["metrics"]["valid_acc"].update(target="per_epoch"))
+    with pytest.raises(CorruptFile, match=r"metric 'valid_acc': target='per_epoch' multiplies by the epoch.* 100"):
+        jahs.Benchmark("fashion_mnist_mini", release=forged)
+
+
+@pytest.mark.parametrize("scale", [0.0, 0, -1.0, 10**400], ids=["zero", "integer", "negative", "huge"])
+def test_a_published_scale_by_which_nothing_can_be_divided_is_refused(forged, scale):
+    change(forged, "models.json", lambda models: models["metrics"]["valid_acc"].update(published_scale=scale))
+    with pytest.raises(CorruptFile, match=r"metric 'valid_acc': published_scale=.* is not a finite number above 0"):
+        jahs.Benchmark("fashion_mnist_mini", release=forged)
+
+
 def test_a_release_does_not_call_itself_imported_to_have_no_bounds(forged):
     change(forged, "models.json", lambda models: models.update(costs="published"))
     with pytest.raises(CorruptFile, match="fashion_mnist_mini is not one of its tasks"):
