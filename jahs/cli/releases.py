@@ -68,6 +68,7 @@ def _verify(arguments: argparse.Namespace) -> str:
         *(partial(release.manifest.check, name) for name in names),
         release.check_contents,
         *_parts(release),
+        lambda: release.reference_config,
     ]
     faults: dict[str, None] = {}  # each once, in order
     for check in checks:

@@ -12,6 +12,7 @@ from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, MissingData
 from jahs.models.forest import Forest, map_forest, parse_forest
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
 from jahs.release.models import FAMILIES, REFITS, Models, Refits
+from jahs.release.quality import read_quality
 from jahs.release.table import RecordedTable, parse_table_npz
 from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import show
@@ -192,7 +193,7 @@ class Release:
     @cached_property
     def quality(self) -> Any:  # Any: JSON
         """The content of quality.json, or None."""
-        return self._json("quality.json") if self.has("quality.json") else None
+        return self.parse("quality.json", read_quality) if self.has("quality.json") else None
 
     @property
     def reference_config(self) -> Config | None:

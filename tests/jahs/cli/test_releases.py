@@ -16,6 +16,8 @@ from jahs.tasks.definitions import TASKS
 from tests.jahs.cli.conftest import QUALITY, TASK
 from tests.releases import make_release, make_table
 
+MET = QUALITY["requirements"][0]
+
 
 @pytest.fixture
 def copy(release: Path, tmp_path: Path) -> Path:
@@ -64,6 +66,48 @@ def test_what_has_the_right_bytes_must_be_readable_too(tmp_path: Path, capsys, p
     folder = make_release(tmp_path / "release", **{part: content})
     assert main(["verify", str(folder)]) == 1
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"requirements": [{}]}, "requirement 0, metric must be a text, got None"),
+        ({"requirements": [{**MET, "cut": 3}]}, "requirement 0, cut must be a text, got 3"),
+        ({"requirements": [MET, {**MET, "required": "0.9"}]}, "requirement 1, required must be a number, got '0.9'"),
+        ({"requirements": [{**MET, "reached": []}]}, "requirement 0, reached must be a number or null, got []"),
+        ({"requirements": [{**MET, "is_met": []}]}, "requirement 0, is_met must be true, false or null, got []"),
+        ({"requirements": [None]}, "requirement 0 must be an object, got None"),
+        ({"requirements": {}}, "requirements must be a list or null, got {}"),
+        ({"metrics": [1]}, "metrics must be an object or null, got [1]"),
+        ({"metrics": {"latency": None}}, "latency must be an object, got None"),
+        ({"metrics": {"latency": {"test": {"cuts": 1}}}}, "latency, cuts must be an object or null, got 1"),
+        ({"metrics": {"latency": {"test": {"cuts": {"all": {"model": {"r2": "high"}}}}}}}, "latency, all, model, r2"),
+        ({"data": {"runs": None}}, "data, runs must be a number, got None"),
+        ({"data": []}, "data must be an object or null, got []"),
+    ],
+    ids=range(13),
+)
+def test_scores_that_cannot_be_shown_are_found_by_verify_and_named_by_quality(tmp_path, capsys, content, said) -> None:
+    folder = make_release(tmp_path / "release", quality=content)
+    for argv in (["verify", str(folder)], ["quality", "--release", str(folder)]):
+        assert main(argv) == 1
+        told = capsys.readouterr().err
+        assert "quality.json: quality: " in told
+        assert said in told
+
+
+@pytest.mark.parametrize("content", [{}, {"data": None, "metrics": None, "requirements": None}], ids=str)
+def test_scores_that_were_not_measured_may_be_missing_or_null(tmp_path, capsys, content) -> None:
+    folder = make_release(tmp_path / "release", quality=content)
+    assert main(["verify", str(folder)]) == 0
+    assert main(["quality", "--release", str(folder)]) == 0
+
+
+@pytest.mark.parametrize("config", [5, {"N": 4}], ids=str)
+def test_a_reference_config_that_is_invalid_is_found_by_verify(tmp_path, capsys, config) -> None:
+    folder = make_release(tmp_path / "release", facts={"reference_config": config})
+    assert main(["verify", str(folder)]) == 1
+    assert "manifest.json: reference_config: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
