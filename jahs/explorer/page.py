@@ -88,7 +88,10 @@ def join_modules(names: tuple[str, ...] = MODULES) -> str:
 
 
 def make_page(subject: Subject) -> str:
-    """Return the page as HTML, of at most `MOST_BYTES`; the same release gives the same text."""
+    """Return the page as HTML; the same release gives the same text.
+
+    InvalidArgument: it would have more than `MOST_BYTES`, or neither predictions nor recorded runs.
+    """
     facts, blobs, features = _content(subject)
     script = "\n" + features + join_modules()
     parts = {
@@ -120,7 +123,7 @@ def write_page(subject: Subject, path: Path) -> int:
 
 
 def _content(subject: Subject) -> tuple[dict[str, Any], dict[str, str], str]:  # Any: JSON
-    """Return the facts, the arrays as text, and the script of the features."""
+    """Return the facts, the arrays as text, and the script of the features; InvalidArgument if there are none."""
     facts = _facts(subject)
     blobs = {"recorded": "", "models": ""}
     if subject.table is not None and (columns := recorded_columns(subject.table, subject.task)) is not None:
@@ -130,6 +133,11 @@ def _content(subject: Subject) -> tuple[dict[str, Any], dict[str, str], str]:  #
     if subject.release is not None and subject.without_models is None:
         facts["models"], arrays, features = model_parts(subject.release)
         facts["models"]["arrays"], blobs["models"] = pack_arrays(arrays, compressed=True)
+    if facts["models"] is None and facts["recorded"] is None:
+        raise InvalidArgument(
+            f"{subject.task.name}: {subject.without_models} There are no finished runs to show instead; give another "
+            "release"
+        )
     return facts, blobs, features
 
 

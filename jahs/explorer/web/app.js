@@ -13,7 +13,6 @@ import { Space, seeded, showNumber } from "./space.js";
 const N_NEAREST = 3;
 const SPEAK_AFTER_MS = 700; // once a slider rests
 const SLIDER_STEPS = 1000;
-const INSTEAD = "There are no predictions; what was recorded is shown.";
 const TILES = [
   ["valid_acc", "validation accuracy", "%"],
   ["test_acc", "test accuracy", "%"],
@@ -24,6 +23,7 @@ const TILES = [
 ];
 
 const facts = readFacts();
+const INSTEAD = facts.recorded ? "There are no predictions; what was recorded is shown." : "There are no predictions.";
 const space = new Space(facts);
 const maxEpoch = facts.task.max_epoch;
 const part = (id) => document.getElementById(id);

@@ -76,7 +76,7 @@ def test_a_page_asks_for_nothing(embedded):
 
 def test_text_of_a_release_is_no_markup(tmp_path):
     evil = "</script><script>alert(1)</script>"
-    found = subject(tmp_path, facts={"version": evil})
+    found = subject(tmp_path, facts={"version": evil}, table=make_table("digits", 12))
     found = replace(found, task=replace(found.task, title=evil, caveat=f"{evil}. {evil}. {evil}"), without_models=evil)
     text = make_page(found)
     assert evil not in text
@@ -166,6 +166,15 @@ def test_a_folder_of_runs_has_a_page(tmp_path):
     text = make_page(found)
     assert "digits, recorded runs, 12 epochs" in text
     assert facts_of(text)["recorded"]["n_configs"] == 12
+
+
+@pytest.mark.parametrize("table", [None, make_table("digits", 2, diverged=[0, 1])], ids=["no runs", "none finished"])
+def test_a_release_with_nothing_to_show_has_no_page(tmp_path, capsys, table):
+    make_release(tmp_path / "release", metrics=(), table=table)
+    assert main(["explore", "--release", str(tmp_path / "release"), "--out", str(tmp_path / "page.html")]) == 2
+    said = "digits: The release has no models. There are no finished runs to show instead; give another release"
+    assert capsys.readouterr() == ("", f"jahs explore: {said}\n")
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_another_task_or_no_release_is_refused(tmp_path):
