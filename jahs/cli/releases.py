@@ -167,9 +167,8 @@ def _download(arguments: argparse.Namespace) -> str:
     what = [arguments.what] if arguments.what else list(ARCHIVES)
     if "table" in what:
         require_pyarrow()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     fetched = download_archives(
-        arguments.dir or cache / "jahs" / "jahs-bench-201" / arguments.version,
+        arguments.dir or _cache_folder() / "jahs" / "jahs-bench-201" / arguments.version,
         what=what,
         version=arguments.version,
         url=arguments.url,
@@ -181,6 +180,14 @@ def _download(arguments: argparse.Namespace) -> str:
         f"{x.path}: {x.n_bytes} bytes, sha256 {x.sha256}{'' if x.is_new else ', already downloaded'}" for x in fetched
     ]
     return "\n".join([*lines, f"Next: jahs import {fetched[0].path} --out DIR"])
+
+
+def _cache_folder() -> Path:
+    """Return the user's cache; MissingData if this user has no home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError as err:
+        raise MissingData("this user has no home; name a folder with --dir") from err
 
 
 def _import(arguments: argparse.Namespace) -> str:

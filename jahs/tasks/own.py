@@ -71,19 +71,22 @@ def register(given: Task | Path | str) -> Task:
         given: a task, or a task file, as `python -m pipeline.define` writes it.
 
     Raises:
-        MissingData: there is no such file.
+        MissingData: there is no such file, or `~` names a user who does not exist.
         CorruptFile, UnknownFormat: it is not a task file, or it has another version.
         InvalidArgument: the task is invalid, with every fault; or another task has its name, or all its facts.
 
     Example:
-
+        >>> register(task("digits")).name
         'digits'
     """
     if isinstance(given, Task):
         return _register(task_facts(given))
     if not isinstance(given, str | os.PathLike) or "\0" in os.fspath(given):
         raise InvalidArgument(f"{show(given)} is neither a task nor the path of a task file")
-    path = Path(given).expanduser()
+    try:
+        path = Path(given).expanduser()
+    except RuntimeError as err:
+        raise MissingData(f"{given}: there is no such user; write the path in full") from err
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise CorruptFile(f"{path} is too large for a task file; write one with `python -m pipeline.define`")

@@ -19,6 +19,12 @@ def test_the_examples_of_a_module_work(name):
     assert result.failed == 0
 
 
+@pytest.mark.parametrize("name", MODULES)
+def test_a_section_of_examples_has_one(name):
+    found = doctest.DocTestFinder(exclude_empty=False).find(importlib.import_module(name))
+    assert [test.name for test in found if "Example:" in test.docstring and not test.examples] == []
+
+
 def test_there_are_examples():
     finder = doctest.DocTestFinder()
     found = [test for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jahs.cli import main
+from jahs.files.download import FetchedFile
 from jahs.release import write_release
 from jahs.tasks.definitions import TASKS
 from tests.jahs.cli.conftest import QUALITY, TASK
@@ -123,6 +124,25 @@ def test_what_is_no_release_is_refused(capsys, monkeypatch, given: str, said: st
     monkeypatch.setattr("jahs.release.find.data_folders", tuple)
     assert main(["verify", given]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_download_needs_a_home_only_where_no_other_folder_is_given(tmp_path: Path, capsys, monkeypatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    folders: list[Path] = []
+    fetched = FetchedFile(path=tmp_path / "a.tar", n_bytes=1, sha256="0" * 64, is_new=True)
+    monkeypatch.setattr("jahs.cli.releases.download_archives", lambda path, **_: folders.append(path) or [fetched])
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    words = ["download", "jahs-bench-201", "--what", "surrogates"]
+    assert main([*words, "--dir", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert main(words) == 2
+    assert capsys.readouterr().err == "jahs download: this user has no home; name a folder with --dir\n"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert main(words) == 0
+    assert folders == [tmp_path, tmp_path / "cache" / "jahs" / "jahs-bench-201" / "1.1.0"]
 
 
 def test_a_person_sees_the_scores_and_what_was_required(run) -> None:

@@ -115,6 +115,11 @@ def test_a_missing_task_file_says_how_to_write_one(tmp_path):
         register(str(tmp_path / "none.json"))
 
 
+def test_a_task_file_of_a_user_who_does_not_exist_is_missing():
+    with pytest.raises(MissingData, match=r"~nosuch-user/x\.json: there is no such user; write the path in full"):
+        register("~nosuch-user/x.json")
+
+
 def write_release(folder, task_name="leaves", **own):
     folder.mkdir(parents=True)
     facts = {**recorded_as(register(OWN)), **own}
