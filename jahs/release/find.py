@@ -155,13 +155,15 @@ def _in_given_folder(folder: Path, name: str) -> Path:
 
 
 def _in_save_dir(folder: Path, name: str) -> Path | None:
-    """Return the release in a `save_dir`; None if the folder is absent or holds files of jahs_bench."""
+    """Return the task's release in a `save_dir`; None if the folder is absent or holds files of jahs_bench."""
     if (mode := _mode(folder)) and not stat.S_ISDIR(mode):
         raise MissingData(f"save_dir={folder} is not a folder; name one that holds a release, or leave it out")
-    place = _release_in(folder, name)
-    if place is None:
-        _log.warning("save_dir=%s holds no release of %s; searching the usual folders", folder, name)
-    return place
+    if _is_release(folder) and read_manifest(folder).task == name:
+        return folder
+    if _is_release(folder / name):
+        return folder / name
+    _log.warning("save_dir=%s holds no release of %s; searching the usual folders", folder, name)
+    return None
 
 
 def _release_in(folder: Path, name: str) -> Path | None:

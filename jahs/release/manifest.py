@@ -149,7 +149,7 @@ def _is_file(path: Path) -> bool:
     """Whether this is a file; without permission to look, it raises, which Python 3.14's `is_file` does not."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no path has such a character
         return False
 
 

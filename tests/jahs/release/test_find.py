@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import jahs
-from jahs.errors import InvalidArgument, MissingData, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownName
 from jahs.files.runs import RUNS_FORMAT
 from jahs.release import find_release, releases
 from jahs.release.find import DATA_DIR, default_task, full_path
@@ -99,6 +99,8 @@ def test_a_release_that_is_not_there_is_told_with_what_to_name(tmp_path, given):
         find_release("digits", tmp_path / given)
     with pytest.raises(MissingData, match="is not a release, because it is not a folder; name a release's folder"):
         find_release("leaves", tmp_path / given)
+    with pytest.raises(MissingData, match="is not a release, because it is not a folder; name a release's folder"):
+        jahs.Benchmark(release=tmp_path / given)
     with pytest.raises(
         UnknownName, match=r"'leaves' does not exist; .* is not a release that defines it, since it has"
     ):
@@ -118,6 +120,24 @@ def test_a_save_dir_of_jahs_bench_need_not_be_there_and_may_hold_other_files(fol
         MissingData, match=r"save_dir=.*file is not a folder; name one that holds a release, or leave it"
     ):
         find_release("digits", save_dir=tmp_path / "file")
+
+
+def test_a_save_dir_that_is_a_release_of_another_task_is_passed_over(folder, tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv(DATA_DIR, str(folder.parent))
+    save_dir = make_release(tmp_path / "save", task="cifar10_mini")
+    assert find_release("cifar10_mini", save_dir=save_dir) == save_dir
+    assert not caplog.text
+    assert jahs.Benchmark("digits", save_dir=save_dir, engine="numpy").release == folder
+    assert f"save_dir={save_dir} holds no release of digits" in caplog.text
+    below = Path(shutil.copytree(folder, save_dir / "digits"))
+    assert find_release("digits", save_dir=save_dir) == below
+
+
+def test_a_save_dir_with_a_damaged_manifest_is_refused(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv(DATA_DIR, str(folder.parent))
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(CorruptFile, match=r"manifest\.json cannot be read as JSON"):
+        find_release("digits", save_dir=tmp_path)
 
 
 LOCKED = """
