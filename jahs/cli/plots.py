@@ -14,6 +14,7 @@ from jahs.comparison.summaries import value_text
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import write_beside
 from jahs.queries.benchmark import Benchmark
+from jahs.queries.drop_in import read_task
 from jahs.release.find import default_task
 from jahs.tasks.objectives import objective_matrix, read_objectives
 from jahs.tasks.pareto import is_non_dominated
@@ -42,7 +43,7 @@ def _explore(arguments: argparse.Namespace) -> str:
     out = _checked(arguments.out, ".html")
     from jahs.explorer import read_subject, write_page
 
-    subject = read_subject(arguments.task or default_task(arguments.release), arguments.release)
+    subject = read_subject(read_task(arguments.task or default_task(arguments.release)), arguments.release)
     n_bytes = write_page(subject, out)
     if arguments.json:
         facts = {"bytes": n_bytes, "page": str(out), "task": subject.task.name}
@@ -65,6 +66,8 @@ def _plot(arguments: argparse.Namespace) -> str:
     out = _checked(arguments.out, *_FORMATS)
     if arguments.n is not None and arguments.n < 1:
         raise InvalidArgument(f"-n {arguments.n} must be at least 1")
+    if arguments.n is not None and arguments.configs is not None:
+        raise InvalidArgument("-n and --configs both name configs; give one of them")
     # Figures that are made directly need no display and no global state.
     figure = import_tool("matplotlib.figure", needs="matplotlib").Figure(figsize=(7, 4.5), layout="constrained")
     bench = open_bench(arguments)

@@ -23,6 +23,7 @@ from jahs.published.sources import PUBLISHED_TASKS, open_files
 from jahs.published.surrogates import MODEL, import_surrogates
 from jahs.published.table import RAW, REPORT, import_table
 from jahs.queries.completing import add_front
+from jahs.queries.drop_in import read_task
 from jahs.queries.references import References
 from jahs.release import Release, read_release, releases
 from jahs.tasks.definitions import TASKS, caveats_of
@@ -88,10 +89,11 @@ def _verify(arguments: argparse.Namespace) -> str:
 
 
 def _find_folder(name: str) -> Path:
-    if name not in TASKS:
+    task = read_task(name)
+    if task not in TASKS or (task != name and Path(name).is_dir()):
         return Path(name)
-    if (folder := releases().get(name)) is None:
-        raise MissingData(f"there is no release for task {name!r}; give the folder of one: jahs verify FOLDER")
+    if (folder := releases().get(task)) is None:
+        raise MissingData(f"there is no release for task {task!r}; give the folder of one: jahs verify FOLDER")
     return folder
 
 

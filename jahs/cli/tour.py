@@ -14,6 +14,7 @@ from jahs.cli.demo import Demo, demo, time_unit, write_picture
 from jahs.cli.stdout import format_table, paint
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
+from jahs.queries.drop_in import read_task
 from jahs.release import read_release, releases
 from jahs.release.find import default_task
 from jahs.tasks.definitions import task
@@ -36,7 +37,7 @@ def add_commands(commands: Commands) -> None:
 
 def _demo(arguments: argparse.Namespace) -> str:
     """Show a random config with its cell and cost, then run a short search."""
-    arguments.task = arguments.task or default_task(arguments.release)
+    arguments.task = read_task(arguments.task or default_task(arguments.release))
     bench = _find_bench(arguments)
     if arguments.out is not None and not Path(arguments.out).is_dir():
         raise InvalidArgument(f"--out {arguments.out} is not a folder")

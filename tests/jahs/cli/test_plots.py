@@ -43,8 +43,9 @@ def test_machines_get_the_path_too(run_json, tmp_path: Path) -> None:
         (["curves", "--metrics", "valid_acc,runtime"], "curves show exactly one metric"),
         (["curves", "--metrics", "speed"], "'speed' does not exist"),
         (["curves", "N=4"], "N=4 is not one of"),
+        (["curves", "--configs", "-", "-n", "50"], "-n and --configs both name configs; give one of them"),
     ],
-    ids=["one", "no-point", "two", "unknown", "config"],
+    ids=["one", "no-point", "two", "unknown", "config", "file"],
 )
 def test_a_mistake_leaves_no_picture(run, tmp_path: Path, argv: list[str], said: str) -> None:
     pytest.importorskip("matplotlib")

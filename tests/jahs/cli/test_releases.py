@@ -12,7 +12,7 @@ import pytest
 
 from jahs.cli import main
 from jahs.files.download import FetchedFile
-from jahs.release import write_release
+from jahs.release import releases, write_release
 from jahs.tasks.definitions import TASKS
 from tests.jahs.cli.conftest import QUALITY, TASK
 from tests.releases import make_release, make_table
@@ -67,6 +67,15 @@ def test_what_has_the_right_bytes_must_be_readable_too(tmp_path: Path, capsys, p
     folder = make_release(tmp_path / "release", **{part: content})
     assert main(["verify", str(folder)]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_the_name_of_a_task_has_any_case_but_a_folder_of_that_name_comes_first(tmp_path, capsys, monkeypatch) -> None:
+    assert main(["verify", "CIFAR10_Mini", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["release"] == str(releases()["cifar10_mini"])
+    monkeypatch.chdir(tmp_path)
+    make_release(tmp_path / "Cifar10_Mini")
+    assert main(["verify", "Cifar10_Mini", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["release"] == "Cifar10_Mini"
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,13 @@ def test_without_a_folder_the_picture_goes_to_a_temporary_one(run_json, tmp_path
     assert picture.is_relative_to(tmp_path)
 
 
+def test_the_name_of_a_task_has_any_case(run_json, capsys, tmp_path: Path) -> None:
+    given = ["demo", "--out", str(tmp_path), "--task"]
+    assert run_json(*given, "CIFAR10_Mini")["best"] == run_json(*given, "cifar10_mini")["best"]
+    assert main([*given, "CIFAR10", "--json"]) == 0  # without a release
+    assert "rungs" not in json.loads(capsys.readouterr().out)
+
+
 def test_a_folder_that_is_not_there_is_a_mistake(run) -> None:
     assert run("demo", "--out", "no/such/folder", code=2) == "jahs demo: --out no/such/folder is not a folder\n"
 

@@ -187,7 +187,7 @@ def test_another_task_or_no_release_is_refused(tmp_path):
 
 def test_the_command_writes_the_page(tmp_path, capsys):
     make_release(tmp_path / "release", metrics=(), table=make_table("digits", 12))
-    given = ["explore", "--task", "digits", "--release", str(tmp_path / "release"), "--out"]
+    given = ["explore", "--task", "Digits", "--release", str(tmp_path / "release"), "--out"]
     out = tmp_path / "page.html"
     assert main([*given, str(out)]) == 0
     assert capsys.readouterr().out == f"{out} (0.1 MB)\nThe release has no models. The page shows the recorded runs.\n"
