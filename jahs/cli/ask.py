@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import re
 from pathlib import Path
 from typing import cast
 
@@ -79,13 +80,12 @@ def _cell(arguments: argparse.Namespace) -> str:
 
 
 def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError as err:
+    if not re.fullmatch("-?[0-9]{1,99}", text):  # int() also reads 1_0 and digits of other scripts
         raise InvalidArgument(
             f"{text!r} is not an integer; a cell is six codes from 0 to 4, an index from 0 to 15624, or a string as in "
             "'|avg_pool_3x3~0|+|none~0|skip_connect~1|+|nor_conv_3x3~0|nor_conv_3x3~1|none~2|'"
-        ) from err
+        )
+    return int(text)
 
 
 def _info(arguments: argparse.Namespace) -> str:

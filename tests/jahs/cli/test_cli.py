@@ -96,6 +96,10 @@ def test_info_lists_every_task_and_metric(capsys: pytest.CaptureFixture[str]) ->
         (["cell", "1", "2", "3"], "ops=(1, 2, 3)"),
         (["cell", "15625"], "15625"),
         (["cell", "conv"], "'conv' is not an integer"),
+        (["cell", "1_0"], "'1_0' is not an integer"),
+        (["cell", "\u0663"], "is not an integer"),
+        (["cell", "4", "1", "2", "0", "2", "-1"], "Op6=-1 is not an operation"),
+        (["cell", "9" * 5000], "is not an integer"),
         (["cell", "|none~0|"], "none"),
     ],
 )
