@@ -22,6 +22,9 @@ from jahs.spaces.seeds import Seeds
 from jahs.tasks.metrics import METRICS, Metric
 
 _LEAST_RISE: Final = 0.01
+_RUNTIME: Final = (
+    "Seconds from the start of training to the end of the queried epoch, as published but made strictly increasing."
+)
 _REPAIRED: Final = ("latency", "runtime", *EXACT)
 
 
@@ -38,8 +41,7 @@ class RepairedOracle(Oracle):
         self.engine = published.engine
         metrics = {name: METRICS[name] for name in METRICS if name in published.metrics or name in EXACT}
         if "runtime" in metrics:
-            description = f"{published.metrics['runtime'].description} Made strictly increasing."
-            metrics["runtime"] = replace(METRICS["runtime"], description=description)
+            metrics["runtime"] = replace(METRICS["runtime"], description=_RUNTIME)
         self.metrics: Mapping[str, Metric] = MappingProxyType(metrics)
 
     def query_many(
