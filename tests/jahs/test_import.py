@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 import jahs
+from tests.releases import make_release
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST_CPU_S = 0.4
@@ -36,6 +38,27 @@ def test_no_module_of_jahs_loads_more_than_the_standard_library_and_numpy() -> N
     # The last two are what the Cython inside numpy registers.
     ours = {name for name in loaded if name != "cython_runtime" and not name.startswith("_cython_")}
     assert ours - sys.stdlib_module_names <= {"jahs", "numpy"}
+
+
+QUERY_FROM_ZIP = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import jahs
+assert jahs.__file__.startswith(sys.argv[1])
+print(jahs.Benchmark("digits", release=sys.argv[2], engine="numpy").query(jahs.space().default()).valid_acc)
+"""
+
+
+def test_the_package_answers_from_a_zip(tmp_path: Path) -> None:
+    package, archive = Path(jahs.__file__).parent, tmp_path / "jahs.zip"
+    with ZipFile(archive, "w") as files:
+        for path in [*package.rglob("*.py"), *(package / "spaces").rglob("*.npz")]:
+            files.write(path, path.relative_to(package.parent))
+    release = make_release(tmp_path / "digits")
+    command = [sys.executable, "-c", QUERY_FROM_ZIP, str(archive), str(release)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    answer = jahs.Benchmark("digits", release=release, engine="numpy").query(jahs.space().default())
+    assert float(done.stdout) == answer.valid_acc
 
 
 def test_importing_jahs_costs_little_cpu_time() -> None:

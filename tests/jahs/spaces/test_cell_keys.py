@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jahs
 from jahs.spaces.cell import Cell, all_ops, canonical, canonical_keys, nb201_key, representatives
 from jahs.spaces.cell.keys import TABLE
 
@@ -85,6 +88,6 @@ def test_the_classes_found_anew_are_those_that_the_package_carries():
     numbers: dict[str, int] = {}
     keys = (canonical(Cell(tuple(ops))) for ops in all_ops().tolist())
     classes = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.uint16)
-    with np.load(TABLE) as carried:
+    with np.load(Path(jahs.spaces.cell.__file__).with_name(TABLE)) as carried:
         np.testing.assert_array_equal(classes, carried["classes"], strict=True)
     np.testing.assert_array_equal(canonical_keys(all_ops()), classes)
