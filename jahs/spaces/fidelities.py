@@ -25,6 +25,15 @@ def read_epoch(at: object, max_epoch: int, *, name: str = "at") -> int:
 
     Nothing is rounded.
     """
+    try:
+        return _read_one(at, max_epoch, name)
+    except InvalidFidelity as fault:
+        if name == "at" and is_list(at):
+            raise InvalidFidelity(f"{fault}; query_many takes several") from None
+        raise
+
+
+def _read_one(at: object, max_epoch: int, name: str) -> int:
     epoch = _epoch_of(at, max_epoch, name)
     if not is_integer(epoch) or not 1 <= epoch <= max_epoch:
         is_epoch = name != "step" and isinstance(epoch, float | np.floating) and math.isfinite(epoch)
@@ -48,7 +57,7 @@ def read_epochs(at: object, max_epoch: int, *, name: str = "at") -> NDArray[np.i
     epochs, faults = [], []
     for i, value in enumerate(at):
         try:
-            epochs.append(read_epoch(value, max_epoch, name=name))
+            epochs.append(_read_one(value, max_epoch, name))
         except InvalidFidelity as fault:  # noqa: PERF203  # costs nothing where nothing is raised
             faults.append(f"{fault} (position {i})" if len(at) > 1 else str(fault))
     if faults:

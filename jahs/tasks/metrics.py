@@ -142,8 +142,12 @@ def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS, name
 
     Messages call the argument `name`.
     """
-    if isinstance(metrics, str) or not isinstance(metrics, Iterable):
+    if isinstance(metrics, str):
+        if _NAMES.get(metrics, metrics) not in known:
+            raise UnknownName(_fault_of(metrics, known))
         raise InvalidArgument(f"{name}={show(metrics)} is not a list of names; for one metric give [{show(metrics)}]")
+    if not isinstance(metrics, Iterable):
+        raise InvalidArgument(f"{name}={show(metrics)} is not a list of names; give some of {', '.join(known)}")
     requested = [each if isinstance(each, str) else show(each) for each in metrics]
     if not requested:
         raise InvalidArgument(f"{name} is empty; give one or more of {', '.join(known)}")

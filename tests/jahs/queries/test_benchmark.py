@@ -119,7 +119,10 @@ def test_metrics_are_given_by_our_names_or_the_published_ones(bench, config):
     ([None], "metric='None' does not exist"),
     ([[]], "does not exist"),
     ("valid_acc", r"is not a list of names; for one metric give \['valid_acc'\]"),
-    (3, "is not a list of names"),
+    ("valid-acc", r"is not a list of names; for one metric give \['valid-acc'\]"),
+    ("valid", r"^metric='valid' does not exist \(did you mean 'valid_acc'\?\); metric is one of: train_acc"),
+    ("valid_loss", "^metric='valid_loss' is recorded, not predicted: ask a table"),
+    (3, "^metrics=3 is not a list of names; give some of train_acc, "),
     ([], "metrics is empty"),
 ], ids=repr)  # fmt: skip
 def test_metrics_that_do_not_exist_list_those_that_do(bench, config, metrics, message):
@@ -164,6 +167,15 @@ def test_epochs_in_an_array_are_checked_as_well(bench, config):
         bench.query_many([config], each_at=[1, 2])
     with pytest.raises(InvalidArgument, match="both given"):
         bench.query_many([config], at=3, each_at=[3])
+
+
+def test_several_epochs_of_one_query_are_told_to_query_many(bench, config):
+    with pytest.raises(InvalidFidelity, match=r"^at=\[3, 5\] is not an integer in 1\.\.12; query_many takes several$"):
+        bench.query(config, at=[3, 5])
+    with pytest.raises(InvalidFidelity, match=r"^at=\[3, 5\] is not an integer in 1\.\.12$"):
+        bench.query_many([config], at=[[3, 5]])
+    with pytest.raises(InvalidFidelity, match=r"^nepochs=\[3\] is not an integer in 1\.\.12$"):
+        bench(config, nepochs=[3])
 
 
 def test_a_size_is_a_fidelity_only_in_a_view(bench, config):
