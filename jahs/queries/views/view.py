@@ -74,6 +74,8 @@ class View(Queryable):
             raise InvalidArgument(f"{show(bench)} is {what}, not a Benchmark or View; jahs.Benchmark(...) opens one")
         self.bench = bench
         names, self.space = read_choices(fidelities, fixed, search, partial(_reference_of, bench))
+        if taken := [f"{key}={value}" for key, value in bench.space.fixed.items() if key in names]:
+            raise InvalidArgument(f"{bench!r} fixes {', '.join(taken)}: not a fidelity of a view of it; leave it out")
         self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
         self._fixed = self.space.fixed
         self._fidelity_names = ("epoch", *(name for name in SIZE_KEYS if name in names))
@@ -290,9 +292,7 @@ def _reference_of(bench: Queryable) -> Config:
 
 def _mapping(at: object) -> dict[str, object]:
     """Return a fidelity in any form as a mapping of the given values."""
-    if isinstance(at, Mapping):
-        return dict(at)
-    return {} if at is None else {"epoch": at}
+    return dict(at) if isinstance(at, Mapping) else {} if at is None else {"epoch": at}
 
 
 def _contradiction(name: str, column: npt.NDArray[np.generic], value: Value, i: int) -> str:

@@ -163,6 +163,14 @@ def test_a_view_that_makes_no_sense_is_refused(choice: dict, said: str) -> None:
         View(BENCH, **choice)
 
 
+def test_a_view_of_a_view_has_no_fidelity_that_is_fixed_below() -> None:
+    with pytest.raises(InvalidArgument, match=r"fixes N=5, W=16: not a fidelity of a view of it; leave it out"):
+        View(View(BENCH, fixed={"N": 5, "W": 16}), fidelities=("epoch", "N", "W"))
+    above = View(view(), fixed={"N": 5, "W": 16, "Resolution": 1.0})
+    config = above.sample(seed=0)
+    assert above.query(config, at=3).values == view().query(config, at=3).values
+
+
 def test_a_query_is_the_benchmarks_at_the_views_fidelity() -> None:
     mf = view()
     config = mf.sample(seed=1)
