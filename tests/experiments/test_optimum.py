@@ -45,8 +45,6 @@ def test_who_ends_at_the_optimum_is_no_point_away(release_with_refits):
 def test_the_shipped_pack_is_found_and_has_every_seed_of_an_optimiser(study, n_optimizers, n_seeds, tmp_path):
     data = Path(__file__).resolve().parents[2] / "data"
     pack = find_pack(open_subject("fashion_mnist_mini", None, data=data), study)
-    if pack is None and study == "strong":  # it has not run on the embedded releases yet
-        [pack] = (data / "studies").glob("cifar10_mini-*_fashion_mnist_mini-*/strong")
     assert pack is not None
     ends = ends_of_pack(pack, "fashion_mnist_mini")
     assert len(ends) == n_optimizers
