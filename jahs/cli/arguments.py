@@ -96,7 +96,7 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
             raise InvalidArgument(f"{text}: {key} is not a key of a config; write --{option} {value}")
     overrides = fixed_values(arguments.values)
     if arguments.configs is None:
-        seed = read_seed(arguments.config_seed or 0, name="--config-seed", bits=64)
+        seed = read_seed(arguments.config_seed or 0, name="--config-seed")
         return [{**config, **overrides} for config in bench.sample(n, seed=seed)]
     if arguments.config_seed is not None:
         raise InvalidArgument("--configs and --config-seed both name configs; give one of them")

@@ -160,7 +160,7 @@ class Benchmark(Queryable):
     def _sample(self, n: int, seed: int | None) -> list[Config]:
         if not is_integer(n) or not 0 <= n <= MOST_ROWS:
             raise InvalidArgument(f"n={show(n)} is not an integer in 0..{MOST_ROWS}")
-        return self._oracle.sample(int(n), seed=read_optional_seed(seed, bits=64))  # as `Space.sample`
+        return self._oracle.sample(int(n), seed=read_optional_seed(seed))
 
     def _query(
         self, config: Mapping[str, object], at: At | None, seed: int | None, metrics: Sequence[str] | None

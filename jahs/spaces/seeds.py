@@ -1,6 +1,6 @@
 """Seeds: integers in 0..2**63-1, Python's or numpy's; bools and durations are refused, and nothing is rounded.
 
-Only samples of configs take one bit more, since samples of such seeds are frozen.
+Only `Space.sample` takes one bit more, since samples of such seeds are frozen.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def read_seed(seed: object, *, name: str = "seed", or_else: str = "", bits: int 
     return int(seed)  # type: ignore[call-overload,no-any-return]  # an integer, as was just checked
 
 
-def read_optional_seed(seed: object, *, or_else: str = ", or None", bits: int = 63) -> int | None:
+def read_optional_seed(seed: object, *, or_else: str = ", or None") -> int | None:
     """Return a seed as a built-in integer, or None; raises as `read_seed`."""
-    return None if seed is None else read_seed(seed, or_else=or_else, bits=bits)
+    return None if seed is None else read_seed(seed, or_else=or_else)
 
 
 def read_seeds(seed: object, n_configs: int) -> Seeds:

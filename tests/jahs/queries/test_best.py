@@ -88,14 +88,6 @@ def test_an_equal_view_has_the_same_best_and_what_is_returned_can_be_changed(ben
     assert bench.quality()
 
 
-def test_samples_take_the_seeds_of_the_space(bench: jahs.Benchmark, table: jahs.Benchmark) -> None:
-    for seed in (2**63, 2**64 - 1):
-        assert bench.sample(seed=seed) == bench.space.sample(seed=seed)
-        assert table.sample(seed=seed) == table.sample(seed=seed)
-    with pytest.raises(InvalidArgument, match=r"is not an integer in 0\.\.2\*\*64-1"):
-        bench.sample(seed=2**64)
-
-
 @pytest.mark.parametrize("other", [{"refit": 1}, {"model": "lightgbm"}], ids=repr)
 def test_the_best_of_other_models_is_their_own(bench: jahs.Benchmark, other: dict) -> None:
     models = jahs.Benchmark("fashion_mnist_mini", **other)
