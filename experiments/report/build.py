@@ -72,8 +72,8 @@ def _blocks(
 ) -> Iterator[str | Block]:
     study = results.study
     has_several, is_of_release = bool(study.combinations), all(arm.world == "release" for arm in results.arms)
-    is_there = real is not None and is_of_release and (landscape is not None or not has_several)
-    real_results = read_means(real, study, landscape) if real and is_there else None
+    can_compare = is_of_release and (landscape is not None or not has_several)
+    real_results = read_means(real, study, landscape) if real and can_compare else None
     yield from _CHAPTERS[study.name](results)
     if study.name == "joint":
         yield from paper_blocks(results, real_results)

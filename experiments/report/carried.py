@@ -43,6 +43,11 @@ class _GroupTransfer:
     stages: tuple[OrderAgreement, ...]
 
     @property
+    def has_several(self) -> bool:
+        """Whether the arms have several objectives, as all arms of a study or none have."""
+        return len(self.arms[0].objectives) > 1
+
+    @property
     def title(self) -> str:
         return f"{self.task}, without noise" if self.is_control else self.task
 
@@ -100,11 +105,10 @@ def carried_blocks(results: Results, there: Results | None, without: Results | N
         )
         return
     yield from _answers(parts)
-    has_several = bool(results.study.combinations)
-    yield _budgets(parts, has_several=has_several)
+    yield _budgets(parts)
     yield _orders(parts)
-    yield from _findings(parts, has_several=has_several)
-    yield _about(there, parts, has_several=has_several)
+    yield from _findings(parts)
+    yield _about(there, parts)
 
 
 def _values(results: Results, task: str, arms: Sequence[Arm], times: Floats) -> Floats:
@@ -173,8 +177,8 @@ def _tau(carried: OrderAgreement) -> str:
     return f"{interval_text(carried.tau)}, split-half {number_text(carried.split_half)}"
 
 
-def _budgets(parts: Sequence[_GroupTransfer], *, has_several: bool) -> Table:
-    quantity = "share of the front's hypervolume" if has_several else "validation error"
+def _budgets(parts: Sequence[_GroupTransfer]) -> Table:
+    quantity = "share of the front's hypervolume" if parts[0].has_several else "validation error"
     return Table(
         caption=f"Kendall's τ between the rankings by mean {quantity} on a task and on the real landscape after "
         "shares of the budget, with 95 % bootstrap intervals over the seeds of both, extended to the estimate. "
@@ -204,12 +208,12 @@ def _orders(parts: Sequence[_GroupTransfer]) -> Table:
     )
 
 
-def _findings(parts: Sequence[_GroupTransfer], *, has_several: bool) -> Iterator[Block]:
-    unit, digits = ("minus share of hypervolume", 3) if has_several else ("points", 2)
+def _findings(parts: Sequence[_GroupTransfer]) -> Iterator[Block]:
+    unit, digits = ("minus share of hypervolume", 3) if parts[0].has_several else ("points", 2)
     rows = tuple(
         (
             *(part.task, part.group, part.arms[pair.one].title, part.arms[pair.other].title, VERDICTS[pair.verdict]),
-            *("–" if pair.holds is None else "yes" if pair.holds else "no",),
+            "–" if pair.holds is None else "yes" if pair.holds else "no",
             *(f"{difference:+.{digits}f}" for difference in (pair.here, pair.there)),
         )
         for part in parts
@@ -230,12 +234,13 @@ def _findings(parts: Sequence[_GroupTransfer], *, has_several: bool) -> Iterator
         )
 
 
-def _about(real: Results, parts: Sequence[_GroupTransfer], *, has_several: bool) -> Text:
+def _about(real: Results, parts: Sequence[_GroupTransfer]) -> Text:
     ((task, facts),) = real.folder.tasks.items()
     commands = "; ".join(f"`{made.get('command')} --release CIFAR10`" for made in real.folder.made_with)
     names = {arm.name for part in parts for arm in part.arms}
     runs = [r.incumbents.values for (_, arm), results in real.by_arm.items() if arm in names for r in results]
     finals = [values[-1] for values in runs if len(values)]
+    has_several = parts[0].has_several
     n_bound = 0 if has_several else sum(value <= 0 for value in finals)
     bound = (
         f" {n_bound} of its {len(finals)} runs end at a predicted error of 0 %, which no training reaches: late in the "

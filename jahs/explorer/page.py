@@ -123,7 +123,7 @@ def write_page(subject: Subject, path: Path) -> int:
 
 
 def _content(subject: Subject) -> tuple[dict[str, Any], dict[str, str], str]:  # Any: JSON
-    """Return the facts, the arrays as text, and the script of the features; InvalidArgument if there are none."""
+    """Return the facts, the arrays as text, and the feature script; InvalidArgument if there is nothing to show."""
     facts = _facts(subject)
     blobs = {"recorded": "", "models": ""}
     if subject.table is not None and (columns := recorded_columns(subject.table, subject.task)) is not None:

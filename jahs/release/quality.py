@@ -1,4 +1,4 @@
-"""The content of `quality.json`, as far as commands show it: sizes of the data, scores, and what was required."""
+"""Validation of the parts of `quality.json` that commands show: data sizes, scores and requirements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REQUIREMENT: Final = {
 
 
 def read_quality(state: Mapping[str, Any]) -> Mapping[str, Any]:  # Any: JSON
-    """Return the content unchanged; InvalidArgument names a part of a wrong type, among those that commands show."""
+    """Return the content unchanged; InvalidArgument names a part that commands show and that has the wrong type."""
     data = _object(state.get("data"), "data")
     for size in ("configs", "runs", "rows"):
         if size in data:

@@ -70,7 +70,7 @@ def encode_one(config: Mapping[str, object], epoch: int) -> npt.NDArray[np.float
 def decode(X: npt.NDArray[np.float32]) -> tuple[list[Config], npt.NDArray[np.int64]]:
     """Return the configs and the epochs of a matrix.
 
-    Both rates are rounded to float32 in a matrix, so they and the config's id may differ from what was encoded.
+    A matrix stores both rates in float32, so decoded configs may have slightly different rates, and then another id.
 
     Raises:
         InvalidArgument: `X` is not a float32 matrix of 15 columns.

@@ -82,11 +82,13 @@ _ABOUT_LANDSCAPE: Final = """Validation accuracy at the last epoch of {n:,} unif
     JAHS-Bench-201's surrogate of CIFAR-10 at three of its 200 epochs. A task that ranks configs as full training does
     agrees most with epoch 200; one that trains too briefly agrees more with an earlier epoch."""
 
-_COMMANDS: Final = """`python -m pipeline.pilot --runs data/{task}/runs --landscape CIFAR10 --cells CSV --save` computes
-    these figures of recorded trainings, and `python -m surrogate.landscape_check {task} --landscape CIFAR10 --cells
-    CSV` those of a release. CIFAR10 is the authors' pre-release surrogate as `jahs import` writes it; CSV has
-    NAS-Bench-201's accuracies by the index of the cell, in the columns index, cifar10_test_200_epochs and
-    cifar10_valid_12_epochs. The rho of 0.86 to 0.88 between two tasks of JAHS-Bench-201 is not computed here."""
+_COMMANDS: Final = """`python -m pipeline.pilot --runs data/{task}/runs --landscape CIFAR10{cells} --save` computes
+    these figures of recorded trainings, and `python -m surrogate.landscape_check {task} --landscape CIFAR10{cells}`
+    those of a release. CIFAR10 is the authors' pre-release surrogate as `jahs import` writes it{csv}. The rho of 0.86
+    to 0.88 between two tasks of JAHS-Bench-201 is not computed here."""
+
+_CSV: Final = """; CSV has NAS-Bench-201's accuracies by the index of the cell, in the columns index,
+    cifar10_test_200_epochs and cifar10_valid_12_epochs"""
 
 
 def describe(measured: MeasuredRuns) -> Document:
@@ -195,7 +197,8 @@ def _landscape(measured: MeasuredRuns) -> Iterator[str | Block]:
             f"{cells['n_cells']} cells of NAS-Bench-201 were trained at full size with the default hyperparameters. "
             f"Spearman's rho with their published accuracies is {epochs}."
         )
-    yield Text(_COMMANDS.format(task=measured.task.name))
+    more = {"cells": " --cells CSV", "csv": _CSV} if cells else {"cells": "", "csv": ""}
+    yield Text(_COMMANDS.format(task=measured.task.name, **more))
 
 
 def _curve(curve: Sequence[Mapping[str, Any]]) -> Iterator[Block]:  # Any: JSON

@@ -124,7 +124,7 @@ def test_whoever_drives_hears_of_a_full_disk_as_well(tmp_path):
 
 
 def drive(simulation, configs):
-    """Whoever drives and goes on after every error: what was raised."""
+    """Submit the configs one by one, continue after errors, and return the types of the errors."""
     raised = []
     for config in configs:
         try:

@@ -161,7 +161,8 @@ def test_runtimes_are_those_of_one_processor():
     assert ask(oracle, 3, 4) == recorded(3, 0, 4)
     with pytest.raises(
         NotRecorded,
-        match=r"^config [0-9a-f]{16} has no recorded runtime .*not trained by torch on test, .*; name other metrics,",
+        match=r"^config [0-9a-f]{16} has no recorded runtime .*not trained by torch on test, "
+        r".*; name other metrics, such as",
     ):
         ask(oracle, 3, 4, name="runtime")
     with pytest.raises(NotRecorded, match=r"^config [0-9a-f]{16} has no recorded runtime [^\n]*$"):
