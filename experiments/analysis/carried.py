@@ -31,7 +31,7 @@ _N_SPLITS: Final = 200
 class Finding:
     """A difference between two arms that is significant on at least one of the landscapes."""
 
-    one: int  # number of the arm that is better here, or there if the difference is significant only there
+    one: int  # number of the arm that the rank test finds better here, or there if it is significant only there
     other: int  # number of the other arm
     here: float  # mean difference, one minus other, on this task
     there: float  # the same on the real landscape
@@ -62,19 +62,19 @@ def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: 
     """Compare the final values of the same arms on two landscapes, (n_arms, n_seeds) each; lower is better.
 
     The seeds are independent. `pairs` and `pairs_there` are the tests of every pair of arms, in the same order, judged
-    by the corrected p-value; what holds on refits of this task does not change a verdict.
+    by the corrected p-value and the sign of the rank sum; what holds on refits of this task does not change a verdict.
     """
     means = here.mean(axis=1), there.mean(axis=1)
     findings = []
     for pair, pair_there in zip(pairs, pairs_there, strict=True):
         if pair.is_significant or pair_there.is_significant:
             i, j = pair.one, pair.other
-            gaps = [float(mean[i] - mean[j]) for mean in means]
-            if gaps[0 if pair.is_significant else 1] > 0:
-                i, j, gaps = j, i, [-gap for gap in gaps]
-            verdict = _verdict(pair, pair_there, has_same_sign=gaps[0] * gaps[1] > 0)
+            if (pair if pair.is_significant else pair_there).rank_sum > 0:
+                i, j = j, i
+            gap, gap_there = (float(mean[i] - mean[j]) for mean in means)
+            verdict = _verdict(pair, pair_there)
             holds = pair.differs if pair.is_significant and pair.holds is not None else None
-            findings.append(Finding(one=i, other=j, here=gaps[0], there=gaps[1], verdict=verdict, holds=holds))
+            findings.append(Finding(one=i, other=j, here=gap, there=gap_there, verdict=verdict, holds=holds))
     return OrderAgreement(
         tau=rank_agreement(here, there, has_same_seeds=False),
         split_half=split_half_of_two(here, there),
@@ -82,9 +82,10 @@ def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: 
     )
 
 
-def _verdict(pair: Pair, pair_there: Pair, *, has_same_sign: bool) -> Verdict:
+def _verdict(pair: Pair, pair_there: Pair) -> Verdict:
     if not pair.is_significant:
         return "only there"
+    has_same_sign = pair.rank_sum * pair_there.rank_sum > 0
     if pair_there.is_significant:
         return "carries over" if has_same_sign else "reversed"
     return "same sign" if has_same_sign else "other sign"

@@ -223,7 +223,8 @@ def _findings(parts: Sequence[_GroupTransfer]) -> Iterator[Block]:
     if rows:
         yield Table(
             caption="Every pair with a significant difference on a task or on the real landscape. The first arm is the "
-            "better one on the landscape where the difference is significant, on this task if on both",
+            "better one by the signed-rank test on the landscape where the difference is significant, on this task if "
+            "on both",
             columns=(
                 *("task", "arms", "better arm", "other arm", "finding", "holds on refits of the task"),
                 *(f"mean difference on this task ({unit})", f"on the real landscape ({unit})"),
