@@ -43,7 +43,7 @@ class Finding:
 class OrderAgreement:
     """Agreement of two landscapes about the same arms."""
 
-    tau: Interval  # Kendall's tau between the orders by mean final value; bootstrap interval over the seeds of both
+    tau: Interval  # Kendall's tau of the orders by mean final value, over the seeds of both; NaN if one has no order
     split_half: float  # see `split_half_of_two`; it uses half of the seeds, so `tau` may exceed it
     findings: tuple[Finding, ...]  # every difference that is significant on at least one of them
 
@@ -75,8 +75,11 @@ def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: 
             verdict = _verdict(pair, pair_there)
             holds = pair.differs if pair.is_significant and pair.holds is not None else None
             findings.append(Finding(one=i, other=j, here=gap, there=gap_there, verdict=verdict, holds=holds))
+    tau = rank_agreement(here, there, has_same_seeds=False)
+    if not all(np.ptp(mean) for mean in means):  # all arms are equal
+        tau = Interval(value=math.nan, low=math.nan, high=math.nan)
     return OrderAgreement(
-        tau=rank_agreement(here, there, has_same_seeds=False),
+        tau=tau,
         split_half=split_half_of_two(here, there),
         findings=tuple(findings),
     )

@@ -237,7 +237,7 @@ def _findings(parts: Sequence[_GroupTransfer]) -> Iterator[Block]:
 
 def _about(real: Results, parts: Sequence[_GroupTransfer]) -> Text:
     ((task, facts),) = real.folder.tasks.items()
-    commands = "; ".join(f"`{made.get('command')} --release CIFAR10`" for made in real.folder.made_with)
+    commands = "; ".join(dict.fromkeys(f"`{made.get('command')} --release CIFAR10`" for made in real.folder.made_with))
     names = {arm.name for part in parts for arm in part.arms}
     runs = [r.incumbents.values for (_, arm), results in real.by_arm.items() if arm in names for r in results]
     finals = [values[-1] for values in runs if len(values)]

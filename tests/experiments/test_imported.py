@@ -252,6 +252,12 @@ def test_the_sign_of_a_finding_is_that_of_the_rank_test_even_if_the_mean_has_the
         assert finding.here * finding.there < 0
 
 
+def test_arms_that_are_all_equal_on_a_landscape_have_no_order_to_agree_with():
+    here, there = np.arange(3.0)[:, None] + np.arange(20) / 100, np.zeros((3, 20))
+    carried = carry_over(here, there, *(compare_groups([(values, None)])[0].pairs for values in (here, there)))
+    assert np.isnan(carried.tau.value)
+
+
 def test_what_does_not_hold_on_refits_is_still_significant_on_the_task():
     rng = np.random.default_rng(0)
     here = np.array([1.0, 2.0, 3.0])[:, None] + rng.normal(0, 0.1, (3, 20))
