@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import MappingProxyType
 
 import numpy as np
 
@@ -30,9 +29,9 @@ class FakeBenchmark:
         self.space = space()
         self.reference_config = space({"N": 5, "W": 16}).default()
         self.max_epoch = max_epoch
-        self.metrics = MappingProxyType({name: METRICS[name] for name in metrics})
-        self.fidelities = MappingProxyType({"epoch": tuple(range(1, max_epoch + 1))})
-        self.full = MappingProxyType({"epoch": max_epoch})
+        self.metrics = {name: METRICS[name] for name in metrics}
+        self.fidelities = {"epoch": tuple(range(1, max_epoch + 1))}
+        self.full = {"epoch": max_epoch}
         self.n_queries = 0
 
     def sample(self, n=None, *, seed):

@@ -17,6 +17,7 @@ from jahs.adapters import values
 from jahs.adapters.importing import import_tool
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import Parameter
+from jahs.spaces.seeds import read_seed
 from jahs.spaces.space import Space
 
 __all__ = ["from_config", "make_space", "to_config"]
@@ -33,9 +34,10 @@ def make_space(space: Space, *, seed: int | None = None) -> Any:
 
     Raises:
         MissingDependency: ConfigSpace is not installed.
+        InvalidArgument: the seed is not an integer in 0..2**32-1.
     """
     tool = import_tool("ConfigSpace", needs="ConfigSpace")
-    configuration_space = tool.ConfigurationSpace(name="jahs", seed=seed)
+    configuration_space = tool.ConfigurationSpace(name="jahs", seed=None if seed is None else read_seed(seed, bits=32))
     configuration_space.add(*(_hyperparameter(tool, each) for each in values.shown_parameters(space).values()))
     return configuration_space
 
@@ -46,7 +48,7 @@ def to_config(configuration: Mapping[str, object], space: Space) -> Config:
     Raises:
         InvalidConfig: one line for every fault.
     """
-    return values.to_config(dict(configuration), space)
+    return values.to_config(configuration, space)
 
 
 def from_config(config: Mapping[str, object], configuration_space: Any, space: Space) -> Any:

@@ -94,8 +94,9 @@ class Evaluation:
 
     @property
     def info(self) -> dict[str, dict[str, float]]:
-        """The metrics and violations, for tools that keep facts beside their objectives."""
-        return {"metrics": dict(self.metrics), "violations": dict(self.violations)}
+        """The metrics and violations, if any, for tools that keep facts beside their objectives."""
+        facts = {"metrics": dict(self.metrics), "violations": dict(self.violations)}
+        return {name: values for name, values in facts.items() if values}  # DEHB's Parquet holds no empty mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +244,10 @@ def _read_bounds(
     argument: str, bounds: Mapping[str, float] | None, known: Mapping[str, Metric]
 ) -> tuple[tuple[Objective, float], ...]:
     """Return bounds of metrics, in their units, as bounds of objectives."""
+    if bounds is None:
+        return ()
+    if not isinstance(bounds, Mapping):
+        raise InvalidArgument(f"{argument}={show(bounds)} is not a mapping of metrics to bounds")
     if not bounds:
         return ()
     wrong = {name: bound for name, bound in bounds.items() if not is_number(bound)}

@@ -16,17 +16,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from jahs.adapters import values
 from jahs.adapters.evaluating import Budgets, Options, as_view, make_evaluator
 from jahs.adapters.importing import Chance as GlobalChance
 from jahs.adapters.importing import import_tool
 from jahs.adapters.values import from_config
+from jahs.errors import InvalidArgument, refuse
 from jahs.queries.queryable import Queryable
 from jahs.simulate.answers import Visible
-from jahs.spaces.configs import Config
-from jahs.spaces.parameters import Parameter, Value
+from jahs.spaces.configs import Config, mapping_of
+from jahs.spaces.parameters import Parameter, Value, show
 from jahs.spaces.space import Space
 
 if TYPE_CHECKING:
@@ -61,10 +62,15 @@ def make_space(
     Raises:
         MissingDependency: NePS is not installed.
         InvalidConfig: a value of the prior is not legal.
+        InvalidArgument: `space` fixes another value than the prior, or the confidence does not exist.
     """
     tool = import_tool("neps", needs=_NEEDS)
+    if confidence not in (levels := get_args(Confidence)):
+        raise InvalidArgument(f"confidence={show(confidence)} is not one of {', '.join(levels)}")
     parameters = values.shown_parameters(space)
-    priors = dict(space.fix(prior or {}).fixed_items)
+    priors = space.fix({} if prior is None else prior).fixed
+    others = [f"{key}={priors[key]!r}" for key, value in space.fixed.items() if priors[key] != value]
+    refuse(*(f"prior: {other} is fixed at another value in the space" for other in others))
     attributes = {name: _domain(tool, each, priors.get(name), confidence) for name, each in parameters.items()}
     if fidelity_of is not None:
         budgets = Budgets(fidelity_of if isinstance(fidelity_of, Visible) else as_view(fidelity_of))
@@ -80,13 +86,13 @@ def split_budget(params: Mapping[str, object], space: Space) -> tuple[dict[str, 
     """
     parameters: dict[str, object] = {}
     budget = None
-    for key, value in params.items():
-        match = _SAMPLED.match(key)
+    for key, value in mapping_of(params).items():
+        match = _SAMPLED.match(key) if isinstance(key, str) else None
         if match and match[1] in space.parameters and match[2]:
             parameters[match[1]] = space.parameters[match[1]].choices[cast("int", value)]
         elif match:
             parameters[match[1]] = value
-        elif key.removeprefix(_FIDELITY) in ("epoch", "budget"):
+        elif isinstance(key, str) and key.removeprefix(_FIDELITY) in ("epoch", "budget"):
             budget = cast("float", value)
         else:
             parameters[key] = value

@@ -22,9 +22,9 @@ from jahs.adapters.values import from_config, shown_parameters, to_config
 from jahs.errors import InvalidArgument
 from jahs.queries.queryable import Queryable
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import Parameter, is_number, show
+from jahs.spaces.parameters import Parameter, is_iterable, is_number, show
 from jahs.spaces.space import Space
-from jahs.tasks.metrics import metric
+from jahs.tasks.objectives import read_objectives
 
 __all__ = ["directions", "from_config", "make_objective", "make_problem", "make_space", "suggest", "to_config"]
 
@@ -49,7 +49,7 @@ def directions(metrics: str | Iterable[str]) -> list[str]:
         ['maximize', 'minimize']
     """
     names = [metrics] if isinstance(metrics, str) else metrics
-    return [{"max": "maximize", "min": "minimize"}[metric(name).direction] for name in names]
+    return [{"max": "maximize", "min": "minimize"}[each.metric.direction] for each in read_objectives(names)]
 
 
 def suggest(trial: Any, space: Space) -> Config:
@@ -152,6 +152,8 @@ def make_problem(
 
 def _steps(evaluator: Evaluator, budgets: Iterable[int]) -> list[int]:
     full = evaluator.budgets.most
+    if not is_iterable(budgets):
+        raise InvalidArgument(f"budgets={show(budgets)} is not a list of integers in 1..{full}")
     early = list(budgets)
     if early and len(evaluator.metrics) > 1:
         raise InvalidArgument("budgets: Optuna prunes studies of one metric only; leave them out, or name one metric")

@@ -140,11 +140,11 @@ def make_problem(
                 "this algorithm is for real variables; give make_problem(..., encoding='unit'), or use MixedVariableGA"
             )
 
-        def pareto_front(self) -> NDArray[np.float64] | None:
+        def pareto_front(self, *_: object, **__: object) -> NDArray[np.float64] | None:
             """Return the best known front, (n_points, n_objectives), or None."""
             return evaluator.view.objectives(known_front(), metrics=evaluator.metrics) if known_front() else None
 
-        def pareto_set(self) -> NDArray[Any] | None:
+        def pareto_set(self, *_: object, **__: object) -> NDArray[Any] | None:
             """Return the variables of the best known front, in the order of its points, or None."""
             encode: Any = to_unit if is_unit else from_config
             return np.array([encode(config, bench.space) for config in known_front()]) if known_front() else None
@@ -180,7 +180,11 @@ def _share(parameter: Parameter, value: float) -> float:
 
 def _from_unit(x: Sequence[float] | NDArray[np.floating], space: Space) -> dict[str, float]:
     """Return the variables' values by key for numbers in [0, 1]."""
-    parameters, unit = values.shown_parameters(space), np.asarray(x)
+    parameters = values.shown_parameters(space)
+    try:
+        unit = np.asarray(x)
+    except ValueError:  # rows of different lengths
+        unit = np.empty(0)
     if unit.shape != (len(parameters),) or unit.dtype.kind not in "fiu" or not ((unit >= 0) & (unit <= 1)).all():
         raise InvalidConfig([f"x={show(x)} is not one number in [0, 1] for each of {', '.join(parameters)}"])
     variables = {}

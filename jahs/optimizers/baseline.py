@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -21,6 +21,7 @@ Losses: TypeAlias = npt.NDArray[np.float64]
 
 S = TypeVar("S")
 
+_SMALLEST_BLOCK: Final = 32
 _LARGEST_BLOCK: Final = 4096
 
 
@@ -67,7 +68,7 @@ class Baseline(ABC, Generic[S]):
         }
         self.rng: Final = np.random.default_rng(np.random.SeedSequence([seed, 0]))
         self._objectives = read_objectives(objectives, known=view.metrics)
-        self._random = _random_configs(view, seed)
+        self._random = _RandomConfigs(view, seed)
         self._open: dict[int, object] = {}  # memos of open proposals
         self._n_proposed = 0
         self.prepare()
@@ -115,10 +116,19 @@ class Baseline(ABC, Generic[S]):
         return np.array([np.inf if value is None else float(each.minimised(value)) for each, value in pairs])
 
 
-def _random_configs(view: Visible, seed: int) -> Iterator[Config]:
-    """Yield random configs, made in growing blocks, so that few are cheap and many are fast."""
-    n, block = 32, 0
-    while True:
-        child = np.random.SeedSequence([seed, 1, block]).generate_state(1, np.uint64)
-        yield from view.sample(n, seed=int(child[0] >> np.uint64(1)))
-        n, block = min(2 * n, _LARGEST_BLOCK), block + 1
+class _RandomConfigs:
+    """Random configs, made in growing blocks, so that few are cheap and many are fast. A generator has no pickle."""
+
+    def __init__(self, view: Visible, seed: int) -> None:
+        self._view, self._seed = view, seed
+        self._n_drawn = self._n_blocks = 0  # configs of the block, and blocks
+        self._block: list[Config] = []
+
+    def __next__(self) -> Config:
+        if self._n_drawn == len(self._block):
+            child = np.random.SeedSequence([self._seed, 1, self._n_blocks]).generate_state(1, np.uint64)
+            n = min(_SMALLEST_BLOCK << self._n_blocks, _LARGEST_BLOCK)
+            self._block = self._view.sample(n, seed=int(child[0] >> np.uint64(1)))
+            self._n_drawn, self._n_blocks = 0, self._n_blocks + 1
+        self._n_drawn += 1
+        return self._block[self._n_drawn - 1]

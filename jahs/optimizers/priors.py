@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from jahs.errors import UnknownName
+from jahs.errors import InvalidArgument, UnknownName
 from jahs.queries.queryable import Queryable
 from jahs.spaces.configs import Config
+from jahs.spaces.parameters import show
 from jahs.tasks.objectives import read_objectives
 
 _N_RANDOM: Final = 1000
@@ -30,6 +31,7 @@ def expert_prior(view: Queryable, quality: str, *, objective: str = "valid_acc")
         objective: a metric, in its own direction.
 
     Raises:
+        InvalidArgument: `view` is neither a benchmark nor a view.
         UnknownName: the quality or the metric does not exist; lists those that do.
 
     Example:
@@ -39,9 +41,11 @@ def expert_prior(view: Queryable, quality: str, *, objective: str = "valid_acc")
         >>> means == sorted(means, reverse=True)
         True
     """
-    if quality not in QUALITIES:
+    if not isinstance(view, Queryable):
+        raise InvalidArgument(f"view={show(view)} is neither a benchmark nor a view")
+    if not isinstance(quality, str) or quality not in QUALITIES:
         raise UnknownName.of("quality", quality, QUALITIES)
     (target,) = read_objectives([objective], known=view.metrics)
     configs = view.sample(_N_RANDOM, seed=0)
-    means = view.query_many(configs, metrics=(objective,))[objective]
+    means = view.query_many(configs, metrics=(target.metric.name,))[target.metric.name]
     return configs[int(np.argsort(target.minimised(means), kind="stable")[QUALITIES[quality]])]

@@ -38,7 +38,7 @@ class Ranking:
         self._losses: list[Losses] = []
         self._ranked: list[tuple[float, int]] = []  # for one objective
         self._fronts = _Fronts()  # for two objectives
-        self._order: list[int] | None = None  # for more, valid until the next result
+        self._order: list[int] = []  # for more, the best ones; valid until the next result
 
     def __len__(self) -> int:
         return len(self._losses)
@@ -50,7 +50,7 @@ class Ranking:
         if len(losses) == 2:
             self._fronts.add((float(losses[0]), float(losses[1]), len(self._losses)))
         self._losses.append(losses)
-        self._order = None
+        self._order = []
 
     def first(self, n: int, is_open: Sequence[bool]) -> int | None:
         """Return the best open position among the first `n` of the order; None if none is open."""
@@ -58,8 +58,8 @@ class Ranking:
             return next((i for _, i in self._ranked[:n] if is_open[i]), None)
         if self._fronts.fronts:
             return next((i for i in islice(self._fronts.order(), n) if is_open[i]), None)
-        if self._order is None:
-            self._order = order(self._losses)
+        if len(self._order) < n:
+            self._order = order(self._losses, n)
         return next((i for i in self._order[:n] if is_open[i]), None)
 
 

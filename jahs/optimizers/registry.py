@@ -120,7 +120,7 @@ def make(
         >>> len(jahs.Simulation(view, n_trials=20).run(make("hyperband", view, seed=0, eta=4)))
         20
     """
-    if name not in registry:
+    if not isinstance(name, str) or name not in registry:
         raise UnknownName.of("optimizer", name, registry)
     entry = registry[name]
     seen = visible(view)

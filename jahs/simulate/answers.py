@@ -14,7 +14,7 @@ import numpy as np
 from jahs.errors import InvalidArgument, InvalidFidelity, InvalidTable, JahsError, NotRecorded
 from jahs.queries.views import Queryable, View
 from jahs.simulate.trial import AskedFidelity, Proposal
-from jahs.spaces.configs import Config, Sampler
+from jahs.spaces.configs import Config, Sampler, as_mapping
 from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import is_integer, show
 from jahs.spaces.seeds import read_seed
@@ -37,11 +37,8 @@ class Answers:
     """Queries one view on behalf of an optimiser."""
 
     def __init__(self, view: View, *, metrics: Sequence[str] | None, evaluation_seed: int | None) -> None:
-        known = view.metrics
-        names = tuple(known)
-        if metrics is not None:
-            names = tuple(dict.fromkeys((*read_metrics(metrics, known=known), "runtime")))
-        self.metrics: Final = names
+        names = tuple(view.metrics) if metrics is None else read_metrics(metrics, known=view.metrics)
+        self.metrics: Final = tuple(dict.fromkeys((*names, "runtime")))
         self._view = view
         self._space = view.space
         self._fixed = view.space.fixed
@@ -74,14 +71,15 @@ class Answers:
         return job
 
     def _read(self, proposal: Proposal | Mapping[str, object]) -> Job:
-        if isinstance(proposal, Mapping):
-            proposal = Proposal(config=proposal)
         if not isinstance(proposal, Proposal):
-            raise InvalidArgument(f"{show(proposal)} is neither a config nor a Proposal")
-        config = proposal.config
+            mapping = as_mapping(proposal)
+            if not isinstance(mapping, Mapping):
+                raise InvalidArgument(f"{show(proposal)} is neither a config nor a Proposal")
+            proposal = Proposal(config=mapping)
+        config = as_mapping(proposal.config)
         if self._fixed and isinstance(config, Mapping):
             config = {**self._fixed, **config}
-        validated = self._space.validate(config)
+        validated = self._space.validate(cast("Mapping[str, object]", config))
         fidelity = {"epoch": self._view.max_epoch, **self._view.fidelity(proposal.at)}
         epoch = int(fidelity["epoch"])
         seed = self._seed if proposal.seed is None else read_seed(proposal.seed)
@@ -99,7 +97,8 @@ class Answers:
             network = {**job.config, **{name: job.fidelity[name] for name in sizes}} if sizes else job.config
             configs += [network] * len(job.epochs)
         epochs = np.array([epoch for job in jobs for epoch in job.epochs], dtype=np.int64)
-        # Query the benchmark itself: the view's checks and fixed values have already been applied.
+        self._view.check()
+        # Query the benchmark itself: the view's fixed values have already been applied.
         answers = self._view.bench.query_many(configs, each_at=epochs, seed=seed, metrics=self.metrics)
         values = {name: np.asarray(answers[name], dtype=np.float64) for name in self.metrics}
         runtime = values["runtime"]
@@ -144,7 +143,7 @@ class Visible(Sampler):
         view = oracle if isinstance(oracle, View) else View(oracle)
         names = tuple(view.metrics) if metrics is None else read_metrics(metrics, known=view.metrics)
         self.space: Final[Space] = view.space
-        self.fidelities: Final[Mapping[str, tuple[float, ...]]] = view.fidelities
+        self.fidelities: Final[Mapping[str, tuple[float, ...]]] = dict(view.fidelities)  # not the view's own
         self.full: Final[Mapping[str, float]] = dict(view.full)
         self.max_epoch: Final[int] = view.max_epoch
         self.metrics: Final[Mapping[str, Metric]] = {name: view.metrics[name] for name in names if not is_hidden(name)}

@@ -7,6 +7,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from hashlib import blake2b
 from operator import itemgetter
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from typing import Any, Final, TypedDict, cast, overload
 
 from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.schema import CONFIG_KEYS
-from jahs.spaces.parameters import PARAMETERS, Value, show, show_key, with_article
+from jahs.spaces.parameters import PARAMETERS, Value, is_iterable, show, show_key, with_article
 
 MOST_LISTED: Final = 20
 """The number of faults of a batch that are listed; the others are counted."""
@@ -126,7 +127,7 @@ def is_frame(configs: object) -> bool:
 
 def check_many(configs: object) -> None:
     """Refuse anything that is not an iterable."""
-    if not isinstance(configs, Iterable):
+    if not is_iterable(configs) or isinstance(configs, str | bytes):
         raise InvalidArgument(f"configs={show(configs)} is not an iterable of configs or a mapping of columns")
 
 
@@ -237,16 +238,23 @@ def unknown_key_faults(config: Mapping[str, object]) -> Iterator[str]:
     for key in unknown[:MOST_LISTED]:
         text = show_key(key)
         bare = "".join(char for char in text.lower() if char.isalnum())
-        near = ["op6"] if re.fullmatch(r"op[7-9]|op\d\d+", bare) else get_close_matches(bare, _NICKNAMES, n=1)
         if bare in _NAMES_OF_THE_EPOCH:
             yield f"{text} is not a key of a config: give the epoch as at=, as in bench.query(config, at=5)"
         elif bare == "seed":
             yield f"{text} is not a key of a config: give it as seed=, as in bench.query(config, seed=0)"
         else:
-            hint = f" (did you mean {_NICKNAMES[near[0]]}?)" if near else f"; the keys are {', '.join(CONFIG_KEYS)}"
+            near = _nearest_nickname(bare)
+            hint = f" (did you mean {_NICKNAMES[near]}?)" if near else f"; the keys are {', '.join(CONFIG_KEYS)}"
             yield f"{text} is not a key of a config{hint}"
     if len(unknown) > MOST_LISTED:
         yield f"... and {len(unknown) - MOST_LISTED} more unknown keys"
+
+
+@lru_cache(maxsize=256)  # a batch often repeats its wrong keys
+def _nearest_nickname(bare: str) -> str | None:
+    if re.fullmatch(r"op[7-9]|op\d\d+", bare):
+        return "op6"
+    return next(iter(get_close_matches(bare, _NICKNAMES, n=1)), None)
 
 
 class Sampler(ABC):

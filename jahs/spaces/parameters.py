@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import operator
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -210,6 +210,11 @@ def as_index(value: Any) -> int | None:  # Any: whatever a user gives
 def is_real(value: object) -> TypeGuard[int | float | np.integer | np.floating]:
     """Return whether this is an integer or a float, Python's or numpy's, including NaN and infinities."""
     return isinstance(value, float | np.floating) or is_integer(value)
+
+
+def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
+    """Return whether this has elements; an array without dimensions has none, although its class is iterable."""
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
 
 
 def is_number(value: object) -> bool:

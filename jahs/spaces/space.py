@@ -25,7 +25,7 @@ from jahs.errors import InvalidArgument, InvalidConfig, UnknownName
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, rows
 from jahs.spaces.configs import Config, Sampler, mapping_of, read_values, unknown_key_faults, validate
-from jahs.spaces.parameters import PARAMETERS, Parameter, Value, is_integer, is_number, show
+from jahs.spaces.parameters import PARAMETERS, Parameter, Value, is_integer, is_iterable, is_number, show
 from jahs.spaces.seeds import read_seed
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -238,7 +238,7 @@ def _keys(keys: str | Iterable[str]) -> tuple[str, ...]:
         if keys in PARAMETERS:
             return (keys,)
         raise UnknownName.of("keys", keys, [*GROUPS, *CONFIG_KEYS])
-    if not isinstance(keys, Iterable):
+    if not is_iterable(keys) or isinstance(keys, Mapping):
         raise InvalidArgument(f"keys={show(keys)} is not a name or an iterable of names")
     chosen = tuple(keys)
     for key in chosen:

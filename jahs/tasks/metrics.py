@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.spaces.parameters import show
+from jahs.spaces.parameters import is_iterable, show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS, name
         if _NAMES.get(metrics, metrics) not in known:
             raise UnknownName(_fault_of(metrics, known))
         raise InvalidArgument(f"{name}={show(metrics)} is not a list of names; for one metric give [{show(metrics)}]")
-    if not isinstance(metrics, Iterable):
+    if not is_iterable(metrics) or isinstance(metrics, set | frozenset):  # the order of a set differs between processes
         raise InvalidArgument(f"{name}={show(metrics)} is not a list of names; give some of {', '.join(known)}")
     requested = [each if isinstance(each, str) else show(each) for each in metrics]
     if not requested:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument
-from jahs.spaces.parameters import refuse_masked, show
+from jahs.spaces.parameters import is_iterable, refuse_masked, show
 from jahs.tasks.metrics import METRICS, Metric, read_metrics
 
 
@@ -52,8 +53,11 @@ class Objective:
             [10.0, 4.5]
         """
         refuse_masked(self.metric.name, values)
-        array = np.asarray(values)
-        if array.size and array.dtype.kind not in "biuf":  # numpy would read the numbers in texts and in durations
+        try:
+            array = np.asarray(values)
+        except ValueError as err:  # rows of different lengths
+            raise InvalidArgument(f"{self.metric.name}={show(values)} is not an array of numbers") from err
+        if array.size and array.dtype.kind not in "iuf":  # numpy would read the numbers in texts and in durations
             raise InvalidArgument(f"{self.metric.name} holds {array.dtype}, not numbers")
         array = array.astype(np.float64)
         return array if self.metric.direction == "min" else self._top - array
@@ -85,7 +89,9 @@ def read_objectives(
         >>> [objective.label for objective in read_objectives(("valid_acc", "latency"))]
         ['100 - valid_acc (%)', 'latency (s)']
     """
-    requested = list(metrics) if isinstance(metrics, Iterable) and not isinstance(metrics, str) else metrics
+    requested: Any = metrics  # Any: whatever a user gives
+    if is_iterable(metrics) and not isinstance(metrics, str | set | frozenset):
+        requested = list(metrics)
     names = read_metrics(requested, known=known, name=name)
     if len(names) < len(requested):
         raise InvalidArgument(f"{name}={show(requested)} names a metric more than once")

@@ -6,9 +6,11 @@ from functools import cache
 
 import ConfigSpace
 import numpy as np
+import pytest
 
 import jahs
 from jahs.adapters import configspace
+from jahs.errors import InvalidArgument, InvalidConfig
 from tests.contracts.adapter import AdapterContract
 
 make_space = cache(configspace.make_space)
@@ -70,3 +72,11 @@ def test_the_benchmark_and_its_views_take_a_configuration_as_it_is() -> None:
             assert asked.trajectory(configuration)["runtime"].tolist() == asked.trajectory(config)["runtime"].tolist()
         found, wanted = asked.query_many(configurations), asked.query_many(configs)
         assert all(found[name].tolist() == wanted[name].tolist() for name in wanted)
+
+
+def test_what_is_no_configuration_and_no_seed_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match="not a mapping"):
+        configspace.to_config(None, jahs.space())
+    for seed in (-1, "a", 2**32):
+        with pytest.raises(InvalidArgument, match=r"seed=.* is not an integer in 0\.\.2\*\*32-1"):
+            configspace.make_space(jahs.space(), seed=seed)

@@ -206,3 +206,10 @@ def test_a_view_stays_the_view_that_it_is() -> None:
     view = View(BENCH, search="nas")
     assert as_view(view) is view
     assert as_view(BENCH).space == BENCH.space
+
+
+@pytest.mark.parametrize("bounds", [["n_params"], 0, "n_params"])
+def test_bounds_that_are_not_a_mapping_are_refused(bounds) -> None:
+    for option in ("constraints", "worst"):
+        with pytest.raises(InvalidArgument, match=f"{option}=.* is not a mapping of metrics to bounds"):
+            make_evaluator(BENCH, "valid_acc", **{option: bounds})

@@ -13,7 +13,7 @@ import jahs
 from experiments.optimizers import make
 from jahs.adapters import neps as jahs_neps
 from jahs.adapters.importing import import_tool
-from jahs.errors import InvalidConfig
+from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation
 from tests.contracts.adapter import AdapterContract
@@ -215,3 +215,14 @@ def test_a_model_is_fitted_after_the_initial_design() -> None:
     view = VIEWS["nas"]
     trials = Simulation(view, 1, n_trials=5).run(make("neps_pibo", view, seed=0, initial_design_size=3))
     assert [trial.status for trial in trials] == ["finished"] * 5
+
+
+def test_a_prior_that_contradicts_the_space_and_an_unknown_confidence_are_refused() -> None:
+    space = BENCH.space.fix({"N": 5})
+    with pytest.raises(InvalidArgument, match="prior: N=1 is fixed at another value"):
+        jahs_neps.make_space(space, prior={"N": 1})
+    with pytest.raises(InvalidArgument, match="confidence='hgih' is not one of low, medium, high"):
+        jahs_neps.make_space(space, prior={"N": 5}, confidence="hgih")
+    for params in (None, {1: 2}):
+        with pytest.raises(InvalidConfig):
+            jahs_neps.to_config(params, space)

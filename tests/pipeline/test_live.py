@@ -102,3 +102,11 @@ def test_a_benchmark_of_kind_live_trains():
     assert bench(FINE[0], nepochs=1)[1]["size_MB"] == result.n_params / 1e6
     with pytest.raises(InvalidArgument, match="reads no release"):
         jahs.Benchmark("digits", kind="live", release="somewhere")
+
+
+def test_what_follows_from_the_config_is_answered_without_training(monkeypatch):
+    monkeypatch.setattr(live, "train", lambda *_, **__: pytest.fail("trained"))
+    (config,) = SMALL.sample(1, seed=5)
+    bench = LiveOracle(TINY)
+    answers = bench.trajectory(config_codes(config), np.array([1, 3]), seed=None, metrics=("n_params", "n_macs"))
+    assert answers["n_macs"].tolist() == [cost(config, TINY)["n_macs"]] * 2

@@ -38,6 +38,8 @@ from jahs.spaces.seeds import Seeds
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import METRICS, Metric
 
+_MOST_NEAREST: Final = 20  # configs of a batch without runs whose nearest recorded config is searched
+_NO_RUN: Final = "no run of this config is recorded"
 _RUN_METRICS: Final = ("train_acc", "valid_acc", "test_acc", "runtime", "train_loss", "valid_loss", "test_loss")
 
 
@@ -119,10 +121,16 @@ class TableOracle(Oracle):
         seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(ids)
         rows: list[_Rows] = []
         faults: dict[int, str] = {}
+        unknown: dict[int, str] = {}  # by config, with the nearest recorded one for those that a message can list
         for i, (config_id, epoch, row_seed) in enumerate(zip(ids, epochs.tolist(), seeds, strict=True)):
+            if config_id not in self._runs:
+                if config_id not in unknown:
+                    unknown[config_id] = self._miss(codes[i]) if len(unknown) < _MOST_NEAREST else _NO_RUN
+                faults[i] = unknown[config_id]
+                continue
             try:
                 rows.append(self._rows(config_id, codes[i], epoch, row_seed, metrics))
-            except NotRecorded as fault:  # noqa: PERF203  # costs nothing where nothing is raised
+            except NotRecorded as fault:  # costs nothing where nothing is raised
                 faults[i] = str(fault)
         if faults:
             raise NotRecorded.of_batch(faults, len(ids))
@@ -225,7 +233,7 @@ class TableOracle(Oracle):
         theirs, ours = configs_of(columns_of_codes(np.array([nearest, codes])))
         differs = [f"{key}={theirs[key]!r} (asked: {ours[key]!r})" for key in CONFIG_KEYS if theirs[key] != ours[key]]
         return (
-            f"no run of this config is recorded; the nearest of {len(self._codes)} recorded configs has "
+            f"{_NO_RUN}; the nearest of {len(self._codes)} recorded configs has "
             f"{', '.join(differs)}; bench.sample() draws recorded configs"
         )
 

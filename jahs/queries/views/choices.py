@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from jahs.errors import InvalidConfig, refuse
 from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import LARGEST, PARAMETERS, Value, show
+from jahs.spaces.parameters import LARGEST, PARAMETERS, Value, is_iterable, show
 from jahs.spaces.space import GROUPS, Space
 
 FIDELITIES: Final = ("epoch", *SIZE_KEYS)
@@ -50,7 +50,7 @@ def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
     """Return the names, and their faults."""
     if isinstance(fidelities, Mapping):
         return [], ["fidelities is a mapping; give names, and the values of a query as at={...}"]
-    if isinstance(fidelities, str) or not isinstance(fidelities, Iterable):
+    if isinstance(fidelities, str) or not is_iterable(fidelities):
         fidelities = [fidelities]
     names = list(fidelities)
     known = [name for name in FIDELITIES if name in names]
@@ -90,7 +90,7 @@ def _read_search(
         return tuple(key for key in _SEARCHES.get(search, CONFIG_KEYS) if key not in taken), []
     if isinstance(search, Mapping):
         return (), ["search is a mapping; give names, and values as fixed={...}"]
-    if isinstance(search, str) or not isinstance(search, Iterable):
+    if isinstance(search, str) or not is_iterable(search):
         search = [search]
     given = list(search)
     keys = [key for key in given if isinstance(key, str)]

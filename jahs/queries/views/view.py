@@ -8,6 +8,7 @@ A view queries the benchmark that it was made from; it holds no data. Code that 
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +26,7 @@ from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.spaces.columns import Columns, Configs, RowFaults, as_columns, columns_of_codes
 from jahs.spaces.columns import codes as codes_of
 from jahs.spaces.configs import Config, as_mapping, check_many
-from jahs.spaces.fidelities import read_budget, read_epoch
+from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import PARAMETERS, Value, is_real, show, with_article
 from jahs.spaces.seeds import Seeds
 from jahs.spaces.space import Space
@@ -69,13 +70,13 @@ class View(Queryable):
             InvalidArgument: names or values that do not exist or contradict one another, every fault at once.
             MissingData: the reference config is needed, and `bench` has none.
         """
+        if isinstance(bench, View):
+            raise InvalidArgument(f"{bench!r} is a view itself; make the other view from its benchmark, VIEW.bench")
         if not hasattr(bench, "query_many"):
             what = with_article(type(bench).__name__)
             raise InvalidArgument(f"{show(bench)} is {what}, not a Benchmark or View; jahs.Benchmark(...) opens one")
         self.bench = bench
         names, self.space = read_choices(fidelities, fixed, search, partial(_reference_of, bench))
-        if taken := [f"{key}={value}" for key, value in bench.space.fixed.items() if key in names]:
-            raise InvalidArgument(f"{bench!r} fixes {', '.join(taken)}: not a fidelity of a view of it; leave it out")
         self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
         self._fixed = self.space.fixed
         self._fidelity_names = ("epoch", *(name for name in SIZE_KEYS if name in names))
@@ -102,11 +103,13 @@ class View(Queryable):
 
     def warn_if_poor(self) -> View:
         """Return this view, which at its first query warns if even good configs of it are poor; see `PoorView`."""
-        self._is_unchecked = bool(self._fixed_by_choice)
+        self._is_unchecked = bool(self._fixed_by_choice) and "valid_acc" in self.metrics
         return self
 
-    def _check(self) -> None:
-        """Warn if the best of many random configs of this view is worse than half of the whole space."""
+    def check(self) -> None:
+        """Warn once, if asked to by `warn_if_poor`, if many random configs are all worse than half of the space."""
+        if not self._is_unchecked:
+            return
         self._is_unchecked = False  # set first: it holds for the queries below, even if they raise
         accuracies, space_accuracies = (
             self.bench.query_many(space.sample_columns(_N_CHECKED, seed=0), metrics=("valid_acc",))["valid_acc"]
@@ -118,7 +121,7 @@ class View(Queryable):
                 f"configs has valid_acc {best:.1f} %, below the median {median:.1f} % of the whole space; "
                 f"fix other values, or leave fixed at {REFERENCE!r}",
                 PoorView,
-                stacklevel=4,  # the line of the user's query
+                stacklevel=_users_level(),
             )
 
     def _sample(self, n: int, seed: int | None) -> list[Config]:
@@ -159,8 +162,7 @@ class View(Queryable):
     def _query(
         self, config: Mapping[str, object], at: At | None, seed: int | None, metrics: Sequence[str] | None
     ) -> Result:
-        if self._is_unchecked:
-            self._check()
+        self.check()
         fidelity = self._read(at)
         config = self._full_config(config, fidelity)
         result = self.bench.query(config, at=int(fidelity["epoch"]), seed=seed, metrics=metrics)
@@ -172,8 +174,7 @@ class View(Queryable):
         frm, to, step = span
         if isinstance(frm, Mapping) and (sizes := [name for name in frm if name in SIZE_KEYS]):
             raise InvalidFidelity(f"frm={show(frm)} must be an epoch; give {', '.join(sizes)} in to=")
-        if self._is_unchecked:
-            self._check()
+        self.check()
         fidelity = _mapping(to)
         last = read_epoch(fidelity.pop("epoch"), self.max_epoch, name="to") if "epoch" in fidelity else self.max_epoch
         config = self._full_config(config, self._read(fidelity))
@@ -197,16 +198,14 @@ class View(Queryable):
         seed: Seeds,
         metrics: Sequence[str] | None,
     ) -> dict[str, npt.NDArray[np.float64]]:
-        if self._is_unchecked:
-            self._check()
+        self.check()
         columns, epochs = self._at(codes, fidelities)
         return self.bench.query_many(columns, each_at=epochs, seed=seed, metrics=metrics)
 
     def _predict(
         self, codes: npt.NDArray[np.float64], fidelities: npt.NDArray[np.float64], *, metrics: Sequence[str] | None
     ) -> Uncertain:
-        if self._is_unchecked:
-            self._check()
+        self.check()
         columns, epochs = self._at(codes, fidelities)
         return self.bench.predict(columns, each_at=epochs, metrics=metrics).found
 
@@ -231,8 +230,9 @@ class View(Queryable):
             check_many(configs)
             codes = codes_of([self._with_fixed(config) for config in configs])
         faults = RowFaults(len(codes))
+        columns = columns_of_codes(codes)
         for name, value in fixed.items():
-            column = columns_of_codes(codes)[name]
+            column = columns[name]
             faults.note(column != np.array(value, column.dtype), partial(_contradiction, name, column, value))
         faults.raise_if_any()
         return codes
@@ -243,6 +243,10 @@ class View(Queryable):
         *,
         name: str,  # noqa: ARG002  # a fault names the fidelity
     ) -> npt.NDArray[np.float64]:
+        if isinstance(at, np.ndarray) and at.dtype.kind in "iu" and "epoch" in self.fidelities:
+            sizes = [float(self.full[name]) for name in self._fidelity_names[1:]]
+            epochs = read_epochs(at, self.max_epoch, name="epoch")
+            return np.column_stack([epochs, *(np.full(len(epochs), size) for size in sizes)]).astype(np.float64)
         fidelities = [self._read(fidelity) for fidelity in at]
         return np.array([[fidelity[name] for name in self._fidelity_names] for fidelity in fidelities]).reshape(
             len(fidelities), len(self._fidelity_names)
@@ -280,6 +284,14 @@ class View(Queryable):
 
     def _fault(self, what: str) -> InvalidFidelity:
         return InvalidFidelity(f"{what}; the fidelities of this view are {', '.join(self.fidelities)}")
+
+
+def _users_level() -> int:
+    """Return the `stacklevel` of the user's line for a warning of the caller: that of the first frame outside jahs."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "jahs":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _reference_of(bench: Queryable) -> Config:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -372,3 +374,32 @@ def test_objectives_that_no_optimiser_can_have_are_refused(objectives, message):
 def test_only_a_benchmark_or_a_view_can_be_optimised():
     with pytest.raises(InvalidArgument, match=r"5 is an int, not a Benchmark or View; jahs.Benchmark\(...\) opens one"):
         make("hyperband", 5, seed=0)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimiser_goes_on_from_its_pickle_and_from_its_copy(name):
+    one = make(name, VIEWS["nas"], seed=3)
+    Simulation(VIEWS["nas"], 1, n_trials=40).run(one)
+    others = pickle.loads(pickle.dumps(one)), copy.deepcopy(one)
+    goes_on = [[(p.config, p.at) for p in each.ask(5)] for each in (one, *others)]
+    assert goes_on[0] == goes_on[1] == goes_on[2] != []
+
+
+def test_three_objectives_rank_as_a_whole_sort_does():
+    rng = np.random.default_rng(0)
+    ranking, losses = Ranking(), rng.random((60, 3))
+    for n, each in enumerate(losses, start=1):
+        ranking.add(each)
+        is_open = (rng.random(n) < 0.5).tolist()
+        whole = [i for i in order(losses[:n])[: n // 3] if is_open[i]]
+        assert ranking.first(n // 3, is_open) == (whole[0] if whole else None)
+
+
+def test_priors_and_names_of_other_kinds_are_refused():
+    view = VIEWS["nas"]
+    assert expert_prior(view, "good", objective="valid-acc") == expert_prior(view, "good")
+    with pytest.raises(InvalidArgument, match="view=5 is neither a benchmark nor a view"):
+        expert_prior(5, "good")
+    for call in (lambda: expert_prior(view, ["good"]), lambda: make(["hyperband"], view, seed=0)):
+        with pytest.raises(UnknownName):
+            call()

@@ -46,6 +46,10 @@ def test_the_first_query_of_a_poor_view_warns_once(bench: jahs.Benchmark) -> Non
     other = bench.view(search="hpo", fixed={"N": 5, "W": 16, **dict.fromkeys(OPS, 1)})
     with pytest.warns(PoorView):
         other.predict(configs, metrics=["valid_acc"])
+    searched = bench.view(search="hpo", fixed={"N": 5, "W": 16, **dict.fromkeys(OPS, 1)})
+    with pytest.warns(PoorView) as caught:
+        jahs.Simulation(searched, n_trials=2).run(lambda _: configs[0])
+    assert [one.filename for one in caught] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         view.query(configs[0])

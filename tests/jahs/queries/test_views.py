@@ -13,6 +13,7 @@ from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, Missing
 from jahs.queries.queryable import Queryable
 from jahs.queries.views import FIDELITIES, View
 from jahs.schema import CONFIG_KEYS, OPS
+from jahs.simulate import visible
 from jahs.spaces.space import GROUPS
 from tests.fake_bench import FakeBench
 
@@ -163,12 +164,27 @@ def test_a_view_that_makes_no_sense_is_refused(choice: dict, said: str) -> None:
         View(BENCH, **choice)
 
 
-def test_a_view_of_a_view_has_no_fidelity_that_is_fixed_below() -> None:
-    with pytest.raises(InvalidArgument, match=r"fixes N=5, W=16: not a fidelity of a view of it; leave it out"):
-        View(View(BENCH, fixed={"N": 5, "W": 16}), fidelities=("epoch", "N", "W"))
-    above = View(view(), fixed={"N": 5, "W": 16, "Resolution": 1.0})
-    config = above.sample(seed=0)
-    assert above.query(config, at=3).values == view().query(config, at=3).values
+def test_a_view_of_a_view_is_refused_since_it_would_ignore_what_that_one_fixes() -> None:
+    with pytest.raises(InvalidArgument, match=r"fixes N=5, W=16> is a view itself; .* from its benchmark, VIEW.bench"):
+        View(View(BENCH, fixed={"N": 5, "W": 16}))
+
+
+def test_integers_are_epochs_whether_they_are_a_list_or_an_array() -> None:
+    mf = view()
+    configs = mf.sample(3, seed=0)
+    lists, arrays = (mf.query_many(configs, each_at=at)["valid_acc"] for at in ([1, 5, 12], np.array([1, 5, 12])))
+    assert lists.tolist() == arrays.tolist()
+    with pytest.raises(InvalidFidelity, match=r"epoch=13 is not an integer in 1\.\.12"):
+        mf.query_many(configs, each_at=np.array([1, 5, 13]))
+    without = View(BENCH, fixed={"N": 5, "W": 16}, fidelities=("Resolution",))
+    with pytest.raises(InvalidFidelity, match="every query of this view is at epoch 12"):
+        without.query_many(configs, each_at=np.array([1, 5, 12]))
+
+
+def test_an_optimiser_cannot_change_the_view_that_scores_it() -> None:
+    mf = view()
+    visible(mf).fidelities["epoch"] = (1, 2, 3)  # type: ignore[index]  # a dict of its own
+    assert mf.full["epoch"] == 12
 
 
 def test_a_query_is_the_benchmarks_at_the_views_fidelity() -> None:

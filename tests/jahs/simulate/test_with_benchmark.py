@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import jahs
@@ -71,3 +72,18 @@ def test_a_log_does_not_depend_on_how_queries_are_batched(bench, tmp_path):
         Simulation(bench, 2, n_trials=60, log=tmp_path / str(n_ahead)).run(optimizer)
     assert (tmp_path / "1").read_bytes() == (tmp_path / "16").read_bytes()
     assert np.isfinite([t.metrics["runtime"] for t in read_log(tmp_path / "1").trials if t.metrics]).all()
+
+
+def test_a_benchmark_of_one_metric_is_simulated_with_its_runtime(bench):
+    of_one = jahs.Benchmark("digits", release=bench.release, engine="numpy", metrics=["valid_acc"])
+    (trial,) = Simulation(of_one, n_trials=1).run(lambda _: bench.sample(seed=0))
+    assert trial.metrics == {name: bench.query(trial.config).as_dict()[name] for name in ("valid_acc", "runtime")}
+
+
+def test_a_simulation_reads_the_configs_that_a_query_reads(bench):
+    view = bench.view(fixed={"N": 1, "W": 4, "Resolution": 0.25})
+    config = view.sample(seed=0)
+    series = pd.Series({name: config[name] for name in view.space.searched}, dtype=object)
+    for proposal in (series, Proposal(config=series)):
+        (trial,) = Simulation(view, n_trials=1).run(lambda _, given=proposal: given)
+        assert trial.config == config

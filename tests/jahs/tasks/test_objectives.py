@@ -73,3 +73,15 @@ def test_only_metrics_that_a_release_has_are_objectives() -> None:
 def test_a_wrong_list_of_metrics_is_refused(metrics: object, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
         read_objectives(metrics)
+
+
+@pytest.mark.parametrize("metrics", [{"valid_acc", "latency"}, frozenset({"latency"}), np.array(5), 5])
+def test_metrics_without_an_order_are_refused(metrics) -> None:
+    with pytest.raises(InvalidArgument, match="is not a list of names"):
+        read_objectives(metrics)
+
+
+def test_rows_of_different_lengths_and_truths_are_not_values() -> None:
+    for values in ([[1], [1, 2]], True, [True]):
+        with pytest.raises(InvalidArgument, match="valid_acc"):
+            read_objectives(["valid_acc"])[0].minimised(values)
