@@ -29,6 +29,8 @@ from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import Task
 from pipeline.command import add_device, device_faults
 from pipeline.data import load_images
+from pipeline.native.build import load_library
+from pipeline.native.engine import native_faults
 from pipeline.proposals import Proposals, read_proposals
 from pipeline.protocol import protocol_digest, protocol_facts, trained_task
 from pipeline.runs import Named, RunsFolder, check_free_space
@@ -36,6 +38,7 @@ from pipeline.sampling import config_table, run_seeds, sample_config
 from pipeline.worker import NamedRun, collect_run
 from workshop.command import add_data_dir, add_minutes, new_parser, run_command
 from workshop.jobs import Where, add_where, run_jobs
+from workshop.machine import NATIVE
 from workshop.progress import Progress
 
 _log = logging.getLogger(__name__)
@@ -85,13 +88,19 @@ class CollectSettings:
         if self.pairs < 0:
             faults.append(f"pairs={self.pairs} must be at least 0")
         faults += self.where.faults()
-        faults += device_faults(self.device)
+        faults += device_faults(self.device, is_here=self.backend == "loky")
         if (self.configs is None) != (self.source is None):
             faults.append("a list of configs needs its source, and a source its list: --configs FILE --source NAME")
         if self.configs is not None and self.pairs:
             faults.append('pairs is for numbered configs; a list names its seeds: {"config": ..., "seeds": [0, 1]}')
+        if self.configs is not None and (self.start, self.stop) != (0, None):
+            faults.append("start and stop select numbered configs; leave them out with a list")
         refuse(*faults)
-        return trained_task(self.task)
+        task = trained_task(self.task)
+        if self.device == NATIVE:
+            refuse(*native_faults(task.epoch_images or task.n_train, task.batch_size))
+            load_library(task.batch_size)  # a missing compiler is refused here, not in every worker
+        return task
 
 
 def collect(settings: CollectSettings) -> int:

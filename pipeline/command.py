@@ -24,12 +24,14 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="cpu", help=about)
 
 
-def device_faults(device: str) -> list[str]:
-    """Return what is wrong with a device, if anything."""
+def device_faults(device: str, *, is_here: bool = True) -> list[str]:
+    """Return what is wrong with a device, if anything; only one that `is_here`, on this machine, must be available."""
     if device in ON_PROCESSOR:
         return []
     if not device.startswith("cuda"):
         return [f"device={device!r} must be {', '.join(sorted(ON_PROCESSOR))} or cuda"]
+    if not is_here:
+        return []
     import torch
 
     if torch.cuda.is_available():

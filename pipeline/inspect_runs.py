@@ -85,7 +85,9 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
     processor = Counter(timed["machine"].tolist()).most_common(1)
     timed = take(timed, np.isin(timed["machine"], [machine for machine, _ in processor]))
     mean_s = {str(d): float(timed["runtime"][timed["device"] == d].mean()) for d in np.unique(timed["device"])}
-    n_runs_wanted = sum(len(run_seeds(number)) for number in range(_WANTED_CONFIGS))
+    recorded = rows_of(configs, last["config_id"])["config_index"].tolist()
+    wanted = {(number, seed) for number in range(_WANTED_CONFIGS) for seed in run_seeds(number)}
+    n_left = len(wanted - {*zip(recorded, last["seed"].tolist(), strict=True)})
     of_configs = Counter(configs["source"][is_trained].tolist())
     of_runs = Counter(rows_of(configs, last["config_id"])["source"].tolist())
     return {
@@ -107,7 +109,7 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         "runs_per_hour": _rate(path),
         "core_hours": float(np.nansum(last["runtime"])) / 3600,
         "mean_core_seconds": mean_s,
-        "core_hours_left": max(0, n_runs_wanted - of_runs["uniform"]) * min(mean_s.values()) / 3600 if mean_s else None,
+        "core_hours_left": n_left * min(mean_s.values()) / 3600 if mean_s else None,
     }
 
 

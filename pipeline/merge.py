@@ -57,6 +57,8 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
             )
     parts = [(read_configs(other), each_run(read_runs(other)), read_visits(other)) for other in others]
     proxies = [read_proxies(other) for other in others]
+    for read in (read_visits, read_profile, read_proxies):
+        read(path)  # what cannot be read is refused before anything is changed
     _refuse_contradictions({path: each_run(read_runs(path))} | dict(zip(others, (r for _, r, _ in parts), strict=True)))
     for configs, _, _ in parts:
         folder.add_configs(configs)

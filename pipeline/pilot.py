@@ -144,7 +144,8 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
             raise InvalidArgument(f"no config has a number from {args.start} on; lower --start")
         measured = take(measured, (number < 0) | (number >= args.start))
     facts = report(measured, landscape)
-    cells = take(measured, (measured["source"] == _CELLS) & (measured["status"] == "finished"))
+    is_cell = (measured["source"] == _CELLS) & (measured["status"] == "finished") & (measured["seed"] == 0)
+    cells = take(measured, is_cell)
     if published is not None and len(cells["seed"]):
         ops = np.stack([cells[key] for key in OPS], axis=1)
         facts["cells"] = compare_cells(ops, cells["valid_acc"], published)

@@ -118,14 +118,14 @@ def proxy_folder(
     data_dir = settings.data_dir and settings.data_dir.absolute()
     images_of(of_task, data_dir)  # refuse missing images here, not in workers
     limit_s = None if settings.minutes is None else settings.minutes * 60
-    call = functools.partial(_score_job, task=of_task, data_dir=data_dir)
+    call = functools.partial(_score_job, task=of_task, data_dir=data_dir, protocol=protocol)
     n_done = 0
     with closing(Progress(len(todo), "proxies", limit_s=limit_s)) as progress:
         started = time.monotonic()
         jobs = takewhile(lambda _: limit_s is None or time.monotonic() - started <= limit_s, todo)
         for n_done, done in enumerate(run_jobs(call, jobs, where=settings.where), start=1):
-            _add_scores(folder, _table_of(done.job, done.result, protocol=protocol))
-            n_missing = sum(len(scores.reasons) for scores in done.result)
+            _add_scores(folder, done.result)
+            n_missing = sum(len(reason.split("; ")) for reason in done.result["reason"].tolist() if reason)
             note = f"config {config_id(done.job[0]):016x} {n_missing} missing"
             progress.update(n_done, note, spent_s=done.spent_s)
     return n_done
@@ -156,13 +156,14 @@ def _todo(configs: Table, scored: Table, n_seeds: int) -> list[_Job]:
     return jobs
 
 
-def _score_job(job: _Job, *, task: Task, data_dir: Path | None) -> list[ProxyScores]:
+def _score_job(job: _Job, *, task: Task, data_dir: Path | None, protocol: str) -> Table:
     config, seeds = job
     images = images_of(task, data_dir)[config["Resolution"]]
-    return [score_config(config, task, images, seed=seed) for seed in seeds]
+    return _table_of(job, [score_config(config, task, images, seed=seed) for seed in seeds], protocol=protocol)
 
 
 def _table_of(job: _Job, by_seed: Sequence[ProxyScores], *, protocol: str) -> Table:
+    """Return scores that this process computed as rows that name its machine."""
     config, seeds = job
     columns = {
         "config_id": config_id(config),

@@ -11,6 +11,7 @@ import logging
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import IO, Final, TypeAlias
 
@@ -257,10 +258,11 @@ class RunsFolder:
                     part.unlink(missing_ok=True)
             for shard in sorted(self.new.glob("*.parquet")):
                 if (fault := _fault(shard)) is not None:
-                    aside = self.path / "damaged"
-                    aside.mkdir(exist_ok=True)
-                    self._set_aside(shard, aside / shard.name)
-                    damaged.append(aside / shard.name)
+                    (folder := self.path / "damaged").mkdir(exist_ok=True)
+                    names = (f"{shard.stem}{f'.{n}' * bool(n)}{shard.suffix}" for n in count())
+                    aside = next(path for name in names if not (path := folder / name).exists())
+                    self._set_aside(shard, aside)
+                    damaged.append(aside)
                     _log.warning("set aside, will be trained again: %s", fault)
         return damaged
 

@@ -42,6 +42,7 @@ from workshop.machine import ON_PROCESSOR, processor_model
 _log = logging.getLogger(__name__)
 _LOSSES: Final = ("train_loss", "valid_loss", "test_loss")
 _MOST_LISTED: Final = 20
+_BLOCK: Final = 4096  # configs of the numbered stream that are drawn at once
 
 REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")
 """The columns that a second training must reproduce."""
@@ -151,8 +152,12 @@ def _config_faults(configs: Table) -> list[str]:
     numbers = configs["config_index"]
     is_numbered = numbers >= 0
     if is_numbered.any():
-        stream = config_table(0, int(numbers.max()) + 1)
-        wrong = np.flatnonzero(is_numbered & (stream["config_id"][np.maximum(numbers, 0)] != configs["config_id"]))
+        blocks = numbers // _BLOCK
+        drawn = np.zeros(len(numbers), np.uint64)
+        for block in np.unique(blocks[is_numbered]).tolist():
+            stream = config_table(block * _BLOCK, (block + 1) * _BLOCK)["config_id"]
+            drawn[blocks == block] = stream[numbers[blocks == block] % _BLOCK]
+        wrong = np.flatnonzero(is_numbered & (drawn != configs["config_id"]))
         if len(wrong):
             faults.append(
                 f"configs.parquet: {len(wrong)} configs do not match their config_index, first in row {wrong[0]}"

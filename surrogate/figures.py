@@ -26,6 +26,7 @@ from jahs.release import Release, read_release
 from jahs.release.models import REFITS
 from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import LARGEST
+from jahs.spaces.seeds import read_seed
 from jahs.spaces.space import space
 from splits.final import final_beside, n_reads
 from splits.kinship import kin
@@ -231,7 +232,13 @@ def main(argv: Sequence[str] | None = None) -> int:
                 raise MissingData(f"the best of a search are not measured: {gap['missing']}")
             write_figures(given.out, {**kept, "search": {**gap, "measurements": digest_measurements(measured)}})
             return done
-        _check(release, measured, split)  # before the final test set is read
+        # Every fault of the arguments is found before the final test set is read, because that is counted.
+        _check(release, measured, split)
+        settings_of(release)
+        read_seed(given.seed)
+        fits = None if given.fits is None else read_fits(given.fits)
+        if not given.out.absolute().parent.is_dir():
+            raise MissingData(f"--out {given.out}: its folder does not exist; make it first")
         final = None
         if given.read_final:
             what_for = {"command": "surrogate.figures", "release": release.sha256, "commit": commit()}
@@ -239,8 +246,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         facts = figures(measured, split, release, final=final, seed=given.seed)
         facts["n_reads"] = n_reads(given.split)
         facts["final_counts"] = None if (members := final_beside(given.split)) is None else members.counts
-        if given.fits is not None:
-            facts["fits"] = read_fits(given.fits)
+        if fits is not None:
+            facts["fits"] = fits
         write_figures(given.out, facts)
         return done
 

@@ -44,7 +44,7 @@ _SEED: Final = 0  # for folds and searches
 
 
 def draw_final(measured: Measurements, split: Split, *, of_forest: ForestSettings = UNTUNED) -> FinalTest:
-    """Return a final test set; it depends on the measurements and the split alone.
+    """Return a final test set; it depends on the measurements, the split, the settings and Optuna's version alone.
 
     Raises:
         InvalidArgument: a search found too few different cells.

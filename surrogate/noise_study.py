@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import InvalidArgument
 from jahs.release import Release, read_release
+from jahs.spaces.seeds import read_seed
 from jahs.tasks.definitions import caveats_of
 from jahs.tasks.metrics import ACCURACIES
 from surrogate.command import runs_parser
@@ -75,15 +76,18 @@ class RotationErrors:
     least: _Floats
 
 
-def repeated(rows: Rows) -> tuple[NDArray[np.uint64], _Floats, Rows]:
-    """Return the configs with three trainings at the last epoch, their values, (n, 3), and a row of each config."""
+def repeated(rows: Rows) -> tuple[NDArray[np.uint64], _Floats, NDArray[np.int64], Rows]:
+    """Return the configs with three trainings at the last epoch, values and seeds of these, (n, 3), and a row of each.
+
+    A training that diverged before has earlier epochs alone and does not count.
+    """
     last = rows.take(rows.epoch == rows.epoch.max())
     ids, first, counts = np.unique(last.config_id, return_index=True, return_counts=True)
     chosen = first[counts >= _N_SEEDS]
     if len(chosen) < 2:
         raise InvalidArgument(f"{len(chosen)} configs have {_N_SEEDS} trainings; the study needs 2; collect repeats")
-    values = np.stack([last.y[chosen + k] for k in range(_N_SEEDS)], axis=1)
-    return ids[counts >= _N_SEEDS], values, last.take(chosen)
+    of_each = chosen[:, None] + np.arange(_N_SEEDS)
+    return ids[counts >= _N_SEEDS], last.y[of_each], last.seed[of_each], last.take(chosen)
 
 
 def noise_study(
@@ -96,11 +100,13 @@ def noise_study(
     workers: int = 1,
 ) -> list[RotationErrors]:
     """Return the errors for every number of other configs, and finally for fits that include the judged configs."""
-    rows = assemble(metric, measured)
-    ids, values, judged = repeated(rows)
+    seed, rows = read_seed(seed), assemble(metric, measured)
+    ids, values, seeds, judged = repeated(rows)
     is_judged = np.isin(rows.config_id, ids)
     is_once = ~is_judged & first_seed(rows)
     others = np.unique(rows.config_id[is_once])
+    if not len(others):
+        raise InvalidArgument(f"every config has {_N_SEEDS} trainings, so none is left to fit; collect more configs")
     scale = release.refits.scales.get(metric, 1.0)
     image = points_of_an_image(measured.task, metric)
     options: dict[str, Any] = {"share": 1.0, "seed": seed, "n_refits": N_REFITS, "workers": workers}  # Any: arguments
@@ -124,7 +130,6 @@ def noise_study(
         )
         for size in [*(n for n in _SIZES if n < len(others)), len(others)]
     ]
-    seeds = np.array([np.unique(rows.seed[rows.config_id == i])[:_N_SEEDS] for i in ids])
     predictions = []
     for entry in range(_N_SEEDS):
         is_entry = is_judged.copy()

@@ -4,7 +4,7 @@ python -m surrogate.propose SOURCE RUNS --split SPLIT [--release RELEASE] --n 10
 
     best          the best configs that local search, evolution and TPE find on the release at full size, one per
                   cell; the first ten with two seeds
-    disagreement  predicted among the best 5 % at full size, where refits of the release differ most
+    disagreement  predicted among the best 5 % at full size, where models fitted without one fold each differ most
     full          uniform at full size: numbers --start to --start + n - 1 of a stream of its own
     seeds         the measured best configs of train and valid, with three seeds in all
     paired        configs of the stream at full size, each at eight sizes

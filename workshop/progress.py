@@ -12,6 +12,7 @@ from typing import Final, TextIO
 _log = logging.getLogger(__name__)
 _WIDTH: Final = 24
 _BETWEEN_LINES_S: Final = 0.2
+_LONGEST_S: Final = 1e9  # that is shown
 
 
 class Progress:
@@ -52,7 +53,7 @@ class Progress:
         if self.limit_s:
             fractions.append(elapsed / self.limit_s)
             remaining.append(max(self.limit_s - elapsed, 0.0))
-        left = f" {timedelta(seconds=round(min(remaining)))} left" if remaining else ""
+        left = f" {timedelta(seconds=round(min(*remaining, _LONGEST_S)))} left" if remaining else ""
         if not self.is_bar:
             if done == self.total or self.started + elapsed - self._logged_at >= _BETWEEN_LINES_S:
                 self._logged_at = self.started + elapsed

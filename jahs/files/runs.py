@@ -105,8 +105,12 @@ def committed_files(path: Path) -> list[str]:
 
 def committed_faults(path: Path) -> list[str]:
     """Return the damaged, missing and unlisted committed files of a folder; empty without an index."""
-    files = read_index(path)
-    return [] if files is None else index_faults(path, files, committed_files(path))
+    faults: list[str] = []
+    for _ in range(_MOST_COMPACTIONS):  # files may be replaced between reading the index and reading them
+        files = read_index(path)
+        if not (faults := [] if files is None else index_faults(path, files, committed_files(path))):
+            break
+    return faults
 
 
 def read_shards(path: Path, columns: Mapping[str, str] = RUN_COLUMNS) -> list[Table]:

@@ -11,7 +11,7 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
-from jahs.errors import InvalidArgument
+from jahs.errors import refuse
 from pipeline.native.build import load_library
 from pipeline.native.tape import IMAGES, plane, write_tape
 from pipeline.network import Network
@@ -54,13 +54,7 @@ class Engine:
             InvalidArgument: the batch size, or a partial batch at the end of an epoch, is not supported.
             MissingDependency: there is no C compiler, or it does not compile the engine.
         """
-        faults = []
-        if batch % _LEAST_BATCH:
-            faults.append(f"batch_size={batch} is not a multiple of {_LEAST_BATCH}")
-        if n_images % batch:
-            faults.append(f"{n_images} images an epoch are not whole batches of {batch}")
-        if faults:
-            raise InvalidArgument(f"device native cannot train this task: {'; '.join(faults)}; use device cpu")
+        refuse(*native_faults(n_images, batch))
         self._library = load_library(batch)
         self._batch = batch
         self.params, places = _flatten(list(network.parameters()))
@@ -108,6 +102,16 @@ class Engine:
             *map(ctypes.c_float, rates),
         )
         return loss, n_right.value
+
+
+def native_faults(n_images: int, batch: int) -> list[str]:
+    """Return why the engine cannot train with this batch size and number of images in an epoch, if it cannot."""
+    faults = []
+    if batch % _LEAST_BATCH:
+        faults.append(f"batch_size={batch} is not a multiple of {_LEAST_BATCH}")
+    if n_images % batch:
+        faults.append(f"{n_images} images an epoch are not whole batches of {batch}")
+    return [f"device native cannot train this task: {'; '.join(faults)}; use device cpu"] if faults else []
 
 
 def _running(network: Network) -> Iterator[Tensor]:

@@ -9,14 +9,17 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pipeline.collect
+from jahs.errors import InvalidArgument
 from jahs.files.runs import read_configs, read_runs, run_shards
 from jahs.spaces.configs import config_id
+from jahs.tasks.definitions import TASKS
 from pipeline.collect import CollectSettings, collect, main
 from pipeline.sampling import run_seeds, sample_config
 from pipeline.verify import verify
@@ -309,6 +312,7 @@ def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path
         (["--task", "digits", "--pairs", "-3"], "pairs=-3 must be at least 0"),
         (["--task", "digits", "--device", "gpu"], "device='gpu' must be cpu, native or cuda"),
         (["--task", "digits", "--backend", "dask"], "needs the address of a scheduler"),
+        (["--task", "digits", "--configs", "l", "--source", "best", "--start", "1"], "leave them out with a list"),
         (["--task", "colorectal_histology", "--data-dir", "nowhere"], "no images in nowhere"),
     ],
 )
@@ -317,6 +321,21 @@ def test_bad_input_is_one_clear_message_and_writes_nothing(tmp_path, caplog, arg
     assert main([*arguments, "--out", str(out)]) == 2
     assert message in caplog.text
     assert not out.exists()
+
+
+def test_a_task_that_the_engine_cannot_train_is_refused_before_a_folder_is_made(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(pipeline.collect, "trained_task", lambda _: replace(TASKS["digits"], batch_size=50))
+    assert main(["--task", "digits", "--device", "native", "--out", str(tmp_path / "runs")]) == 2
+    assert "batch_size=50 is not a multiple of" in caplog.text
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_command_that_only_submits_needs_no_device_of_its_own(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    there = CollectSettings(task="digits", out=Path("runs"), device="cuda", backend="dask", scheduler="tcp://host:1")
+    assert there.check().name == "digits"
+    with pytest.raises(InvalidArgument, match="no CUDA device is available"):
+        replace(there, backend="loky", scheduler=None).check()
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path, caplog):

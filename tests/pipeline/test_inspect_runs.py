@@ -20,6 +20,7 @@ from jahs.schema import (
     RUN_COLUMNS,
     VISIT_COLUMNS,
 )
+from pipeline import inspect_runs
 from pipeline.collect import CollectSettings, collect
 from pipeline.inspect_runs import main, status
 from pipeline.merge import merge
@@ -217,6 +218,12 @@ def test_nothing_is_called_sound_that_could_not_be_trained_again(folder, caplog)
         change_runs(folder, column, lambda v, value=value: v.fill(value))
     assert main(["verify", str(folder), "--retrain", "1"]) == 2
     assert "has 0 finished runs on a CPU, and 1 are to be trained again" in caplog.text
+
+
+def test_runs_with_seeds_that_the_stream_does_not_ask_for_are_not_taken_off_the_work_that_is_left(folder, monkeypatch):
+    monkeypatch.setattr(inspect_runs, "run_seeds", lambda _: (7,))
+    facts = status(folder)
+    assert facts["core_hours_left"] == pytest.approx(2000 * facts["mean_core_seconds"]["cpu"] / 3600)
 
 
 def test_a_status_knows_no_cost_where_nothing_was_timed(folder):

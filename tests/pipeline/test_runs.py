@@ -342,6 +342,23 @@ def test_a_damaged_table_is_not_taken_for_the_one_of_a_write_that_was_cut_off(fo
         folder.add_configs(config_table(0, 5))
 
 
+def test_a_file_that_is_replaced_while_it_is_checked_is_no_fault(folder, monkeypatch):
+    folder.add_configs(config_table(0, 3))
+    old = read_index(folder.path)
+    folder.add_configs(config_table(0, 4))
+    read = iter([old])
+    monkeypatch.setattr(module, "read_index", lambda path: next(read, None) or read_index(path))
+    assert committed_faults(folder.path) == []
+
+
+def test_a_damaged_shard_does_not_replace_one_that_was_set_aside_before(folder):
+    for content in (b"first", b"second"):
+        (folder.path / "new").mkdir(exist_ok=True)
+        (folder.path / "new" / "0000000-0.parquet").write_bytes(content)
+        folder.recover()
+    assert sorted(path.read_bytes() for path in (folder.path / "damaged").iterdir()) == [b"first", b"second"]
+
+
 def test_a_folder_of_an_earlier_version_gets_an_index_with_the_next_write(folder):
     folder.write_run(0, 0, run_rows(1))
     (folder.path / "index.json").unlink()

@@ -154,3 +154,20 @@ def test_configs_that_the_release_proposed_are_judged_by_it(runs: Path, release:
     assert read_figures(tmp_path / "before.json")["search"] == measured
     assert "final configs of a search are trained with two seeds; 6 are needed" in results["search"]["missing"]
     assert [facts["source"] for facts in results["sources"]] == ["uniform", "best"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--fits", "missing.json"], "missing.json"),
+        (["--seed", "-1"], "seed=-1 is not an integer in 0"),
+    ],
+)
+def test_what_is_refused_does_not_count_as_a_reading(
+    runs: Path, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], message: str
+) -> None:
+    assert call(runs, release, tmp_path / "out.json", "--read-final", *more) == 2
+    assert message in capsys.readouterr().err
+    assert call(runs, release, tmp_path / "no" / "such.json", "--read-final") == 2
+    assert "its folder does not exist" in capsys.readouterr().err
+    assert n_reads(runs / "split.json") == 0

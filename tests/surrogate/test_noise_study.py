@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from jahs.errors import InvalidArgument
 from surrogate import noise_study
-from surrogate.data.rows import assemble
+from surrogate.data.rows import assemble, join_rows
 from surrogate.noise_study import judge, repeated
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
@@ -33,14 +34,24 @@ def test_an_entry_is_compared_with_the_mean_of_the_others() -> None:
 
 def test_a_config_counts_if_it_was_trained_three_times_to_the_end() -> None:
     rows = assemble("valid_acc", MEASURED)
-    ids, values, judged = repeated(rows)
-    assert values.shape == (len(ids), 3)
+    ids, values, seeds, judged = repeated(rows)
+    assert values.shape == seeds.shape == (len(ids), 3)
     np.testing.assert_array_equal(judged.config_id, ids)
     for i, config_id in enumerate(ids.tolist()):
         trainings = rows.take((rows.config_id == config_id) & (rows.epoch == TASK.max_epoch))
         assert sorted(trainings.y.tolist()) == sorted(values[i].tolist())
     with pytest.raises(InvalidArgument, match="configs have 3 trainings"):
         repeated(rows.take(rows.seed == 0))
+
+
+def test_a_training_that_diverged_is_no_entry() -> None:
+    rows = assemble("valid_acc", MEASURED)
+    first = repeated(rows)[0][0]
+    extra = rows.take((rows.config_id == first) & (rows.seed == 2))
+    rows = join_rows([rows, replace(extra, seed=extra.seed + 1)])
+    rows = rows.take(np.lexsort((rows.epoch, rows.seed, rows.config_id)))
+    is_late = (rows.config_id == first) & (rows.seed == 1) & (rows.epoch == TASK.max_epoch)
+    assert repeated(rows.take(~is_late))[2][0].tolist() == [0, 2, 3]
 
 
 def test_a_page_has_every_size_and_rotation(

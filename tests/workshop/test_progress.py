@@ -73,3 +73,11 @@ def test_quick_units_share_lines_but_the_last_one_is_always_said(clock, caplog):
     assert 5 <= len(caplog.messages) <= 7
     assert caplog.messages[0].startswith("1/1001 logs ok")
     assert caplog.messages[-1].startswith("1001/1001 logs the last")
+
+
+def test_a_limit_that_is_never_reached_is_shown_as_a_long_time(clock):
+    stream = Terminal()
+    bar = Progress(None, "digits", limit_s=float("inf"), stream=stream)
+    clock[0] += 1
+    bar.update(1, "ok")
+    assert "days" in shown(stream)
