@@ -89,9 +89,6 @@ _ABOUT_ZEN: Final = """`zen` differs because of BatchNorm, too. Here, as in its 
     (`python -m tests.benchmarks.proxy_variants zen ACCURACIES CIFAR10 240`)."""
 
 
-_ABOUT_SECONDS: Final = """The configs of CIFAR-10 were scored on two processors; the means are over both."""
-
-
 class _DataSet(NamedTuple):
     """One data set with the agreement of every score, by slice."""
 
@@ -124,7 +121,6 @@ def _document(runs: Sequence[Path], saved: Path, *, n_resamples: int) -> Documen
         *_features(shown),
         *_halving(shown),
         *_seconds(tasks, cells),
-        *([Text(_ABOUT_SECONDS)] if tuple(runs) == _RUNS else []),
     ]
     return Document(
         title="Zero-cost proxies",
@@ -432,6 +428,8 @@ def _seconds(tasks: Sequence[ScoredTask], cells: _Cells | None) -> Iterator[str 
             rows=tuple((name, *(number_text(by_proxy[name], 4) for by_proxy in data_sets.values())) for name in names),
         )
     for task in tasks:
+        if len(task.versions) > 1:
+            yield Text(f"{task.task.title} was scored on several machines ({'; '.join(sorted(task.versions))}).")
         is_full = at_full_size(task.configs)
         if is_full.any():
             most = np.sum([*task.cpu_s.values()], axis=0)[is_full].max()
@@ -473,7 +471,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--resamples", type=int, default=200, help="bootstrap resamples (default: %(default)s)")
     given = parser.parse_args(argv)
-    flags = ("--runs", *map(str, given.runs), "--cells", str(given.cells))
+    flags = ("--runs", *map(str, given.runs), "--cells", str(given.cells), "--resamples", str(given.resamples))
     return run_page(_COMMAND, given, lambda: _document(given.runs, given.cells, n_resamples=given.resamples), *flags)
 
 

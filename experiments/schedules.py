@@ -295,7 +295,8 @@ def _blocks(
     )
     yield "Comparison with NAS-Bench-101"
     top = agreements[of.budgets[-2], "annealed", "Spearman, best tenth"]
-    quantity = "Spearman correlation of a third of the epochs with all, annealed, best tenth"
+    share = "a third" if 3 * of.budgets[-2] == of.budgets[-1] else f"{of.budgets[-2]} of {of.budgets[-1]}"
+    quantity = f"Spearman correlation of {share} of the epochs with all, annealed, best tenth"
     paper = "0.365 (36 of 108 epochs, supplement, figure 7)"
     why = "too few configs in the best tenth for a narrow interval; the cause was not tested"
     yield beside_paper("NAS-Bench-101", [compared(quantity, of.task.title, paper, top, why=why)])

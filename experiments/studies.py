@@ -107,7 +107,7 @@ MULTIOBJECTIVE: Final = Study(
     n_evaluations=25,
     combinations=tuple(COMBINATIONS),
     n_seeds=14,
-    n_refit_seeds=1,
+    n_refit_seeds=2,
     arms=(
         *(
             arm_of(

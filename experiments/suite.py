@@ -296,15 +296,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser("experiments.suite", about, example="--out jahs/seasons/suites")
     parser.add_argument("--out", type=Path, required=True, help="folder of the suite's file")
     parser.add_argument("--page", type=Path, help="folder of its page, such as docs/studies/suite")
-    parser.add_argument("--n", type=int, default=20, help="number of problems (default: %(default)s)")
-    parser.add_argument("--seeds", type=int, default=4, help="seeds of each optimiser (default: %(default)s)")
+    parser.add_argument("--n", type=int, default=20, help="number of problems, 2 or more (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=4, help="seeds of each, 2 or more (default: %(default)s)")
     add_workers(parser)
     given = parser.parse_args(argv)
 
     def work() -> object:
         all_candidates = candidates(sorted(EMBEDDED))
         limits = {"n": (given.n, len(all_candidates)), "seeds": (given.seeds, _N_BASELINE)}
-        faults = [f"{k}={value} must be in 1..{most}" for k, (value, most) in limits.items() if not 1 <= value <= most]
+        faults = [f"{k}={value} must be in 2..{most}" for k, (value, most) in limits.items() if not 2 <= value <= most]
         refuse(*faults, *Where(workers=given.workers).faults())
         with writing(given.out):
             given.out.mkdir(parents=True, exist_ok=True)

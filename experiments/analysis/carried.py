@@ -16,10 +16,10 @@ from workshop.ranks import kendall_tau
 
 Verdict = Literal["carries over", "same sign", "other sign", "reversed", "only there"]
 VERDICTS: Final[Mapping[Verdict, str]] = {
-    "carries over": "significant on both, same sign",
-    "same sign": "significant on this task alone, same sign",
-    "other sign": "significant on this task alone, other sign",
-    "reversed": "significant on both, opposite signs",
+    "carries over": "significant on both, same sign of the rank test",
+    "same sign": "significant on this task alone, same sign of the rank test",
+    "other sign": "significant on this task alone, other sign of the rank test, or none",
+    "reversed": "significant on both, opposite signs of the rank test",
     "only there": "significant on the real landscape alone",
 }
 """What each verdict means."""

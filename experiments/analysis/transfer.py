@@ -11,6 +11,7 @@ from experiments.analysis.carried import split_half_of_two
 from experiments.studies import COMBINATIONS
 from jahs.comparison.compare import BASELINES
 from jahs.comparison.logs import Floats
+from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.summaries import Interval
 from jahs.comparison.terms import StudyTerms
 from jahs.errors import MissingData, UnknownName
@@ -20,12 +21,9 @@ from jahs.simulate import visible
 from jahs.spaces.configs import Config
 from jahs.spaces.space import space
 from jahs.tasks.pareto import hypervolume
-from workshop.ranks import kendall_tau
-from workshop.resampling import bootstrap_estimates
 
 OPTIMIZERS: Final = tuple(name for name in BASELINES if name != "nsga2")  # optimisers whose order is compared
 _N_SAMPLES: Final = 20
-_N_RESAMPLES: Final = 1000
 
 
 class FrontTransfer(NamedTuple):
@@ -71,9 +69,7 @@ def order_transfer(terms: Sequence[StudyTerms], *, n_seeds: int) -> OrderTransfe
     errors = np.array(
         [[[_final_error(t, name, seed) for seed in range(n_seeds)] for name in OPTIMIZERS] for t in terms]
     )
-    (tau,) = bootstrap_estimates(
-        lambda at: kendall_tau(*errors[:, :, at].mean(axis=2)), n_seeds, level=0.95, n_resamples=_N_RESAMPLES
-    )
+    tau = rank_agreement(*errors, has_same_seeds=True)
     return OrderTransfer(errors, tau, split_half_of_two(*errors))
 
 

@@ -148,11 +148,12 @@ def _sensitivity(results: Results, task: str, regrets: dict[str, list[Steps]]) -
             pairs = tests.pairs if tests else ()
             differing = f" ({sum(pair.differs for pair in pairs)} of {len(pairs)} pairs differ)" if pairs else ""
             spread.append(f"{chapter} {max(means) - min(means):.2f}{differing}")
-    if rows:
+    if spread:
         yield answer(
             f"Difference in mean final test regret on {task} between the best and the worst value of a setting, in "
             "percentage points: " + "; ".join(spread) + "."
         )
+    if rows:
         yield Table(
             caption=f"Final test regret on {task} by setting, in percentage points",
             columns=("optimiser: setting", "value", "mean ± standard error", "median", "rollouts"),

@@ -98,8 +98,11 @@ def _words(results: Results) -> Study:
 def _differing(results: Results) -> str:
     """Say how many pairs of arms differ; empty for a study that compares none."""
     pairs = [pair for comparison in compared(results).values() for pair in comparison.pairs]
-    n_differ = sum(pair.differs for pair in pairs)
-    return f"{n_differ} of {len(pairs)} compared pairs of arms differ significantly at the end. " if pairs else ""
+    if not pairs:
+        return ""
+    n_significant, n_differ = sum(pair.is_significant for pair in pairs), sum(pair.differs for pair in pairs)
+    hold = f", {n_differ} of them also on refits" if any(pair.holds is not None for pair in pairs) else ""
+    return f"{n_significant} of {len(pairs)} compared pairs of arms differ significantly at the end{hold}. "
 
 
 def _settings(results: Results) -> Iterator[str | Block]:

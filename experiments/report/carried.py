@@ -161,13 +161,14 @@ def _answers(parts: Sequence[_GroupTransfer]) -> Iterator[Block]:
         noisy, controls = ([p for p in parts if p.task == task and p.is_control == flag] for flag in (False, True))
         count = {verdict: sum(part.stages[-1].count(verdict) for part in noisy) for verdict in VERDICTS}
         n = sum(count.values()) - count["only there"]
-        n_hold = sum(part.stages[-1].n_hold or 0 for part in noisy)
+        n_holds = [each for part in noisy if (each := part.stages[-1].n_hold) is not None]
+        hold = f" ({sum(n_holds)} hold on its refits)" if n_holds else ""
         taus, control_taus = ("; ".join(f"{p.group} {_tau(p.stages[-1])}" for p in side) for side in (noisy, controls))
         yield answer(
             f"Kendall's τ between the rankings on {TASKS[task].title} and on the real landscape: {taus}."
             + (f" Without training noise on the task: {control_taus}." if controls else "")
-            + f" Pairs of arms with a significant difference on the task: {n} ({n_hold} hold on its refits). On the "
-            f"real landscape, {count['carries over'] + count['same sign']} of them keep their sign, "
+            + f" Pairs of arms with a significant difference on the task: {n}{hold}. On the real landscape, "
+            f"{count['carries over'] + count['same sign']} of them have the same sign of the rank test, "
             f"{count['carries over']} significantly, and {count['reversed']} are significantly reversed. Pairs with a "
             f"significant difference on the real landscape alone: {count['only there']}."
         )

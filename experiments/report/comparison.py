@@ -61,7 +61,8 @@ def comparison_of(results: Results, task: str, arms: Sequence[Arm]) -> Compariso
 def finals(results: Results, task: str, arms: Sequence[Arm]) -> tuple[Floats, Floats]:
     """Return final results, (n_arms, n_seeds) on the release and (n_arms, n_refits, n_seeds), that all arms have.
 
-    They are to be minimised: mean validation errors of incumbents, or minus the shares of the front's hypervolume.
+    They are to be minimised: mean validation errors of incumbents, or minus the shares of the front's hypervolume. The
+    seeds on refits are the first ones on the release.
     """
     seeds = results.seeds(task, arms)
     on_release = np.array(
@@ -77,9 +78,10 @@ def finals(results: Results, task: str, arms: Sequence[Arm]) -> tuple[Floats, Fl
     ]
     common = sorted(set.intersection(*map(set, by_run)))
     refits = sorted({refit for refit, _ in common})
-    complete = sorted(seed for seed in {seed for _, seed in common} if all((refit, seed) in common for refit in refits))
+    complete = [seed for seed in seeds if all((refit, seed) in common for refit in refits)] if refits else []
+    first = np.argsort([seed not in complete for seed in seeds], kind="stable")
     values = np.array([[[final[refit, seed] for seed in complete] for refit in refits] for final in by_run])
-    return on_release, values.reshape(len(arms), len(refits), len(complete))
+    return on_release[:, first], values.reshape(len(arms), len(refits), len(complete))
 
 
 def curve(results: Results, task: str, arm: Arm, result: RepetitionResult) -> Steps:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal, get_args
 
 from experiments.report.comparison import comparison_of
 from experiments.report.results import Results
@@ -11,7 +11,6 @@ from experiments.report.single import overview
 from experiments.report.speedups import Speedup, geometric_mean, speedup_of_arms, speedup_text
 from experiments.study import Arm
 from jahs.comparison.ranks import Comparison
-from jahs.comparison.summaries import Interval
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_estimates
@@ -67,7 +66,8 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
     texts = {arms[number].title: speedup_text(speedups) for number, speedups in found.items()}
     over = "geometric mean over tasks" if len(results.tasks) > 1 else ""
     over_tasks = f" ({over})" if over else ""
-    yield answer(_answer(estimates, texts, f", {over}" if over else ""))
+    sides = {arms[number].title: _side(speedups) for number, speedups in found.items()}
+    yield answer(_answer(sides, texts, f", {over}" if over else ""))
     yield Figure(
         name=f"speedup-{joint.optimizer}".replace("_", "-"),
         caption=f"Speed-up of joint search to the competitor's final median validation error{over_tasks}, with 95 % "
@@ -91,18 +91,29 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
     )
 
 
-def _answer(estimates: Mapping[str, Interval], texts: Mapping[str, str], over: str) -> str:
-    """Say of which competitors joint search reaches the final error sooner or later: the interval excludes 1."""
-    listed = {title: f"{title}: {texts[title]}" for title in estimates}
-    sides = {
-        "sooner than": [listed[title] for title, interval in estimates.items() if interval.low > 1],
-        "later than": [listed[title] for title, interval in estimates.items() if interval.high < 1],
-    }
-    parts = [f"{side} {'; '.join(competitors)}" for side, competitors in sides.items() if competitors]
+_Side = Literal["sooner than", "later than", "sooner on one task and later on another than", "unknown"]
+_SIDES: Final[tuple[_Side, ...]] = get_args(_Side)
+
+
+def _side(speedups: Sequence[Speedup]) -> _Side:
+    """Return the side of 1 on which the intervals of all tasks are; "unknown" if one includes 1."""
+    is_sooner = [s.interval.low > 1 and not (s.is_bound or s.is_low_bound) for s in speedups]
+    is_later = [s.interval.high < 1 for s in speedups]
+    if all(is_sooner):
+        return "sooner than"
+    if all(is_later):
+        return "later than"
+    return "sooner on one task and later on another than" if any(is_sooner) and any(is_later) else "unknown"
+
+
+def _answer(sides: Mapping[str, _Side], texts: Mapping[str, str], over: str) -> str:
+    """Say which competitors' final error joint search reaches sooner or later, on every task."""
+    listed = {side: [f"{title}: {texts[title]}" for title, of in sides.items() if of == side] for side in _SIDES}
+    unknown = listed.pop("unknown")
+    parts = [f"{side} {'; '.join(competitors)}" for side, competitors in listed.items() if competitors]
     if not parts:
-        return f"Speed-up of joint search{over}, not shown to differ from 1: {'; '.join(listed.values())}."
-    n_others = len(estimates) - sum(map(len, sides.values()))
-    rest = f" For {n_others} more, the interval includes 1." if n_others else ""
+        return f"Speed-up of joint search{over}, not shown to differ from 1: {'; '.join(unknown)}."
+    rest = f" For {len(unknown)} more, the interval includes 1 on at least one task." if unknown else ""
     return (
         f"Joint search reaches the competitor's final median validation error {', but '.join(parts)} "
         f"(speed-up{over}).{rest}"

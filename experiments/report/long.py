@@ -83,7 +83,11 @@ def worker_blocks(results: Results) -> Iterator[str | Block]:
 
 
 def _worker_blocks(results: Results, task: str) -> Iterator[Block]:
-    groups = [arms for name in results.study.chapters if len(arms := results.arms_of(name, task)) > 1]
+    groups = [
+        arms
+        for name in results.study.chapters
+        if len(arms := results.arms_of(name, task)) > 1 and _workers(arms[0]) == 1
+    ]
     if not groups or not all(results.seeds(task, arms) for arms in groups):
         yield no_common_seed([arm for arms in groups for arm in arms])
         return
@@ -100,10 +104,10 @@ def _worker_blocks(results: Results, task: str) -> Iterator[Block]:
         x = np.array([_workers(arm) for arm in arms], dtype=np.float64)
         mean, band = summary.mean, {"low": summary.mean - summary.se, "high": summary.mean + summary.se}
         curves.append(Curve(title=arms[0].chapter, x=x, y=mean, **band, number=number, is_step=False, has_markers=True))
-        costs.append(f"{arms[0].chapter} {mean[-1] - mean[0]:+.2f}")
+        costs.append(f"{arms[0].chapter} {mean[-1] - mean[0]:+.2f} ({_workers(arms[-1])} workers)")
     yield answer(
-        f"Cost of {_workers(groups[0][-1])} workers instead of one for the same worker time on {TASKS[task].title}, in "
-        f"points of the final mean validation error: {'; '.join(costs)}."
+        f"Cost of many workers instead of one for the same worker time on {TASKS[task].title}, in points of the final "
+        f"mean validation error: {'; '.join(costs)}."
     )
     yield Figure(
         name=f"{task}-workers".replace("_", "-"),

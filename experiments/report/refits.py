@@ -15,7 +15,7 @@ from experiments.report.results import Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import HOLDS, Pair, crossed_variances, rank_agreement
-from jahs.comparison.summaries import interval_text
+from jahs.comparison.summaries import interval_text, number_text
 from workshop.pages.document import Block, Table, Text, answer
 
 
@@ -29,19 +29,29 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
             if on_refits.size and tests:
                 significant = [pair for pair in tests.pairs if pair.is_significant]
                 n_always = sum(_has_one_sign(on_release, on_refits, pair) for pair in significant)
-                counts = [len(significant), sum(pair.differs for pair in significant), n_always]
-                totals += counts
-                rows.append((task, title, *_row(arms, on_release, on_refits), str(len(tests.pairs)), *map(str, counts)))
+                is_known = on_refits.shape[2] > 1
+                n_hold = sum(pair.differs for pair in significant) if is_known else None
+                totals += [len(significant), n_hold or 0, not is_known]
+                counts = str(len(tests.pairs)), str(len(significant)), number_text(n_hold, 0), str(n_always)
+                rows.append((task, title, *_row(arms, on_release, on_refits), *counts))
     if not rows:
         return
     values, by = "Final mean errors of the incumbents", "mean error"
     if results.study.combinations:
         values, by = "Final shares of hypervolume", "mean share"
     yield "Does it hold on refits?"
-    yield answer(
-        f"{totals[0]} pairs of arms differ significantly on the released models; by estimate, {totals[1]} of them have "
-        f"the same sign on at least {100 * HOLDS:.0f} % of the refits. Only these count as different on this page."
-    )
+    n, n_hold, n_unknown = totals
+    found = f"{n} pairs of arms differ significantly on the released models"
+    if n_unknown:
+        yield answer(
+            f"{found}. With one seed on each refit, a change of sign may be chance, so it is not estimated whether "
+            "they hold on the refits."
+        )
+    else:
+        yield answer(
+            f"{found}; by estimate, {n_hold} of them have the same sign on at least {100 * HOLDS:.0f} % of the refits. "
+            "Only these count as different on this page."
+        )
     yield Table(
         caption=f"{values} on the released models and on refits to resampled configs",
         columns=(
@@ -60,13 +70,14 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
     )
     yield Text(
         "The last column counts the pairs whose mean difference has the same sign on all refits. With few seeds, the "
-        "sign of a small difference can change by chance, even between identical models. We therefore estimate the "
-        "probability that a new refit gives the sign found on the released models; a pair holds if it is at least "
-        f"{100 * HOLDS:.0f} %. The estimate assumes a normal distribution over refits, centred on the mean difference; "
-        "its variance is the between-refit variance plus the squared standard error of the mean. With few refits the "
-        "estimate is uncertain: if a pair does not hold, this does not show that its sign depends on the refit. "
-        "Intervals over seeds and refits in the tables above add the between-refit variance to the squared standard "
-        "error over seeds."
+        "sign of a small difference can change by chance, even between identical models. With two seeds or more on "
+        "each refit, we therefore estimate the probability that a new refit gives the sign found on the released "
+        f"models; a pair holds if it is at least {100 * HOLDS:.0f} %. The estimate assumes a normal distribution over "
+        "refits. Its centre is the mean difference over all seeds on the released models, plus the mean change from "
+        "these to the refits with the same seeds; its variance is the between-refit variance plus the squared standard "
+        "error of the centre. With few refits the estimate is uncertain: if a pair does not hold, this does not show "
+        "that its sign depends on the refit. Intervals over seeds and refits in the tables above add the between-refit "
+        "variance to the squared standard error over seeds."
     )
 
 

@@ -86,7 +86,7 @@ def _pairs(results: Results, task: str) -> list[tuple[Arm, Arm]]:
 
 
 def _answer(values: Mapping[str, Floats]) -> str:
-    first, second = (errors[:, :, -1] for errors in values.values())
+    first, second = (np.nan_to_num(errors[:, :, -1], nan=100.0) for errors in values.values())
     one, other = (_TITLES[world] for world in values)
     n_arms, n_seeds = first.shape
     tau, half = rank_agreement(first, second, has_same_seeds=True), n_seeds // 2
@@ -158,7 +158,8 @@ def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seed
 
 def _table(pairs: Sequence[tuple[Arm, Arm]], values: Mapping[str, Floats]) -> Table:
     rows, ends = [], {world: errors[:, :, -1] for world, errors in values.items()}
-    places = {world: stats.rankdata(end.mean(axis=1), method="min").astype(int) for world, end in ends.items()}
+    filled = {world: np.nan_to_num(end, nan=100.0) for world, end in ends.items()}  # no result is an error of 100 %
+    places = {world: stats.rankdata(end.mean(axis=1), method="min").astype(int) for world, end in filled.items()}
     for i, (arm, _) in enumerate(pairs):
         cells = []
         for world, end in ends.items():

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
+from itertools import combinations
 from pathlib import Path
 from typing import Final, get_args
 
@@ -181,7 +182,8 @@ def _verdict(pair: Pair, mean: float) -> str:
 
 def few_seeds(page: Comparison) -> str:
     """Return a sentence if the optimisers have too few seeds for any significant difference, else an empty text."""
-    n_seeds = len(set.intersection(*(set(each.seeds) for each in page.standings)))
+    pairs = combinations((set(each.seeds) for each in page.standings), 2)
+    n_seeds = max((len(one & other) for one, other in pairs), default=0)
     needed = least_seeds(math.comb(len(page.standings), 2)) if len(page.standings) > 1 else 0
     if n_seeds >= needed:
         return ""

@@ -117,7 +117,8 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]]) -> list[Compa
 
     Args:
         groups: values (n_arms, n_blocks), less is better, NaN without a result; and the values of the same arms on
-            refits of the release, (n_arms, n_refits, n_seeds), or None.
+            refits of the release, (n_arms, n_refits, n_seeds), or None. The seeds of the refits are those of the first
+            blocks. With fewer than two of them, no statement about refits is made.
     """
     tests = []
     for values, _ in groups:
@@ -155,10 +156,11 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]]) -> list[Compa
 def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits: Floats | None) -> Pair:
     differences, rank_sum = values[i] - values[j], float(signed_ranks(values[i], values[j]).sum())
     mean = holds = None
-    if on_refits is not None and on_refits.size:
+    if on_refits is not None and on_refits.shape[2] > 1:
         refit_differences = on_refits[i] - on_refits[j]
         mean = mean_with_refits(differences, refit_differences)
-        holds = _share_that_holds(refit_differences * np.sign(rank_sum or differences.mean()))
+        sign = np.sign(rank_sum or differences.mean())
+        holds = _share_that_holds(differences * sign, refit_differences * sign)
     return Pair(
         one=i,
         other=j,
@@ -185,17 +187,22 @@ def mean_with_refits(values: Floats, on_refits: Floats) -> Interval:
     return Interval(value=mean, low=mean - reach, high=mean + reach)
 
 
-def _share_that_holds(differences: Floats) -> float:
-    """Return the estimated share of refits on which a difference is positive, of (n_refits, n_seeds).
+def _share_that_holds(own: Floats, on_refits: Floats) -> float:
+    """Return the estimated share of refits on which a difference is positive.
 
-    The mean over a few seeds on one refit may have the other sign by chance. So this is the probability that the
-    difference on a new refit is positive, from a normal distribution with the variance between refits, without the
-    variance of seeds, and with the error of the mean. Without two seeds, it is the share of positive means.
+    It is known from many seeds on the released models, `own` (n_seeds,), and from the first few of these on each refit,
+    (n_refits, n_few). A few seeds may have the other sign by chance, even on the released models. So the mean on refits
+    is estimated as the mean over all seeds on the released models, plus the mean change from these to the refits with
+    the same seeds. The share is the probability that the difference on a new refit is positive, from a normal
+    distribution with the variance between refits and the variance of that estimate.
     """
-    refit_means, between_refits = differences.mean(axis=1), crossed_variances(differences)[0]
-    if math.isnan(between_refits):
-        return float(np.mean(refit_means > 0))
-    mean, variance = float(refit_means.mean()), between_refits + float(refit_means.var(ddof=1)) / len(refit_means)
+    n, few, n_refits = len(own), on_refits.shape[1], len(on_refits)
+    changes = on_refits.mean(axis=0) - own[:few]
+    mean = float(own.mean() + changes.mean())
+    by_seed = own[:few] / n + changes / few  # contributions of the seeds that the refits have, too
+    of_seeds = few * float(by_seed.var(ddof=1)) + (n - few) * float(own.var(ddof=1)) / n**2
+    between = crossed_variances(on_refits)[0]
+    variance = between + between / n_refits + of_seeds
     return (1 + math.erf(mean / math.sqrt(2 * variance))) / 2 if variance else float(mean > 0)
 
 

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from experiments.report.joint import _answer, _verdict
+from experiments.report.joint import _answer, _side, _verdict
 from experiments.report.long import _gain_text
 from experiments.report.speedups import geometric_mean, speedup, speedup_text
 from jahs.comparison.ranks import compare_groups
 from jahs.comparison.steps import Steps
-from jahs.comparison.summaries import Interval
 
 
 def steps(*pairs):
@@ -110,11 +109,22 @@ def test_an_arm_that_ends_early_has_no_bound_but_may_not_reach_the_target():
 
 
 def test_the_answer_names_the_competitors_whose_interval_excludes_one():
-    found = {"slow": (2.0, 1.5, 3.0), "fast": (0.5, 0.2, 0.9), "equal": (1.0, 0.5, 2.0)}
-    estimates = {title: Interval(value=v, low=low, high=high) for title, (v, low, high) in found.items()}
+    at_1 = steps((2, 5)), steps((2, 5))
+    speedups = {"slow": compare([at_1[0]], [steps((4, 5))]), "fast": compare([steps((4, 5))], [at_1[0]])}
+    speedups["equal"] = compare([at_1[0]], [at_1[1]])
+    sides = {title: _side([each]) for title, each in speedups.items()}
+    assert sides == {"slow": "sooner than", "fast": "later than", "equal": "unknown"}
     said = {"slow": "2.0×", "fast": "0.50×", "equal": "1.0×"}
-    text = _answer(estimates, said, ", geometric mean over tasks")
+    text = _answer(sides, said, ", geometric mean over tasks")
     assert "sooner than slow: 2.0×, but later than fast: 0.50× (speed-up, geometric mean over tasks)" in text
-    assert text.endswith(" For 1 more, the interval includes 1.")
-    alone = {title: estimates[title] for title in ("equal",)}
+    assert text.endswith(" For 1 more, the interval includes 1 on at least one task.")
+    alone = {"equal": sides["equal"]}
     assert _answer(alone, said, "") == "Speed-up of joint search, not shown to differ from 1: equal: 1.0×."
+
+
+def test_what_holds_on_one_task_alone_is_not_claimed_for_all():
+    sooner, later = compare([steps((1, 5))], [steps((9, 5))]), compare([steps((4, 5))], [steps((2, 5))])
+    assert geometric_mean([sooner, later]).low > 1
+    assert _side([sooner, later]) == "sooner on one task and later on another than"
+    equal = compare([steps((2, 5))], [steps((2, 5))])
+    assert _side([sooner, equal]) == "unknown"

@@ -27,8 +27,8 @@ def results(seed=0, n_seeds=3):
 def test_numbers_that_select_nothing_are_refused_before_any_run(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr("experiments.suite.orders", lambda *_, **__: pytest.fail("something ran"))
     assert main(["--out", str(tmp_path), "--n", "0", "--seeds", "21", "--workers", "0"]) == 2
-    assert f"n=0 must be in 1..{len(EVERY)}" in caplog.text
-    assert "seeds=21 must be in 1..20" in caplog.text
+    assert f"n=0 must be in 2..{len(EVERY)}" in caplog.text
+    assert "seeds=21 must be in 2..20" in caplog.text
     assert "workers=0" in caplog.text
     (tmp_path / "file").write_text("")
     assert main(["--out", str(tmp_path / "file")]) == 2

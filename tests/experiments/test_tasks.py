@@ -12,7 +12,6 @@ import pytest
 import jahs
 from experiments import tasks as command
 from experiments.analysis import paired as analysis
-from experiments.analysis import transfer
 from experiments.analysis.paired import PairedConfigs, agreement, agreements, warm_starts
 from experiments.tasks import compare_tasks
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
@@ -33,7 +32,6 @@ NAMES = ("digits", "fashion_mnist_mini")
 def few(monkeypatch):
     """Fewer resamples: the laws do not need them."""
     monkeypatch.setattr(analysis, "_N_RESAMPLES", 50)
-    monkeypatch.setattr(transfer, "_N_RESAMPLES", 50)
 
 
 @pytest.fixture

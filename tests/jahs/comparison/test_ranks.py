@@ -102,14 +102,37 @@ def test_holm_is_over_the_pairs_of_all_groups():
 
 def test_what_does_not_hold_on_nearly_all_refits_does_not_differ():
     values = arms()
-    on_refits = np.array([[0.0] * 20, [0.0] * 20, [1.0] * 19 + [-1.0], [2.0] * 18 + [-1.0] * 2])[:, :, None]
-    (found,) = compare_groups([(values, on_refits)])
-    pairs = {(pair.one, pair.other): pair for pair in found.pairs}
-    assert pairs[0, 2].p_holm < 0.05
-    assert (pairs[0, 2].holds, pairs[0, 2].differs) == (0.95, True)
-    assert pairs[0, 3].p_holm < 0.05
-    assert (pairs[0, 3].holds, pairs[0, 3].differs) == (0.9, False)
+    on_refits = np.repeat(values[:, None, :4], 20, axis=1)
+    on_refits[2, 0] -= 1.0  # on one refit of twenty, the third arm is as good as the first
+    on_refits[3, ::2] -= 3.0  # on every other refit, the fourth arm is better
+    pairs = {(pair.one, pair.other): pair for pair in compare_groups([(values, on_refits)])[0].pairs}
+    assert pairs[0, 2].is_significant
+    assert pairs[0, 2].differs
+    assert pairs[0, 3].is_significant
+    assert pairs[0, 3].holds < 0.9
+    assert not pairs[0, 3].differs
     assert all(pair.holds is None for pair in compare(values).pairs)
+
+
+@pytest.mark.parametrize("n_few", [2, 6])
+def test_what_is_significant_holds_if_every_refit_is_the_released_model(n_few):
+    rng = np.random.default_rng(0)
+    n_significant = n_held = 0
+    for _ in range(50):
+        values = np.array([[0.0], [0.5], [1.0]]) + rng.normal(0, 1, (3, 30))
+        on_refits = np.repeat(values[:, None, :n_few], 8, axis=1)  # whatever luck these few seeds have
+        significant = [pair for pair in compare_groups([(values, on_refits)])[0].pairs if pair.is_significant]
+        n_significant += len(significant)
+        n_held += sum(pair.differs for pair in significant)
+    assert n_significant > 50
+    assert n_held == n_significant
+
+
+def test_one_seed_on_refits_says_nothing_about_them():
+    values = arms()
+    for pair in compare_groups([(values, values[:, None, :1].repeat(8, axis=1))])[0].pairs:
+        assert (pair.holds, pair.mean) == (None, None)
+        assert pair.differs == pair.is_significant
 
 
 def test_a_difference_that_seeds_alone_hide_on_some_refits_holds():
