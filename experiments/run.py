@@ -200,9 +200,10 @@ def _parse(arguments: Sequence[str]) -> StudySettings:
         "experiments.run",
         "Run a study, or continue it.",
         example="joint --family model-free --seeds 30 --workers 2 --out out/joint",
-        more="--list lists the studies and their arms.",
+        more="--list lists the studies and their arms. `live`, whose proposals are trained, has options of its own: "
+        "python -m experiments.run live --help",
     )
-    parser.add_argument("study", help=", ".join(STUDIES))
+    parser.add_argument("study", help=", ".join([*STUDIES, "live"]))
     parser.add_argument("--out", type=Path, required=True, help="folder of the study, made if it does not exist")
     parser.add_argument("--seeds", type=int, help="number of seeds: 0, 1, 2 and so on (default: the study's)")
     add_where(parser)

@@ -22,9 +22,9 @@ from jahs.tasks.metrics import METRICS
 
 _NEXT: Final = """\
 Try next:
-  jahs query --config-seed 1          # ask about another config
-  jahs trajectory --config-seed 1     # the same, epoch by epoch
-  jahs quality                        # see how far to trust the answers"""
+  jahs query --config-seed 1{task}          # ask about another config
+  jahs trajectory --config-seed 1{task}     # the same, epoch by epoch
+  jahs quality{task}                        # see how far to trust the answers"""
 
 
 def add_commands(commands: Commands) -> None:
@@ -50,8 +50,20 @@ def _demo(arguments: argparse.Namespace) -> str:
     if arguments.json:
         return to_json({**shown.to_dict(), "picture": str(picture)})
     return "\n\n".join(
-        [_format_config(shown), _format_curve(shown), _format_search(shown), f"A picture of it: {picture}", _NEXT]
+        [
+            _format_config(shown),
+            _format_curve(shown),
+            _format_search(shown),
+            f"A picture of it: {picture}",
+            _NEXT.format(task=_option(arguments)),
+        ]
     )
+
+
+def _option(arguments: argparse.Namespace) -> str:
+    """Return the options that name the task and the release of the tour, where they are not the defaults."""
+    task_option = "" if arguments.task == default_task(arguments.release) else f" --task {arguments.task}"
+    return task_option + ("" if arguments.release is None else f" --release {arguments.release}")
 
 
 def _find_bench(arguments: argparse.Namespace) -> Benchmark | None:

@@ -69,12 +69,19 @@ class Board:
 
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:
-    """Return the given logs, and those in the given folders; InvalidArgument names each path that does not exist."""
+    """Return the given logs, and those in the given folders; InvalidArgument names each path that does not exist.
+
+    Of the folder of a study, runs on refits and trainings of incumbents are left out: they do not compare.
+    """
     logs: list[Path] = []
     faults, paths = [], list(paths)
     for path in paths:
         if path.is_dir():
-            logs += sorted(path.rglob("*.jsonl"))
+            found = sorted(path.rglob("*.jsonl"))
+            compared = [log for log in found if not _is_aside(log.relative_to(path))]
+            if n_aside := len(found) - len(compared):
+                _log.warning("%s: %d logs on refits or of retrained incumbents are left out", path, n_aside)
+            logs += compared
         elif path.is_file():
             logs.append(path)
         else:
@@ -82,6 +89,10 @@ def find_logs(paths: Iterable[Path]) -> list[Path]:
     if faults or not logs:
         raise InvalidArgument("\n".join(faults or [f"there is no *.jsonl in {', '.join(map(str, paths))}; name logs"]))
     return logs
+
+
+def _is_aside(log: Path) -> bool:
+    return any(part.startswith("refit-") or part == "retrained" for part in log.parts[:-1])
 
 
 def leaderboard(

@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -99,17 +100,14 @@ def run_shards(path: Path) -> list[Path]:
 
 def committed_files(path: Path) -> list[str]:
     """Return the names of a folder's files that its index must list: all but single runs, which carry digests."""
-    names = [name for name in _LISTED if (path / name).exists()]
-    return [*names, *(shard.name for shard in sorted(path.glob("runs-*.parquet")))]
+    return [*(n for n in _LISTED if (path / n).exists()), *(s.name for s in run_shards(path) if s.parent == path)]
 
 
 def committed_faults(path: Path) -> list[str]:
     """Return the damaged, missing and unlisted committed files of a folder; empty without an index."""
-    faults: list[str] = []
-    for _ in range(_MOST_COMPACTIONS):  # files may be replaced between reading the index and reading them
-        files = read_index(path)
-        if not (faults := [] if files is None else index_faults(path, files, committed_files(path))):
-            break
+    for _ in range(_MOST_COMPACTIONS):  # files may be replaced meanwhile
+        if (files := read_index(path)) is None or not (faults := index_faults(path, files, committed_files(path))):
+            return []
     return faults
 
 
@@ -136,10 +134,8 @@ def _states(folder: Path, file: Path, files: Files | None) -> tuple[str | None, 
 def _once_more(read: Callable[[], _Read]) -> _Read:
     """Read again if files were replaced between reading the index and reading them."""
     for _ in range(_MOST_COMPACTIONS):
-        try:
+        with suppress(MissingData, CorruptFile):
             return read()
-        except (MissingData, CorruptFile):  # noqa: PERF203  # costs nothing where nothing is raised
-            continue
     return read()
 
 

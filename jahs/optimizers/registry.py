@@ -116,7 +116,7 @@ def make(
 
     Example:
         >>> import jahs
-        >>> view = jahs.Benchmark("cifar10_mini").view(fixed={"N": 1, "W": 4, "Resolution": 0.25})
+        >>> view = jahs.Benchmark("cifar10_mini").view(fixed={"N": 1, "W": 8, "Resolution": 0.5})
         >>> len(jahs.Simulation(view, n_trials=20).run(make("hyperband", view, seed=0, eta=4)))
         20
     """

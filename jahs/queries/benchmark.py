@@ -351,7 +351,8 @@ class Benchmark(Queryable):
 
     def cite(self) -> str:
         """Return the references for a publication with numbers of this benchmark, one a paragraph."""
-        return citation(self.task, {} if self._opened.release is None else self._opened.release.facts)
+        release = self._opened.release
+        return citation(self.task, {}) if release is None else citation(self.task, release.facts, release.sha256)
 
     def __call__(
         self,

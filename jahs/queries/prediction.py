@@ -141,7 +141,7 @@ class Prediction:
             >>> low, high = bench.predict(config).quantile([0.05, 0.95])["valid_acc"]  # doctest: +SKIP
         """
         if of not in get_args(Of):
-            raise UnknownName.of("uncertainty", str(of), get_args(Of))
+            raise UnknownName.of("of", str(of), get_args(Of))
         refuse_masked("q", q)
         levels = np.asarray(q, dtype=object)
         if faults := [show(level) for level in levels.ravel() if not is_number(level) or not 0 < level < 1]:

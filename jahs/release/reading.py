@@ -144,7 +144,9 @@ class Release:
     def refits(self) -> Refits:
         """The models that were fitted again to resampled configs; MissingData if there are none."""
         if not self.has(REFITS):
-            raise MissingData(f"{self.path} has no refits ({REFITS}); `python -m surrogate.release` writes them")
+            raise MissingData(
+                f"{self.path} has no refits ({REFITS}), which tell the error of its models; query it instead"
+            )
         refits = self.parse(REFITS, Refits.from_dict)
         known = self.models.metrics
         if faults := [

@@ -319,7 +319,12 @@ def task(name: str) -> Task:
     raise UnknownName.of("task", name, TASKS)
 
 
-def citation(task: Task, facts: Mapping[str, Any]) -> str:  # Any: JSON
-    """Return the references of a task, one per paragraph: the benchmark, the space, the cell, the images."""
-    release = f"{task.name}, {facts.get('version', 'no release')}"
+def citation(task: Task, facts: Mapping[str, Any], sha256: str | None = None) -> str:  # Any: JSON
+    """Return the references of a task, one per paragraph: the benchmark and release, the space, the cell, the images.
+
+    Args:
+        facts: those of the release.
+        sha256: that of the release's manifest, of which the first digits are given.
+    """
+    release = f"{task.name}, {facts.get('version', 'no release')}{f' (sha256 {sha256[:16]})' if sha256 else ''}"
     return _ENTRIES.format(release=release, images=task.citation)

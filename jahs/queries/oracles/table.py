@@ -234,7 +234,7 @@ class TableOracle(Oracle):
         differs = [f"{key}={theirs[key]!r} (asked: {ours[key]!r})" for key in CONFIG_KEYS if theirs[key] != ours[key]]
         return (
             f"{_NO_RUN}; the nearest of {len(self._codes)} recorded configs has "
-            f"{', '.join(differs)}; bench.sample() draws recorded configs"
+            f"{', '.join(differs)}; bench.sample() draws recorded configs (in a terminal: --config-seed, without keys)"
         )
 
 

@@ -1,5 +1,7 @@
 """A benchmark seen through a choice of its fidelities.
 
+Over 300 lines: a view is one class that answers every form of query.
+
     mf = bench.view(fidelities=("epoch", "Resolution"), fixed={"N": 5, "W": 16})
     mf.query(mf.sample(seed=0), at={"epoch": 3, "Resolution": 0.5})
 
