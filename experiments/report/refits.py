@@ -73,11 +73,11 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
         "sign of a small difference can change by chance, even between identical models. With two seeds or more on "
         "each refit, we therefore estimate the probability that a new refit gives the sign found on the released "
         f"models; a pair holds if it is at least {100 * HOLDS:.0f} %. The estimate assumes a normal distribution over "
-        "refits. Its centre is the mean difference over all seeds on the released models, plus the mean change from "
-        "these to the refits with the same seeds; its variance is the between-refit variance plus the squared standard "
-        "error of the centre. With few refits the estimate is uncertain: if a pair does not hold, this does not show "
-        "that its sign depends on the refit. Intervals over seeds and refits in the tables above add the between-refit "
-        "variance to the squared standard error over seeds."
+        "refits. Its centre is the mean difference on the refits, corrected by the luck of their few seeds, as far as "
+        "the released models with all seeds show it; its variance is the between-refit variance plus the squared "
+        "standard error of the centre. With few refits and seeds the estimate is uncertain: if a pair does not hold, "
+        "this does not show that its sign depends on the refit. Intervals over seeds and refits in the tables above "
+        "add the between-refit variance to the squared standard error over seeds."
     )
 
 

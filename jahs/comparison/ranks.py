@@ -191,19 +191,21 @@ def _share_that_holds(own: Floats, on_refits: Floats) -> float:
     """Return the estimated share of refits on which a difference is positive.
 
     It is known from many seeds on the released models, `own` (n_seeds,), and from the first few of these on each refit,
-    (n_refits, n_few). A few seeds may have the other sign by chance, even on the released models. So the mean on refits
-    is estimated as the mean over all seeds on the released models, plus the mean change from these to the refits with
-    the same seeds. The share is the probability that the difference on a new refit is positive, from a normal
-    distribution with the variance between refits and the variance of that estimate.
+    (n_refits, n_few). A few seeds may have the other sign by chance, even on the released models. So the mean over the
+    refits is corrected by the luck of these seeds on the released models, times the correlation of two models over
+    seeds (a control variate). The share is the probability that the difference on a new refit is positive, from a
+    normal distribution with the variance between refits and the variance of the corrected mean.
     """
-    n, few, n_refits = len(own), on_refits.shape[1], len(on_refits)
-    changes = on_refits.mean(axis=0) - own[:few]
-    mean = float(own.mean() + changes.mean())
-    by_seed = own[:few] / n + changes / few  # contributions of the seeds that the refits have, too
-    of_seeds = few * float(by_seed.var(ddof=1)) + (n - few) * float(own.var(ddof=1)) / n**2
-    between = crossed_variances(on_refits)[0]
-    variance = between + between / n_refits + of_seeds
-    return (1 + math.erf(mean / math.sqrt(2 * variance))) / 2 if variance else float(mean > 0)
+    few, n = on_refits.shape[1], len(own)
+    between, _, rest = crossed_variances(on_refits)
+    total = float(own.var(ddof=1))
+    shared = max(total - rest, 0.0)  # the part of the variance over seeds that all models have in common
+    correlation = shared / total if total else 0.0
+    mean = float(on_refits.mean() + correlation * (own.mean() - own[:few].mean()))
+    of_refits = float(on_refits.mean(axis=1).var(ddof=1)) / len(on_refits)
+    of_seeds = shared / few - correlation * shared * (1 / few - 1 / n)
+    variance = between + of_refits + of_seeds
+    return (1 + math.erf(mean / math.sqrt(2 * variance))) / 2 if variance > 0 else float(mean > 0)
 
 
 def crossed_variances(values: Floats) -> tuple[float, float, float]:
