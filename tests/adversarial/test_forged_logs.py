@@ -150,7 +150,7 @@ def test_a_forged_log_is_refused(bench, log, lie):
 
 
 def hyperband_log(bench: jahs.Benchmark, path: Path, **settings: Any) -> Path:  # Any: settings of a simulation
-    view = bench.view(fidelities=("epoch",), fixed={"N": 1, "W": 4, "Resolution": 0.25})
+    view = bench.view(fidelities=("epoch",), fixed={"N": 1, "W": 8, "Resolution": 0.5})
     settings = {"n_trials": 30, "seed": 0, "evaluation_seed": 0, **settings}
     Simulation(view, 3, log=path, **settings).run(make("hyperband", view, seed=0))
     return path
