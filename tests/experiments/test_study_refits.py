@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -119,6 +120,26 @@ def test_one_correction_is_over_all_chapters_and_differing_needs_the_refits(stud
     assert (of_release.shape, of_refits.shape) == ((2, SEEDS), (2, N_REFITS, SEEDS))
     assert alone.pairs[0].holds == compare_groups([(of_release, of_refits)])[0].pairs[0].holds
     assert alone.pairs[0].differs == (alone.pairs[0].p_holm < 0.05 and alone.pairs[0].holds >= 0.95)
+
+
+def test_refits_are_paired_with_their_own_seeds_where_a_seed_is_missing(study, release):
+    results = read_results(study, bench={TASK: jahs.Benchmark(TASK, release=release)})
+    key = (TASK, results.arms[0].name)
+    without = [each for each in results.by_arm[key] if each.repetition.seed != 0]
+    fewer = dataclasses.replace(results, by_arm={**results.by_arm, key: tuple(without)})
+    (whole, on_refits), (rest, of_rest) = (finals(each, TASK, results.arms) for each in (results, fewer))
+    np.testing.assert_array_equal(rest, whole[:, 1:])
+    np.testing.assert_array_equal(of_rest, on_refits[:, :, 1:])
+
+
+def test_with_one_seed_on_refits_the_page_does_not_estimate_what_holds(study, release, tmp_path):
+    one = shutil.copytree(study, tmp_path / "one", ignore=shutil.ignore_patterns("report"))
+    for log in one.rglob("refit-*/seed-*.jsonl"):
+        if log.stem != "seed-0000":
+            log.unlink()
+    assert report([str(one), "--release", str(release), "--workers", "1"]) == 0
+    text = (one / "report" / "report.md").read_text(encoding="utf-8")
+    assert "With one seed on each refit, a change of sign may be chance" in text
 
 
 def test_a_log_of_another_refit_is_refused(study, release, tmp_path):
