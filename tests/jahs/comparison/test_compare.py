@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -136,6 +137,12 @@ def test_a_log_of_a_study_names_it(tmp_path, release, quick):
     own = terms("fidelity", release=release)
     own.simulation(0, log=tmp_path / "log.jsonl").run(make("asha", own.view, seed=0))
     assert quick(tmp_path / "log.jsonl", seeds=1).terms.study == "fidelity"
+
+
+def test_one_optimiser_with_few_seeds_does_not_hide_that_others_have_enough():
+    standings = [SimpleNamespace(seeds=range(n)) for n in (40, 40, 2)]
+    assert few_seeds(SimpleNamespace(standings=standings)) == ""
+    assert "With 2 seeds, no pair of 2 optimisers can differ" in few_seeds(SimpleNamespace(standings=standings[1:]))
 
 
 def test_too_few_seeds_for_any_significant_difference_are_said_to_be_so(quick, mine, tmp_path, release, capsys):

@@ -464,6 +464,17 @@ def test_the_command_prints_boards_and_says_what_it_refused(tmp_path, log, relea
     assert "does not exist" in capsys.readouterr().err
 
 
+def test_runs_on_refits_and_retrained_incumbents_of_a_study_are_left_out_of_its_folder(tmp_path, caplog):
+    names = ("task/arm/seed-0000.jsonl", "task/arm/refit-0/seed-0000.jsonl", "retrained/task.jsonl")
+    logs = [tmp_path / "study" / name for name in names]
+    for log in logs:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+    assert find_logs([tmp_path / "study"]) == logs[:1]
+    assert "2 logs on refits or of retrained incumbents are left out" in caplog.text
+    assert find_logs([logs[1]]) == [logs[1]]  # named, it is not left out
+
+
 def test_a_folder_without_logs_is_refused(tmp_path):
     with pytest.raises(InvalidArgument, match=r"no \*\.jsonl"):
         find_logs([tmp_path])
