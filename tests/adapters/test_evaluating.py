@@ -39,6 +39,12 @@ def test_only_what_is_needed_is_asked_for() -> None:
     assert set(found.metrics) == {"valid_acc", "n_params", "runtime"}
 
 
+def test_facts_for_tools_hold_no_empty_mapping_which_parquet_cannot_store() -> None:
+    assert make_evaluator(BENCH, "valid_acc").evaluate(CONFIGS[0]).info.keys() == {"metrics"}
+    both = make_evaluator(BENCH, "valid_acc", constraints={"n_params": 1}).evaluate(CONFIGS[0]).info
+    assert both.keys() == {"metrics", "violations"}
+
+
 def test_many_configs_at_many_budgets_are_one_query_and_each_ones_own_answer() -> None:
     evaluator = make_evaluator(BENCH, "valid_acc")
     budgets = [1 + i % 12 for i in range(len(CONFIGS))]
