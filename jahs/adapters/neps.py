@@ -69,8 +69,8 @@ def make_space(
         raise InvalidArgument(f"confidence={show(confidence)} is not one of {', '.join(levels)}")
     parameters = values.shown_parameters(space)
     priors = space.fix({} if prior is None else prior).fixed
-    others = [f"{key}={priors[key]!r}" for key, value in space.fixed.items() if priors[key] != value]
-    refuse(*(f"prior: {other} is fixed at another value in the space" for other in others))
+    fixed = [(key, value) for key, value in space.fixed.items() if priors[key] != value]
+    refuse(*(f"prior: {key}={priors[key]!r}, but the space fixes it at {value!r}" for key, value in fixed))
     attributes = {name: _domain(tool, each, priors.get(name), confidence) for name, each in parameters.items()}
     if fidelity_of is not None:
         budgets = Budgets(fidelity_of if isinstance(fidelity_of, Visible) else as_view(fidelity_of))

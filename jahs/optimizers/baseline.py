@@ -117,7 +117,7 @@ class Baseline(ABC, Generic[S]):
 
 
 class _RandomConfigs:
-    """Random configs, made in growing blocks, so that few are cheap and many are fast. A generator has no pickle."""
+    """Random configs, made in growing blocks, so that few are cheap and many fast; unlike a generator, picklable."""
 
     def __init__(self, view: Visible, seed: int) -> None:
         self._view, self._seed = view, seed

@@ -144,9 +144,7 @@ class Release:
     def refits(self) -> Refits:
         """The models that were fitted again to resampled configs; MissingData if there are none."""
         if not self.has(REFITS):
-            raise MissingData(
-                f"{self.path} has no refits ({REFITS}), which tell the error of its models; query it instead"
-            )
+            raise MissingData(f"{self.path} has no refits ({REFITS}), so the error of its models is not known")
         refits = self.parse(REFITS, Refits.from_dict)
         known = self.models.metrics
         if faults := [

@@ -219,7 +219,7 @@ def test_a_model_is_fitted_after_the_initial_design() -> None:
 
 def test_a_prior_that_contradicts_the_space_and_an_unknown_confidence_are_refused() -> None:
     space = BENCH.space.fix({"N": 5})
-    with pytest.raises(InvalidArgument, match="prior: N=1 is fixed at another value"):
+    with pytest.raises(InvalidArgument, match="prior: N=1, but the space fixes it at 5"):
         jahs_neps.make_space(space, prior={"N": 1})
     with pytest.raises(InvalidArgument, match="confidence='hgih' is not one of low, medium, high"):
         jahs_neps.make_space(space, prior={"N": 5}, confidence="hgih")

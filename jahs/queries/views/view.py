@@ -109,7 +109,7 @@ class View(Queryable):
         return self
 
     def check(self) -> None:
-        """Warn once, if asked to by `warn_if_poor`, if many random configs are all worse than half of the space."""
+        """Warn once, after `warn_if_poor`, if the best of many random configs is worse than half of the whole space."""
         if not self._is_unchecked:
             return
         self._is_unchecked = False  # set first: it holds for the queries below, even if they raise
