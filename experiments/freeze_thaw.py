@@ -193,14 +193,11 @@ def _finding(task: Task, by_stage: ByStage) -> str:
     """Return the sentence on a third of the epochs, and on when the last value alone is as good as the surrogate."""
     third = min(by_stage, key=lambda n: abs(n - task.max_epoch / 3))
     last, model, both = (by_stage[third][name].scores for name in ("last value", "surrogate", "surrogate, corrected"))
-    is_as_good = {n: of["last value"].scores["tau"].value >= model["tau"].value for n, of in by_stage.items()}
-    worse = [n for n, is_good in is_as_good.items() if not is_good]
-    later = [n for n in by_stage if not worse or n > worse[-1]]
-    until = (
-        f"of the tested epochs, its τ is as high from epoch {later[0]} on"
-        if later
-        else (f"its τ is lower at every tested epoch, up to {worse[-1]}")
-    )
+    worse = [n for n, of in by_stage.items() if of["last value"].scores["tau"].value < model["tau"].value]
+    later = [n for n in by_stage if n > max(worse, default=0)]
+    until = f"its τ is lower at every tested epoch, up to {max(by_stage)}"
+    if later:
+        until = f"of the tested epochs, its τ is as high from epoch {later[0]} on"
     return (
         f"On {task.title}, after {third} of {task.max_epoch} epochs, the last value ranks held-out configs with "
         f"Kendall's τ {interval_text(last['tau'])}, and the surrogate without any epoch with "

@@ -25,7 +25,11 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def device_faults(device: str, *, is_here: bool = True) -> list[str]:
-    """Return what is wrong with a device, if anything; only one that `is_here`, on this machine, must be available."""
+    """Return what is wrong with a device, if anything.
+
+    Args:
+        is_here: whether this machine trains, so that the device must be available here.
+    """
     if device in ON_PROCESSOR:
         return []
     if not device.startswith("cuda"):

@@ -125,7 +125,7 @@ def proxy_folder(
         jobs = takewhile(lambda _: limit_s is None or time.monotonic() - started <= limit_s, todo)
         for n_done, done in enumerate(run_jobs(call, jobs, where=settings.where), start=1):
             _add_scores(folder, done.result)
-            n_missing = sum(len(reason.split("; ")) for reason in done.result["reason"].tolist() if reason)
+            n_missing = np.isnan([done.result[name] for name in PROXIES]).sum()
             note = f"config {config_id(done.job[0]):016x} {n_missing} missing"
             progress.update(n_done, note, spent_s=done.spent_s)
     return n_done

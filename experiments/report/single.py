@@ -155,7 +155,7 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
         if finite.size:
             summary = summarize(finite)
             digits = digits_for(float(summary.se))
-            has_refits = on_refits.size and on_refits.shape[2] > 1 and finite.size == len(values)
+            has_refits = on_refits.shape[2] > 1 and finite.size == len(values)
             mean = mean_with_refits(finite, on_refits[number]) if has_refits else mean_interval(finite)
             areas = np.array([100 * regret_area(r.incumbents, **scale) for r in repetitions])
             interval = "–" if math.isnan(mean.low) else f"{mean.low:.{digits}f} to {mean.high:.{digits}f}"

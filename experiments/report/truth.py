@@ -85,8 +85,13 @@ def _pairs(results: Results, task: str) -> list[tuple[Arm, Arm]]:
     return [(worlds[one], worlds[other]) for worlds in by_key.values() if len(worlds) == 2]
 
 
+def _final(errors: Floats) -> Floats:
+    """Return the last errors, (n_arms, n_seeds), of errors over time; a run without a result has an error of 100 %."""
+    return np.asarray(np.nan_to_num(errors[:, :, -1], nan=100.0))
+
+
 def _answer(values: Mapping[str, Floats]) -> str:
-    first, second = (np.nan_to_num(errors[:, :, -1], nan=100.0) for errors in values.values())
+    first, second = map(_final, values.values())
     one, other = (_TITLES[world] for world in values)
     n_arms, n_seeds = first.shape
     tau, half = rank_agreement(first, second, has_same_seeds=True), n_seeds // 2
@@ -158,8 +163,9 @@ def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seed
 
 def _table(pairs: Sequence[tuple[Arm, Arm]], values: Mapping[str, Floats]) -> Table:
     rows, ends = [], {world: errors[:, :, -1] for world, errors in values.items()}
-    filled = {world: np.nan_to_num(end, nan=100.0) for world, end in ends.items()}  # no result is an error of 100 %
-    places = {world: stats.rankdata(end.mean(axis=1), method="min").astype(int) for world, end in filled.items()}
+    places = {
+        world: stats.rankdata(_final(errors).mean(axis=1), method="min").astype(int) for world, errors in values.items()
+    }
     for i, (arm, _) in enumerate(pairs):
         cells = []
         for world, end in ends.items():

@@ -244,9 +244,7 @@ def _read_bounds(
     argument: str, bounds: Mapping[str, float] | None, known: Mapping[str, Metric]
 ) -> tuple[tuple[Objective, float], ...]:
     """Return bounds of metrics, in their units, as bounds of objectives."""
-    if bounds is None:
-        return ()
-    if not isinstance(bounds, Mapping):
+    if bounds is not None and not isinstance(bounds, Mapping):
         raise InvalidArgument(f"{argument}={show(bounds)} is not a mapping of metrics to bounds")
     if not bounds:
         return ()

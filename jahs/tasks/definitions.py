@@ -324,7 +324,7 @@ def citation(task: Task, facts: Mapping[str, Any], sha256: str | None = None) ->
 
     Args:
         facts: those of the release.
-        sha256: that of the release's manifest, of which the first digits are given.
+        sha256: the sha256 of the release's manifest; its first 16 digits are cited.
     """
     release = f"{task.name}, {facts.get('version', 'no release')}{f' (sha256 {sha256[:16]})' if sha256 else ''}"
     return _ENTRIES.format(release=release, images=task.citation)

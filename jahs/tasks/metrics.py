@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeGuard
 
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.spaces.parameters import is_iterable, show
@@ -137,6 +137,11 @@ def _fault_of(name: str, known: Mapping[str, Metric]) -> str:
     return str(UnknownName.of("metric", name, known))
 
 
+def is_ordered(metrics: object) -> TypeGuard[Iterable[Any]]:  # Any: whatever a user gives
+    """Return whether this is an iterable with an order; the order of a set differs between processes."""
+    return is_iterable(metrics) and not isinstance(metrics, set | frozenset)
+
+
 def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS, name: str = "metrics") -> tuple[str, ...]:
     """Return our names of metrics, named as we or JAHS-Bench-201 do, each once; only `known` metrics are allowed.
 
@@ -146,7 +151,7 @@ def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS, name
         if _NAMES.get(metrics, metrics) not in known:
             raise UnknownName(_fault_of(metrics, known))
         raise InvalidArgument(f"{name}={show(metrics)} is not a list of names; for one metric give [{show(metrics)}]")
-    if not is_iterable(metrics) or isinstance(metrics, set | frozenset):  # the order of a set differs between processes
+    if not is_ordered(metrics):
         raise InvalidArgument(f"{name}={show(metrics)} is not a list of names; give some of {', '.join(known)}")
     requested = [each if isinstance(each, str) else show(each) for each in metrics]
     if not requested:

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument
-from jahs.spaces.parameters import is_iterable, refuse_masked, show
-from jahs.tasks.metrics import METRICS, Metric, read_metrics
+from jahs.spaces.parameters import refuse_masked, show
+from jahs.tasks.metrics import METRICS, Metric, is_ordered, read_metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def read_objectives(
         ['100 - valid_acc (%)', 'latency (s)']
     """
     requested: Any = metrics  # Any: whatever a user gives
-    if is_iterable(metrics) and not isinstance(metrics, str | set | frozenset):
+    if is_ordered(metrics) and not isinstance(metrics, str):
         requested = list(metrics)
     names = read_metrics(requested, known=known, name=name)
     if len(names) < len(requested):

@@ -289,7 +289,7 @@ class View(Queryable):
 
 
 def _users_level() -> int:
-    """Return the `stacklevel` of the user's line for a warning of the caller: that of the first frame outside jahs."""
+    """Return the `stacklevel` with which a warning of the caller points at the user's code, outside of jahs."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "jahs":
         frame, level = frame.f_back, level + 1
