@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from itertools import chain
 from pathlib import Path
 
@@ -74,6 +76,21 @@ def test_every_declared_dependency_is_pinned() -> None:
     declared = [*project["project"]["dependencies"], *project["build-system"]["requires"], *chain(*extras)]
     tested = {canonical(pin.name) for file in INTEGRATION_FILES for pin in pins(file)}
     assert {canonical(Requirement(line).name) for line in declared} <= {*pinned_names("3.11"), *tested}
+
+
+def imported(path: Path) -> set[str]:
+    """Packages that a file imports when it is loaded."""
+    lines = ast.parse(path.read_text(encoding="utf-8")).body
+    names = {alias.name for line in lines if isinstance(line, ast.Import) for alias in line.names}
+    names |= {line.module or "" for line in lines if isinstance(line, ast.ImportFrom)}
+    return {name.split(".")[0] for name in names}
+
+
+def test_the_tests_of_jahs_load_without_its_optional_packages() -> None:
+    """They also run where only numpy is installed; what needs another package asks `pytest.importorskip` for it."""
+    installed = {*sys.stdlib_module_names, "numpy", "pytest", "hypothesis", *(path.name for path in ROOT.iterdir())}
+    missing = {str(path): imported(path) - installed for path in (ROOT / "tests/jahs").rglob("*.py")}
+    assert not {path: names for path, names in missing.items() if names}
 
 
 def test_what_adapters_are_tested_with_is_what_their_page_says() -> None:

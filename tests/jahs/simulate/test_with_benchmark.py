@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import jahs
@@ -83,7 +82,7 @@ def test_a_benchmark_of_one_metric_is_simulated_with_its_runtime(bench):
 def test_a_simulation_reads_the_configs_that_a_query_reads(bench):
     view = bench.view(fixed={"N": 1, "W": 4, "Resolution": 0.25})
     config = view.sample(seed=0)
-    series = pd.Series({name: config[name] for name in view.space.searched}, dtype=object)
+    series = pytest.importorskip("pandas").Series({name: config[name] for name in view.space.searched}, dtype=object)
     for proposal in (series, Proposal(config=series)):
         (trial,) = Simulation(view, n_trials=1).run(lambda _, given=proposal: given)
         assert trial.config == config
