@@ -17,22 +17,26 @@ from experiments.packs import (
     COLUMNS,
     MANIFEST,
     RATES,
+    RATES_COLUMNS,
+    RATES_FILE,
     check_season,
     first_trials,
     full_log,
     is_pack,
+    rates_digest,
     read_manifest,
     read_packed_table,
     read_packed_tables,
+    read_rates,
     season_of,
 )
 from experiments.report.results import read_own_log
 from experiments.study import Repetition, TaskFacts
 from experiments.worlds import WORLD_NAMES, quality_of_worlds
-from jahs.comparison.logs import FINISHED
+from jahs.comparison.logs import FINISHED, Floats
 from jahs.comparison.steps import incumbents
 from jahs.errors import InvalidArgument, ProtocolMismatch
-from jahs.files.atomic import change_folder
+from jahs.files.atomic import change_folder, held_folder
 from jahs.files.sealed_json import sealed_text
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import Table, require_pyarrow, write_table
@@ -68,9 +72,12 @@ class _Tables:
             self._add_trial(tuple(config.values()), asked)
             if trial.status == FINISHED and all(fidelity[name] == highest for name, highest in full.items()):
                 ends.append((place, trial.end, trial.metrics.get("valid_acc", np.nan)))
-        if not self._has_several:
-            _, times, accuracy = np.reshape(ends, (-1, 3)).T
-            ends = [ends[i] for i in incumbents(full_log(times, accuracy)).rows.tolist()]
+        _, times, accuracy = np.reshape(ends, (-1, 3)).T
+        best = set(incumbents(full_log(times, accuracy)).rows.tolist())
+        if self._has_several:
+            ends = [(*end, value if i in best else np.nan) for i, (*end, value) in enumerate(ends)]
+        else:
+            ends = [ends[i] for i in sorted(best)]
         self._ends += [(len(self._logs), *found) for found in ends]
         settings = json.dumps(header.get("optimizer_settings"), sort_keys=True)
         end = ending["ended"], ending["clock"]
@@ -99,18 +106,17 @@ class _Tables:
         self._row_of_trial.append(self._rows.setdefault(config, len(self._rows)))
         self._asked.append(self._fidelities.setdefault(asked, len(self._fidelities)))
 
-    def tables(self) -> dict[str, Table]:
-        """Return the tables; refuse an invalid config."""
+    def tables(self, known_rates: Floats) -> tuple[dict[str, Table], Floats]:
+        """Return the tables, and the known rates followed by those that are new; refuse an invalid config."""
         configs = validate_columns(
             {key: np.array(values) for key, values in zip(CONFIG_KEYS, zip(*self._rows, strict=True), strict=True)}
         )
-        rates: dict[float, int] = {}  # row of each rate
+        rates = {rate: row for row, rate in enumerate(known_rates.tolist())}
         rate_of = [[rates.setdefault(rate, len(rates)) for rate in configs[key].tolist()] for key in RATES]
         asked = np.array(self._asked)
         fidelities = [np.array(values)[asked] for values in zip(*self._fidelities, strict=True)]
         found: dict[str, Sequence[Any]] = {  # Any: each column has a type of its own
             "logs.parquet": list(zip(*self._logs, strict=True)),
-            "rates.parquet": [list(rates)],
             "configs.parquet": [
                 *(np.diff(row, prepend=0) for row in rate_of),
                 *(values for key, values in configs.items() if key not in RATES),
@@ -118,13 +124,14 @@ class _Tables:
             "trials.parquet": [np.diff(self._row_of_trial, prepend=0), *fidelities],
             "ends.parquet": list(zip(*self._ends, strict=True)) or [[]] * 4,
         }
-        return {
+        tables = {
             name: {
                 column: np.asarray(values) if dtype == "string" else np.asarray(values).astype(dtype)
                 for (column, dtype), values in zip(COLUMNS[name].items(), found[name], strict=True)
             }
             for name in COLUMNS
         }
+        return tables, np.array([*rates])
 
 
 def _records(table: Table, name: str) -> Iterator[tuple[Any, ...]]:  # Any: each column has a type of its own
@@ -133,6 +140,8 @@ def _records(table: Table, name: str) -> Iterator[tuple[Any, ...]]:  # Any: each
 
 def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
     """Write the pack of a study to `out/<season>/<study>`, completely or not at all, and return its folder.
+
+    New rates are added to the table that the packs of the season share.
 
     Args:
         path: folder of a study, finished or not; the pack has its finished repetitions.
@@ -171,9 +180,11 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
     progress.close()
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with change_folder(target) as beside:
+        with held_folder(target.parent), change_folder(target) as beside:
+            known = read_rates(target) if (target.parent / RATES_FILE).exists() else np.empty(0)
+            found, rates = tables.tables(known)
             files = {}
-            for name, table in tables.tables().items():
+            for name, table in found.items():
                 write_table(beside / name, table, COLUMNS[name], is_small=True)
                 files[name] = sha256((beside / name).read_bytes()).hexdigest()
             has_worlds = any(folder.study.arm(name).world in WORLD_NAMES for name in folder.arms)
@@ -185,7 +196,14 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
                 recorded["tasks"] |= {task: said["study.json"]["tasks"][task] for task in taken}
                 before = [entry for entry in said["study.json"]["made_with"] if entry not in recorded["made_with"]]
                 recorded["made_with"] = before + recorded["made_with"]
-            facts = {"files": files, "season": season, "worlds": worlds}
+            facts = {
+                "files": files,
+                "rates": {"n": len(rates), "sha256": rates_digest(rates)},
+                "season": season,
+                "worlds": worlds,
+            }
+            if len(rates) > len(known):
+                write_table(target.parent / RATES_FILE, {"rate": rates}, RATES_COLUMNS, is_small=True)
             (beside / MANIFEST).write_text(sealed_text({**facts, "study.json": recorded}), encoding="utf-8")
     return target
 

@@ -1,5 +1,6 @@
 """The pack of a study: all trials of all its logs as Parquet, small enough to ship (docs/formats.md).
 
+The packs of a season share one table of rates: with the same seed, optimisers sample the same configs in many studies.
 The rest can be computed again: the release answers every trial's metrics from its config, fidelity and seed, and a run
 of the repetition makes the log whose digest is recorded. `python -m experiments.report DIR` makes the page of the study
 from its pack, byte for byte the same as from its logs.
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -30,6 +32,12 @@ MANIFEST: Final = "manifest.json"
 RATES: Final = ("LearningRate", "WeightDecay")
 """Keys whose values are in a table of their own: many configs share them, and each takes eight bytes."""
 
+RATES_FILE: Final = "rates.parquet"
+"""Table of all rates of a season, beside its packs. It only grows. A pack refers to the first `n` rates, and its
+manifest has their sha256."""
+
+RATES_COLUMNS: Final[Mapping[str, str]] = MappingProxyType({"rate": "float64"})
+
 COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
         "logs.parquet": {
@@ -43,7 +51,6 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "settings": "string",  # settings of the optimiser, as JSON
             "digest": "string",  # first 16 digits of the sha256 of the log
         },
-        "rates.parquet": {"rate": "float64"},
         "configs.parquet": {
             **{f"{key}_step": "int32" for key in RATES},  # row of the rate, delta-encoded
             **{key: CONFIG_COLUMNS[key] for key in CONFIG_KEYS if key not in RATES},
@@ -96,7 +103,7 @@ def is_pack(path: Path) -> bool:
 def read_manifest(path: Path) -> dict[str, Any]:  # Any: JSON
     """Return the manifest of a pack."""
     content = read_sealed(path)
-    if missing := sorted({"files", "season", "study.json", "worlds"} - set(content)):
+    if missing := sorted({"files", "rates", "season", "study.json", "worlds"} - set(content)):
         raise CorruptFile(f"{path} lacks {', '.join(missing)}; restore it from a copy")
     return content
 
@@ -124,21 +131,38 @@ def read_packed_table(path: Path) -> Table:
     return read_table(path, COLUMNS[path.name], sha256=[listed.get(path.name)])
 
 
+def read_rates(path: Path) -> Floats:
+    """Return all rates of the season of a pack."""
+    return read_table(path.parent / RATES_FILE, RATES_COLUMNS)["rate"]
+
+
+def rates_digest(rates: Floats) -> str:
+    """Return the sha256 of rates, as a manifest has it."""
+    return sha256(rates.astype("<f8").tobytes()).hexdigest()
+
+
 def read_packed_tables(path: Path) -> tuple[Table, Table, Table, Table]:
     """Return the logs, configs, trials and ends of a pack; refuse tables that do not belong together."""
-    logs, rates, packed, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
+    logs, packed, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
+    said = read_manifest(path / MANIFEST)["rates"]
+    rates = read_rates(path)[: said["n"]]
+    if rates_digest(rates) != said["sha256"]:
+        raise CorruptFile(
+            f"{path.parent / RATES_FILE} does not begin with the rates of {path.name}; restore the folder from a copy"
+        )
     first = first_trials(logs)
     at = first[ends["log"]] + ends["trial"]
-    n_trials = len(trials["config_step"])
+    config_of = np.cumsum(trials["config_step"], dtype=np.int64)
     rate_of = {key: np.cumsum(packed[f"{key}_step"], dtype=np.int64) for key in RATES}
     if (
-        first[-1] != n_trials
+        first[-1] != len(config_of)
+        or np.any((config_of < 0) | (config_of >= len(packed["N"])))
         or np.any(at >= first[ends["log"] + 1])
         or np.any(np.diff(ends["log"]) < 0)
-        or any(np.any((row < 0) | (row >= len(rates["rate"]))) for row in rate_of.values())
+        or any(np.any((row < 0) | (row >= len(rates))) for row in rate_of.values())
     ):
         raise CorruptFile(f"{path}: the tables do not belong together; restore the folder from a copy")
-    configs = {key: rates["rate"][rate_of[key]] if key in RATES else packed[key] for key in CONFIG_KEYS}
+    configs = {key: rates[rate_of[key]] if key in RATES else packed[key] for key in CONFIG_KEYS}
     return logs, configs, trials, ends
 
 

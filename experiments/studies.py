@@ -276,7 +276,7 @@ LONG: Final = Study(
     ),
     n_evaluations=10_000,
     n_seeds=10,
-    n_refit_seeds=0,  # two seeds, without which nothing can be said, would make all packs exceed 25 MB
+    n_refit_seeds=2,
     arms=tuple(arm_of(name, chapter=MAIN) for name in _OPTIMIZERS_OF_BASELINES[:4]),
 )
 
@@ -293,7 +293,7 @@ WORKERS: Final = Study(
     ),
     n_evaluations=400,
     n_seeds=12,
-    n_refit_seeds=0,  # no two numbers of workers differ without them; with them, all packs would exceed 25 MB
+    n_refit_seeds=2,
     arms=tuple(
         arm_of(
             name,

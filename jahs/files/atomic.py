@@ -147,7 +147,21 @@ def fsync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def hold(file: IO[Any], *, waits: bool = False) -> None:
+@contextmanager
+def held_folder(path: Path) -> Iterator[None]:
+    """Hold the lock of an existing folder; wait while another process holds it."""
+    if not HAS_LOCKS:
+        yield
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        hold(handle, waits=True)
+        yield
+    finally:
+        os.close(handle)
+
+
+def hold(file: IO[Any] | int, *, waits: bool = False) -> None:
     """Hold the lock of an open file until it is closed; BlockingIOError if another process holds it.
 
     A file that cannot be locked is reported and left unlocked.
@@ -161,4 +175,5 @@ def hold(file: IO[Any], *, waits: bool = False) -> None:
     except BlockingIOError:
         raise
     except OSError as err:  # for example on some cluster file systems
-        _log.warning("%s cannot be locked (%s): let one process at a time work there", file.name, err)
+        name = "a folder" if isinstance(file, int) else file.name
+        _log.warning("%s cannot be locked (%s): let one process at a time work there", name, err)

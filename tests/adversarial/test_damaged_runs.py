@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.packs import COLUMNS, MANIFEST, read_manifest, read_packed_table
+from experiments.packs import COLUMNS, MANIFEST, RATES_COLUMNS, RATES_FILE, read_manifest, read_packed_table
 from jahs.errors import CorruptFile, JahsError, UnknownFormat
 from jahs.files.index import INDEX
 from jahs.files.runs import committed_files, read_configs, read_profile, read_proxies, read_runs, read_visits
 from jahs.files.sealed_json import read_sealed
+from jahs.files.tables import read_table
 from pipeline.inspect_runs import main
 from pipeline.verify import verify
 from splits.final import final_beside, n_reads
@@ -129,11 +130,12 @@ def test_no_flipped_bit_of_a_committed_pack_is_read(flipped):
     folder, flip = flipped
     shutil.copytree(DATA / "studies", folder)
     files = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-    assert {path.name for path in files} == {MANIFEST, *COLUMNS}
+    assert {path.name for path in files} == {MANIFEST, RATES_FILE, *COLUMNS}
+    readers = {MANIFEST: read_manifest, RATES_FILE: lambda path: read_table(path, RATES_COLUMNS)}
     for _ in range(N_FLIPS // 3):
         path = flip(files)
         with pytest.raises((CorruptFile, UnknownFormat), match=re.escape(str(path))):
-            (read_manifest if path.name == MANIFEST else read_packed_table)(path)
+            readers.get(path.name, read_packed_table)(path)
 
 
 def test_every_committed_file_of_runs_is_in_their_index():

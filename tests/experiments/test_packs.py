@@ -17,15 +17,18 @@ from experiments.pack import main, pack
 from experiments.packs import (
     COLUMNS,
     MANIFEST,
+    RATES_COLUMNS,
+    RATES_FILE,
     read_manifest,
     read_pack,
-    read_packed_table,
     read_packed_tables,
+    read_rates,
     season_of,
 )
 from experiments.report.results import read_results
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.sealed_json import sealed_text
+from jahs.files.tables import write_table
 from jahs.simulate import read_log
 from jahs.spaces.columns import rows
 from tests.experiments.conftest import N_REFITS, TASK, short_study
@@ -57,7 +60,7 @@ def test_a_pack_has_every_trial_of_every_log_and_the_release_knows_the_rest(stud
     assert len(logs["seed"]) == 3 * SEEDS * (1 + N_REFITS)
     configs = rows(columns)
     assert len({tuple(config.values()) for config in configs}) == len(configs)
-    rates = read_packed_table(packed / "rates.parquet")["rate"]
+    rates = read_rates(packed).tolist()
     assert len(set(rates)) == len(rates)
     assert set(rates) == {config[key] for config in configs for key in ("LearningRate", "WeightDecay")}
     row, first = np.cumsum(trials["config_step"]), 0
@@ -175,7 +178,7 @@ def test_a_damaged_or_missing_file_is_refused(study, tmp_path, name):
         list(read_pack(packed))
 
 
-@pytest.mark.parametrize("name", ["trials.parquet", "rates.parquet"])
+@pytest.mark.parametrize("name", ["trials.parquet", "configs.parquet"])
 def test_tables_of_two_packs_do_not_make_one(study, tmp_path, copy, name):
     packed = pack(study, tmp_path)
     for log in copy.rglob("seed-0001.jsonl"):
@@ -187,6 +190,50 @@ def test_tables_of_two_packs_do_not_make_one(study, tmp_path, copy, name):
     (packed / MANIFEST).write_text(sealed_text(said))
     with pytest.raises(CorruptFile, match="do not belong together"):
         list(read_pack(packed))
+
+
+def test_the_packs_of_a_season_share_their_rates(study, copy, tmp_path):
+    rename_study(copy, "joint")
+    for log in copy.rglob("seed-0001.jsonl"):
+        log.unlink()
+    small = pack(copy, tmp_path)
+    before = list(read_pack(small))
+    n_small = len(read_rates(small))
+    large = pack(study, tmp_path)
+    rates = read_rates(large).tolist()
+    assert small.parent == large.parent
+    assert n_small < len(rates) == len(set(rates))  # it only grew
+    assert_same(read_pack(small), before)
+    assert_same(read_pack(large), read_pack(pack(study, tmp_path / "alone")))
+    assert pack(copy, tmp_path) == small
+    assert read_rates(small).tolist() == rates
+    table = small.parent / RATES_FILE
+    write_table(table, {"rate": np.array(rates[::-1])}, RATES_COLUMNS)
+    for packed in (small, large):
+        with pytest.raises(CorruptFile, match=rf"does not begin with the rates of {packed.name}; restore"):
+            list(read_pack(packed))
+    table.unlink()
+    with pytest.raises(MissingData, match=RATES_FILE):
+        list(read_pack(small))
+
+
+def rename_study(folder, name):
+    """Say another name in study.json, and in every log the digests of the arms that belong to it."""
+    before, path = read_folder(folder).study, folder / "study.json"
+    content = json.loads(path.read_text())
+    content["study"]["name"] = name
+    path.write_text(json.dumps(content))
+    after = read_folder(folder).study
+    for log in folder.rglob("*.jsonl"):
+        arm = log.relative_to(folder).parts[1]
+        log.write_text(log.read_text().replace(before.digest_of(arm), after.digest_of(arm)))
+
+
+def assert_same(logs, expected):
+    """Compare logs of packs."""
+    for one, other in zip(logs, expected, strict=True):
+        assert (one.repetition, one.configs, one.settings) == (other.repetition, other.configs, other.settings)
+        assert one.found.end.tolist() == other.found.end.tolist()
 
 
 def test_the_command_says_how_large_a_pack_is(study, tmp_path, capsys):
