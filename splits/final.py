@@ -8,11 +8,8 @@ Kin of such a config, and configs that were trained as source `final`, are held 
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig
+from jahs.files.atomic import held_folder
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.files.tables import Table
 from jahs.schema import CONFIG_KEYS, FINAL_SOURCE
@@ -105,7 +103,7 @@ def write_final(split: Path, final: FinalTest) -> Path:
         "seeds": list(final.seeds),
         "task": final.task,
     }
-    with _locked(path):
+    with writing(path), held_folder(path.parent):
         if path.exists():
             raise InvalidArgument(f"{path} exists: a final test set is frozen once, and is never drawn again")
         write_text(path, sealed_text(content))
@@ -137,7 +135,7 @@ def count_read(split: Path, what_for: Mapping[str, object]) -> int:
         InvalidArgument: it cannot be written, so nothing may be read.
     """
     path = split.with_name(_READS)
-    with _locked(path):
+    with writing(path), held_folder(path.parent):
         reads = [*_reads(path), dict(what_for)]
         write_text(path, sealed_text({"reads": reads}))
     return len(reads)
@@ -150,15 +148,3 @@ def _reads(path: Path) -> Sequence[object]:
     if not isinstance(reads, list):
         raise CorruptFile(f"{path} lists no reads; restore it from a copy")
     return reads
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Lock the folder of a file, so that a second process waits."""
-    with writing(path):
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
