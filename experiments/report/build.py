@@ -11,6 +11,7 @@ from experiments.packs import season_of
 from experiments.report.baselines import baselines_blocks
 from experiments.report.carried import carried_blocks, read_means
 from experiments.report.comparison import compared
+from experiments.report.cross_scored import cross_scored_blocks
 from experiments.report.fidelity import fidelity_blocks
 from experiments.report.incumbents import leaderboard_blocks, retrained_blocks
 from experiments.report.joint import joint_blocks, paper_blocks
@@ -78,6 +79,8 @@ def _blocks(
     if study.name == "joint":
         yield from paper_blocks(results, real_results)
     yield from refits_blocks(results)
+    if is_of_release and not has_several:
+        yield from cross_scored_blocks(results)
     if is_of_release:  # other worlds cannot be queried again
         control_results = read_means(control, study) if real_results and control else None
         yield from carried_blocks(results, real_results, control_results)

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.report.cross_scored import errors_by_refits
 from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import median_text, summary_text, test_errors
 from experiments.retrain import RECORD, Incumbent, read_record
 from experiments.study import Arm
+from jahs.comparison.benches import refits_of
 from jahs.comparison.rules import RELATIVE
 from jahs.comparison.summaries import number_text, summarize
 from jahs.errors import CorruptFile
@@ -85,33 +87,49 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
     if not trained:
         return
     n_trained = sum(len(incumbent.trained) for incumbent in trained)
-    differences = np.array([np.mean([*incumbent.trained.values()]) - incumbent.predicted for incumbent in trained])
-    in_sds = differences / np.array([_noise_sd(results, incumbent) for incumbent in trained])
+    errors = np.array([np.mean([*incumbent.trained.values()]) for incumbent in trained])
+    crossed = np.array([_by_refits(results, incumbent) for incumbent in trained])
+    differences = errors - [incumbent.predicted for incumbent in trained]
+    sds = np.array([_noise_sd(results, incumbent) for incumbent in trained])
+    in_sds, crossed_in_sds = differences / sds, (errors - crossed) / sds
     has_sds = bool(np.isfinite(in_sds).all())
     mean_sds = f", {in_sds.mean():+.2f} standard deviations between trainings of one config" * has_sds
+    by_refits = (
+        f" It is {(errors - crossed).mean():+.2f} points from the mean of the refits, which the search did not see, "
+        f"{crossed_in_sds.mean():+.2f} standard deviations."
+    ) * has_sds
     titles = {arm.name: _title(arm) for arm in results.arms}
     yield "As trained"
     yield answer(
         f"{len(trained)} of the best incumbents were trained, {n_trained} times in all. Their validation error is "
-        f"{differences.mean():+.2f} points from the predicted mean on average{mean_sds}."
+        f"{differences.mean():+.2f} points from the predicted mean on average{mean_sds}.{by_refits}"
     )
     yield Table(
         caption="Validation errors of final incumbents, in percent: predicted means, and trainings with new seeds. A "
         "positive difference means that trainings are worse than predicted",
         columns=(
-            *("task", "found by", "predicted", "trained", "difference of means (points)"),
-            "difference (sd between trainings)",
+            *("task", "found by", "predicted", "by the refits", "trained", "trained minus predicted (points)"),
+            *("the same (sd between trainings)", "trained minus refits (sd)"),
         ),
         rows=tuple(
             (
                 *(incumbent.task, titles.get(incumbent.arm, incumbent.arm), f"{incumbent.predicted:.2f}"),
+                number_text(crossed_error, 2),
                 ", ".join(f"{error:.2f}" for _, error in sorted(incumbent.trained.items())),
-                *(f"{difference:+.2f}", number_text(in_sd)),
+                *(f"{difference:+.2f}", number_text(in_sd, sign="+"), number_text(crossed_in_sd, sign="+")),
             )
-            for incumbent, difference, in_sd in zip(trained, differences.tolist(), in_sds.tolist(), strict=True)
+            for incumbent, crossed_error, difference, in_sd, crossed_in_sd in zip(
+                trained, *(values.tolist() for values in (crossed, differences, in_sds, crossed_in_sds)), strict=True
+            )
         ),
         n_labels=2,
     )
+
+
+def _by_refits(results: Results, incumbent: Incumbent) -> float:
+    """Return the mean error of an incumbent over the refits; NaN without refits."""
+    refits = refits_of(results.bench[incumbent.task], "valid_acc")
+    return float(errors_by_refits(refits, [incumbent.config])[0]) if refits else float("nan")
 
 
 def _noise_sd(results: Results, incumbent: Incumbent) -> float:

@@ -14,6 +14,7 @@ import experiments.studies
 import jahs
 from experiments.report.__main__ import main as report
 from experiments.report.comparison import compared, finals
+from experiments.report.cross_scored import cross_scored_blocks, kept_pairs
 from experiments.report.refits import variance_shares
 from experiments.report.results import read_results
 from jahs.comparison.ranks import compare_groups
@@ -90,6 +91,34 @@ def test_the_page_says_what_holds_on_refits(study, release):
     )
     assert re.fullmatch(r"\d+ to \d+", cells["variance between seeds (%)"])
     assert re.fullmatch(r"\d+ to \d+", cells["rest of the variance (%)"])
+
+
+def test_the_page_scores_incumbents_by_the_refits(study, release):
+    results = read_results(study, bench={TASK: jahs.Benchmark(TASK, release=release)})
+    _, _, table, _, arms = cross_scored_blocks(results)
+    cells = dict(zip(table.columns, table.rows[0], strict=True))
+    assert int(cells["same sign, significant"]) <= int(cells["same sign"]) <= int(cells["pairs that differ"]) <= 1
+    refits = [jahs.Benchmark(TASK, release=release, refit=refit) for refit in range(N_REFITS)]
+    for row in arms.rows:
+        (arm,) = (arm for arm in results.arms if arm.title == row[2])
+        last = [result.configs[-1] for result in results.by_arm[TASK, arm.name]]
+        answers = [[refit.query(config).valid_acc for config in last] for refit in refits]
+        assert float(row[4]) == pytest.approx(100 - np.mean(answers), abs=0.006)
+    assert [float(row[4]) for row in arms.rows] == sorted(float(row[4]) for row in arms.rows)
+    plain = dataclasses.replace(results, bench={})
+    assert list(cross_scored_blocks(plain)) == []
+
+
+def test_pairs_are_kept_or_reversed_by_other_models():
+    """One arm is best by the models that it searched. It stays so, is as good as the other, or is worse."""
+    rng = np.random.default_rng(0)
+    errors = [np.stack([rng.normal(0, 1, 20), rng.normal(gap, 1, 20)]) for gap in (9, 9, -9)]
+    errors.append(np.stack([errors[0][0], errors[0][0]]))
+    found, same, worse, equal = (compare_groups([(values, None)])[0] for values in errors)
+    assert kept_pairs(found, found) == kept_pairs(found, same) == (1, 1, 1, 0)
+    assert kept_pairs(found, worse) == (1, 0, 0, 1)
+    assert kept_pairs(found, equal) == (1, 0, 0, 0)
+    assert kept_pairs(equal, found) == (0, 0, 0, 0)
 
 
 def test_one_correction_is_over_all_chapters_and_differing_needs_the_refits(study, release):

@@ -1,0 +1,127 @@
+"""The final incumbents of a study, scored by models that no search saw.
+
+A search finds the configs that its model overrates. The runs on the released models never asked the refits, so an error
+of the released models that the refits do not share gives no arm an advantage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.report.comparison import comparison_of, groups, worst_of
+from experiments.report.results import RepetitionResult, Results, split_by_run
+from experiments.study import Arm
+from jahs.comparison.benches import refits_of
+from jahs.comparison.logs import Floats
+from jahs.comparison.ranks import Comparison, compare_groups, rank_agreement
+from jahs.comparison.summaries import interval_text, summarize
+from jahs.queries.benchmark import Benchmark
+from jahs.spaces.configs import Config
+from workshop.pages.document import Block, Table, Text, answer
+
+
+class _Group(NamedTuple):
+    """The final incumbents of one group of arms on a task; errors are (n_arms, n_seeds), with the same seeds."""
+
+    task: str
+    title: str
+    arms: tuple[Arm, ...]
+    tests: Comparison  # of the released models' errors, as on the rest of the page
+    own: Floats  # by the released models
+    crossed: Floats  # by the mean of the refits
+
+
+def cross_scored_blocks(results: Results) -> Iterator[str | Block]:
+    """Yield which differences remain if the refits score the incumbents; nothing without refits."""
+    found = list(_groups(results))
+    if not found:
+        return
+    yield "Do incumbents keep their ranks on models that the search did not see?"
+    rows, totals = [], np.zeros(4, dtype=int)
+    for group, tests in zip(found, compare_groups([(group.crossed, None) for group in found]), strict=True):
+        counts = kept_pairs(group.tests, tests)
+        totals += counts
+        tau = interval_text(rank_agreement(group.own, group.crossed, has_same_seeds=True))
+        best = (group.arms[values.mean(axis=1).argmin()].title for values in (group.own, group.crossed))
+        rows.append((group.task, group.title, tau, *map(str, counts), *best))
+    n, n_same, n_significant, n_reversed = totals
+    yield answer(
+        f"{n} pairs of arms differ on this page. If the refits score the incumbents, {n_same} of them keep the sign of "
+        f"the rank test, {n_significant} significantly; significantly reversed: {n_reversed}."
+    )
+    yield Table(
+        caption="Final incumbents of the runs on the released models, scored by these models and by the mean of the "
+        "refits",
+        columns=(
+            *("task", "arms", "agreement of orders, Kendall's tau (95 % interval)", "pairs that differ", "same sign"),
+            *("same sign, significant", "significantly reversed", "best arm", "best arm by the refits"),
+        ),
+        rows=tuple(rows),
+        n_labels=2,
+    )
+    yield Text(
+        "A search finds the configs that its model overrates (winner's curse). An arm gains more from that if it "
+        "searches fewer configs more thoroughly, or starts from values that the same models chose, such as the "
+        "hyperparameters of the release's reference config. The refits took no part in these searches, so errors of "
+        "the released models that they do not share give no arm an advantage. Each refit was fitted to about two "
+        "thirds of the configs, so compare arms, not levels. Pairs are tested as on the released models, with Holm's "
+        "correction over all pairs."
+    )
+    yield Table(
+        caption="Mean validation errors of final incumbents, in percent, by the models that score them",
+        columns=("task", "arms", "arm", "by the released models", "by the refits", "difference (± standard error)"),
+        rows=tuple(_arm_row(group, i) for group in found for i in np.argsort(group.crossed.mean(axis=1)).tolist()),
+        n_labels=3,
+        is_folded=True,
+    )
+
+
+def kept_pairs(tests: Comparison, crossed: Comparison) -> tuple[int, int, int, int]:
+    """Return how many pairs differ; and of these, those with the same sign in other tests of the same arms.
+
+    Then those that are significant there with the same sign, and with the opposite sign.
+    """
+    both = [pairs for pairs in zip(tests.pairs, crossed.pairs, strict=True) if pairs[0].differs]
+    is_same = [one.rank_sum * other.rank_sum > 0 for one, other in both]
+    significant = [same for same, (_, other) in zip(is_same, both, strict=True) if other.is_significant]
+    return len(both), sum(is_same), sum(significant), len(significant) - sum(significant)
+
+
+def _groups(results: Results) -> Iterator[_Group]:
+    for task in results.tasks:
+        refits = refits_of(results.bench[task], "valid_acc") if task in results.bench else ()
+        for title, arms in groups(results, task) if refits else ():
+            if tests := comparison_of(results, task, arms):
+                seeds = results.seeds(task, arms)
+                runs = [results.of(task, arm, seeds) for arm in arms]
+                own = [[_final(arm, run) for run in of_arm] for arm, of_arm in zip(arms, runs, strict=True)]
+                crossed = [_crossed(refits, arm, of_arm) for arm, of_arm in zip(arms, runs, strict=True)]
+                yield _Group(task, title, arms, tests, np.array(own), np.array(crossed))
+
+
+def _final(arm: Arm, run: RepetitionResult) -> float:
+    return float(run.incumbents.values[-1]) if run.configs else worst_of(arm)
+
+
+def _crossed(refits: Sequence[Benchmark], arm: Arm, runs: Sequence[RepetitionResult]) -> Floats:
+    """Return the refits' mean errors of the final incumbents of an arm."""
+    last = [run.configs[-1:] for run in runs]
+    values = split_by_run(errors_by_refits(refits, [config for configs in last for config in configs]), last)
+    return np.array([value[0] if len(value) else worst_of(arm) for value in values])
+
+
+def errors_by_refits(refits: Sequence[Benchmark], configs: Sequence[Config]) -> Floats:
+    """Return the mean validation error over refits, in percent, of each config."""
+    if not configs:
+        return np.empty(0)
+    answers = [refit.query_many(configs, metrics=("valid_acc",))["valid_acc"] for refit in refits]
+    return np.asarray(100.0 - np.mean(answers, axis=0))
+
+
+def _arm_row(group: _Group, i: int) -> tuple[str, ...]:
+    gap = summarize(group.crossed[i] - group.own[i])
+    means = (f"{values[i].mean():.2f}" for values in (group.own, group.crossed))
+    return group.task, group.title, group.arms[i].title, *means, f"{gap.mean:+.2f} ± {gap.se:.2f}"
