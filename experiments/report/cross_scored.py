@@ -48,10 +48,11 @@ def cross_scored_blocks(results: Results) -> Iterator[str | Block]:
         best = (group.arms[values.mean(axis=1).argmin()].title for values in (group.own, group.crossed))
         rows.append((group.task, group.title, tau, *map(str, counts), *best))
     n, n_same, n_significant, n_reversed = totals
-    yield answer(
-        f"{n} pairs of arms differ on this page. If the refits score the incumbents, {n_same} of them keep the sign of "
-        f"the rank test, {n_significant} significantly; significantly reversed: {n_reversed}."
+    kept = (
+        f" If the refits score the incumbents, {n_same} of them keep the sign of the rank test, {n_significant} "
+        f"significantly; significantly reversed: {n_reversed}."
     )
+    yield answer(f"Pairs of arms that differ on this page: {n}.{kept * bool(n)}")
     yield Table(
         caption="Final incumbents of the runs on the released models, scored by these models and by the mean of the "
         "refits",
