@@ -65,11 +65,10 @@ def cross_scored_blocks(results: Results) -> Iterator[str | Block]:
     )
     yield Text(
         "A search finds the configs that its model overrates (winner's curse). An arm gains more from that if it "
-        "searches fewer configs more thoroughly, or starts from values that the same models chose, such as the "
-        "hyperparameters of the release's reference config. The refits took no part in these searches, so errors of "
-        "the released models that they do not share give no arm an advantage. Each refit was fitted to about two "
-        "thirds of the configs, so compare arms, not levels. Pairs are tested as on the released models, with Holm's "
-        "correction over all pairs."
+        "searches fewer configs more thoroughly, or has values that the same models chose, such as tuned "
+        "hyperparameters. The refits took no part in these searches, so errors of the released models that they do not "
+        "share give no arm an advantage. Each refit was fitted to about two thirds of the configs, so compare arms, "
+        "not levels. Pairs are tested as on the released models, with Holm's correction over all pairs."
     )
     yield Table(
         caption="Mean validation errors of final incumbents, in percent, by the models that score them",
