@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -50,12 +49,10 @@ def map_of_cells(measured: MeasuredRuns) -> Figure:
     sources = by_source(measured)
     figure, axes = new_panels(1, 2 + (len(sources) > 1), width=8.4 if len(sources) == 1 else 11.4, height=3.6)
     colours = mpl.colormaps["viridis"].resampled(_N_COLOURS)
-    hexagons = axes[0].hexbin(x, y, mincnt=1, gridsize=_GRID, linewidths=0.2, cmap=colours)
-    figure.colorbar(hexagons, ax=axes[0], label="configs")
-    hexagons = axes[1].hexbin(
-        x, y, C=measured.final, reduce_C_function=np.mean, gridsize=_GRID, linewidths=0.2, cmap=colours
-    )  # fmt: skip
-    figure.colorbar(hexagons, ax=axes[1], label="mean validation accuracy, %")
+    coloured = {"configs": None, "mean validation accuracy, %": measured.final}
+    for ax, (label, values) in zip(axes, coloured.items(), strict=False):
+        hexagons = ax.hexbin(x, y, C=values, mincnt=1, gridsize=_GRID, linewidths=0.2, cmap=colours)
+        figure.colorbar(hexagons, ax=ax, label=label)
     if len(sources) > 1:
         for number, (source, is_in) in enumerate(sources.items()):
             draw_points(axes[2], x[is_in], y[is_in], number, source)
@@ -85,8 +82,13 @@ def accuracy_by_depth(measured: MeasuredRuns) -> Figure:
     depth = effective_depth(ops_of(measured.configs))
     groups = {d: measured.final[depth == d] for d in np.unique(depth).tolist()}
     groups = {d: values for d, values in groups.items() if len(values) >= _FEWEST}
-    if groups:
-        _violins(ax, groups)
+    parts: Any = ax.violinplot([*groups.values()], [*groups], showmedians=True, widths=0.8) if groups else {}
+    # Any: lines and a list of bodies, which matplotlib's types do not say
+    for body in parts.pop("bodies", ()):
+        body.set(color=series(0), alpha=0.45)
+    for name, lines in parts.items():
+        lines.set(color=series(3) if name == "cmedians" else LIGHT["muted"], linewidth=1.2)
+    ax.set_xticks([*groups], [f"{d}\n{len(values):,} configs" for d, values in groups.items()])
     ax.set(xlabel="convolutions in sequence on a live path", ylabel="validation accuracy, %")
     return figure
 
@@ -120,13 +122,3 @@ def by_source(measured: MeasuredRuns) -> dict[str, NDArray[np.bool_]]:
     """Return a mask of the configs of each source, the most frequent first."""
     sources = measured.configs["source"]
     return {name: sources == name for name, _ in Counter(sources.tolist()).most_common()}
-
-
-def _violins(ax: Axes, groups: dict[int, _Floats]) -> None:
-    parts = ax.violinplot(list(groups.values()), positions=list(groups), showmedians=True, widths=0.8)
-    bodies: Any = parts["bodies"]  # Any: a list, which matplotlib's types do not say
-    for body in bodies:
-        body.set(color=series(0), alpha=0.45)
-    for name in ("cmedians", "cmins", "cmaxes", "cbars"):
-        parts[name].set(color=series(3) if name == "cmedians" else LIGHT["muted"], linewidth=1.2)
-    ax.set_xticks(list(groups), [f"{depth}\n{len(values):,} configs" for depth, values in groups.items()])

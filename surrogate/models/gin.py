@@ -21,7 +21,6 @@ from jahs.spaces.cell import EDGES, OPERATIONS
 MARGIN: Final = 0.1
 _EPOCHS: Final = 60
 _BATCH: Final = 128
-_N_NODES: Final = len(EDGES) + 2
 _OP_COLUMNS: Final = [COLUMNS.index(op) for op in OPS]
 _RATES: Final = [COLUMNS.index(key) for key in ("LearningRate", "WeightDecay")]
 _ACTIVATION: Final = COLUMNS.index("Activation")
@@ -32,15 +31,11 @@ _Floats = NDArray[np.float64]
 
 def adjacency(*, undirected: bool, self_loops: bool) -> _Floats:
     """Return the adjacency matrix, (8, 8), of input, six operations and output: a row's node reads a column's."""
-    reads = np.zeros((_N_NODES, _N_NODES))
-    for i, (source, target) in enumerate(EDGES, start=1):
-        reads[i, 0] = source == 1
-        reads[-1, i] = target == 4
-        for k, (begin, _) in enumerate(EDGES, start=1):
-            reads[k, i] = begin == target
+    begins, ends = np.array([(0, 1), *EDGES, (4, 5)]).T  # the input ends where operations begin
+    reads: _Floats = (begins[:, None] == ends).astype(np.float64)
     if undirected:
         reads += reads.T
-    return reads + np.eye(_N_NODES) if self_loops else reads
+    return reads + np.eye(len(reads)) if self_loops else reads
 
 
 def hinge(predicted: Tensor, measured: Tensor) -> Tensor:
@@ -75,12 +70,8 @@ class _Network(nn.Module):
 
 
 def fit_gin(
-    point: Mapping[str, Any],  # Any: settings
-    X: NDArray[np.float32],
-    y: _Floats,
-    *,
-    seed: int,
-) -> Callable[[NDArray[np.float32]], _Floats]:
+    point: Mapping[str, Any], X: NDArray[np.float32], y: _Floats, *, seed: int
+) -> Callable[[NDArray[np.float32]], _Floats]:  # Any: settings
     """Train a network on encoded configs, (n, 15), and standardised values; return its prediction function."""
     others = _others(X)
     centre, scale = others.mean(axis=0), others.std(axis=0)
@@ -95,20 +86,17 @@ def fit_gin(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = _Network(
-            adjacency(undirected=point["undirected"], self_loops=point["self_loops"]),
+            adjacency(**{name: point[name] for name in ("undirected", "self_loops")}),
             keys.shape[1],
-            hidden=point["hidden"],
-            n_layers=point["n_layers"],
-            dropout=point["dropout"],
+            **{name: point[name] for name in ("hidden", "n_layers", "dropout")},
         )
         steps = torch.optim.Adam(network.parameters(), lr=point["learning_rate"])
         rates = torch.optim.lr_scheduler.CosineAnnealingLR(steps, _EPOCHS)
         for _ in range(_EPOCHS):
             for batch in torch.randperm(len(target)).tensor_split(max(1, len(target) // _BATCH)):
                 predicted = network(nodes[batch], keys[batch])
-                loss = nn.functional.mse_loss(predicted, target[batch]) + point["hinge_weight"] * hinge(
-                    predicted, target[batch]
-                )
+                loss = nn.functional.mse_loss(predicted, target[batch])
+                loss = loss + point["hinge_weight"] * hinge(predicted, target[batch])
                 steps.zero_grad()
                 loss.backward()
                 steps.step()
@@ -124,9 +112,8 @@ def fit_gin(
 
 def _nodes(X: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return the kinds of nodes, (n, 8): the operations by their codes, then the input and the output."""
-    n = len(OPERATIONS)
-    ends = np.broadcast_to([n, n + 1], (len(X), 2))
-    return np.column_stack([ends[:, 0], X[:, _OP_COLUMNS], ends[:, 1]]).astype(np.int64)
+    first, last = (np.full(len(X), len(OPERATIONS) + i) for i in (0, 1))
+    return np.column_stack([first, X[:, _OP_COLUMNS], last]).astype(np.int64)
 
 
 def _others(X: NDArray[np.float32]) -> _Floats:

@@ -29,55 +29,46 @@ _PATIENCE: Final = 100  # rounds without a better held-out error
 _MOST_STEPS: Final = 100_000  # iterations of a support vector machine; polynomials of a high degree do not converge
 
 _Floats = NDArray[np.float64]
-_Point: TypeAlias = Mapping[str, Any]  # Any: settings
-_Predict: TypeAlias = Callable[["Inputs"], _Floats]
+_Settings: TypeAlias = dict[str, Any]
+_Sample: TypeAlias = tuple[NDArray[np.float32], _Floats]  # inputs, (n, n_columns), and standardised targets, (n,)
+_Model: TypeAlias = Any  # a function of inputs that returns (n,) predictions, of a library that may ship no types
 
 Predict: TypeAlias = Callable[[NDArray[np.float32]], _Floats]
 """Returns accuracies for encoded configs and epochs, (n,); NaN where the model gives no number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
-    """Rows as models read them.
-
-    Attributes:
-        X: encoded configs, (n, 15).
-        F: features, (n, n_columns).
-        y: standardised targets, (n,); zeros where they are predicted.
-    """
-
-    X: NDArray[np.float32]
-    F: NDArray[np.float32]
-    y: _Floats
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """A family of models: its title, its search space, and its fit to training and held-out rows."""
+    """A family of models: its title, its search space, and its fit to training rows, held-out rows and a seed."""
 
     title: str
     space: Searched
-    fit: Callable[[_Point, Inputs, Inputs, int], _Predict]
+    fit: Callable[[_Settings, _Sample, _Sample, int], _Model]
+    reads_features: bool = True  # else the encoded configs
 
 
-def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, *, seed: int = 0) -> Predict:
+def fit_family(
+    name: str, point: Mapping[str, Any], rows: Rows, held: Rows, of_task: Task, *, seed: int = 0
+) -> Predict:  # Any: settings
     """Fit a model of a family to rows of `METRIC`, and return its prediction function.
 
     Args:
         point: a value for every setting of the family.
         held: held-out rows for early stopping of boosting; other families ignore them.
     """
+    family = FAMILIES[name]
     build = partial(features_of, features=default_features(METRIC), of_task=of_task)
+    inputs = build if family.reads_features else np.asarray
     transform = fit_transform(METRIC, rows.y)
     z = transform.forward(rows.y)
     centre, scale = float(z.mean()), float(z.std()) or 1.0
-    fitted, stopping = (Inputs(X=r.X, F=build(r.X), y=(transform.forward(r.y) - centre) / scale) for r in (rows, held))
+    fitted, stopping = ((inputs(r.X), (transform.forward(r.y) - centre) / scale) for r in (rows, held))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about convergence, and about old names in the libraries
-        model = FAMILIES[name].fit(point, fitted, stopping, seed)
+        model = family.fit(dict(point), fitted, stopping, seed)
 
     def predict(X: NDArray[np.float32]) -> _Floats:
-        z = model(Inputs(X=X, F=build(X), y=np.zeros(len(X))))
+        z = np.asarray(model(inputs(X)), np.float64)
         accuracies = np.full(len(X), np.nan)
         is_number = np.isfinite(z)
         accuracies[is_number] = transform.inverse(centre + scale * z[is_number])
@@ -86,82 +77,58 @@ def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, 
     return predict
 
 
-def _xgboost(point: _Point, fitted: Inputs, held: Inputs, seed: int) -> _Predict:
-    import xgboost
+def _xgboost(point: _Settings, fitted: _Sample, held: _Sample, seed: int) -> _Model:
+    from xgboost import XGBRegressor
 
-    parameters = {**point, "tree_method": "hist", "nthread": 1, "seed": seed}
-    booster = xgboost.train(
-        parameters,
-        xgboost.DMatrix(fitted.F, fitted.y, nthread=1),
-        _MOST_TREES,
-        evals=[(xgboost.DMatrix(held.F, held.y, nthread=1), "held")],
-        early_stopping_rounds=_PATIENCE,
-        verbose_eval=False,
-    )
-    best = booster[: booster.best_iteration + 1]
-    return lambda inputs: np.asarray(best.inplace_predict(inputs.F), np.float64)
+    fixed = {"n_estimators": _MOST_TREES, "early_stopping_rounds": _PATIENCE, "tree_method": "hist", "n_jobs": 1}
+    model = XGBRegressor(**fixed, **point, random_state=seed)
+    return model.fit(*fitted, eval_set=[held], verbose=False).predict
 
 
-def _lightgbm(point: _Point, fitted: Inputs, held: Inputs, seed: int) -> _Predict:
+def _lightgbm(point: _Settings, fitted: _Sample, held: _Sample, seed: int) -> _Model:
     import lightgbm
 
-    parameters = {name: value for name, value in point.items() if name != "min_child_weight"}
-    parameters |= {"min_sum_hessian_in_leaf": point["min_child_weight"], "seed": seed, **ONE_THREAD}
-    data = lightgbm.Dataset(fitted.F, fitted.y, params={"verbosity": -1})
-    booster = lightgbm.train(
-        parameters,
-        data,
-        _MOST_TREES,
-        valid_sets=[data.create_valid(held.F, held.y)],
-        callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)],
-    )
-    return lambda inputs: np.asarray(booster.predict(inputs.F, num_threads=1), np.float64)
+    parameters = {**point, **ONE_THREAD, "seed": seed}
+    parameters["min_sum_hessian_in_leaf"] = parameters.pop("min_child_weight")
+    data = lightgbm.Dataset(*fitted, params={"verbosity": -1})
+    stop = lightgbm.early_stopping(_PATIENCE, verbose=False)
+    booster = lightgbm.train(parameters, data, _MOST_TREES, valid_sets=[data.create_valid(*held)], callbacks=[stop])
+    return partial(booster.predict, num_threads=1)
 
 
-def _forest(point: _Point, fitted: Inputs, _: Inputs, seed: int) -> _Predict:
+def _forest(point: _Settings, fitted: _Sample, _: _Sample, seed: int) -> _Model:
     from sklearn.ensemble import RandomForestRegressor  # type: ignore[import-untyped]  # ships no types
 
-    model = RandomForestRegressor(**point, random_state=seed, n_jobs=1).fit(fitted.F, fitted.y)
-    return lambda inputs: np.asarray(model.predict(inputs.F), np.float64)
+    return RandomForestRegressor(**point, random_state=seed, n_jobs=1).fit(*fitted).predict
 
 
-def _ngboost(point: _Point, fitted: Inputs, held: Inputs, seed: int) -> _Predict:
+def _ngboost(point: _Settings, fitted: _Sample, held: _Sample, seed: int) -> _Model:
     from ngboost import NGBRegressor  # type: ignore[import-untyped]  # ships no types
     from sklearn.tree import DecisionTreeRegressor  # type: ignore[import-untyped]  # ships no types
 
-    keys = ("n_estimators", "minibatch_frac", "learning_rate")
-    tree = DecisionTreeRegressor(random_state=seed, **{key: value for key, value in point.items() if key not in keys})
-    model = NGBRegressor(
-        Base=tree,
-        **{name: point[name] for name in keys},
-        random_state=seed,
-        verbose=False,
-    )
-    model.fit(fitted.F, fitted.y, X_val=held.F, Y_val=held.y, early_stopping_rounds=_PATIENCE)
-    return lambda inputs: np.asarray(model.predict(inputs.F, max_iter=model.best_val_loss_itr), np.float64)
+    of_boosting = {name: point.pop(name) for name in ("n_estimators", "minibatch_frac", "learning_rate")}
+    tree = DecisionTreeRegressor(random_state=seed, **point)
+    model = NGBRegressor(Base=tree, **of_boosting, random_state=seed, verbose=False)
+    model.fit(*fitted, *held, early_stopping_rounds=_PATIENCE)
+    return partial(model.predict, max_iter=model.best_val_loss_itr)
 
 
-def _vectors(kind: str) -> Callable[[_Point, Inputs, Inputs, int], _Predict]:
-    def fit(point: _Point, fitted: Inputs, _: Inputs, __: int) -> _Predict:
-        from sklearn import svm  # type: ignore[import-untyped]  # ships no types
-        from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]  # ships no types
-        from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]  # ships no types
+def _vectors(kind: str, point: _Settings, fitted: _Sample, _: _Sample, __: int) -> _Model:
+    from sklearn import svm  # type: ignore[import-untyped]  # ships no types
+    from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]  # ships no types
+    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]  # ships no types
 
-        model = make_pipeline(StandardScaler(), getattr(svm, kind)(**point, max_iter=_MOST_STEPS))
-        try:
-            model.fit(fitted.F, fitted.y)
-        except ValueError:  # a polynomial of degree 128 overflows
-            return lambda inputs: np.full(len(inputs.F), np.nan)
-        return lambda inputs: np.asarray(model.predict(inputs.F), np.float64)
-
-    return fit
+    model = make_pipeline(StandardScaler(), getattr(svm, kind)(**point, max_iter=_MOST_STEPS))
+    try:
+        return model.fit(*fitted).predict
+    except ValueError:  # a polynomial of degree 128 overflows
+        return lambda F: np.full(len(F), np.nan)
 
 
-def _graph(point: _Point, fitted: Inputs, _: Inputs, seed: int) -> _Predict:
-    from surrogate.models.gin import fit_gin
+def _graph(point: _Settings, fitted: _Sample, _: _Sample, seed: int) -> _Model:
+    from surrogate.models.gin import fit_gin  # torch takes seconds to import
 
-    predict = fit_gin(point, fitted.X, fitted.y, seed=seed)
-    return lambda inputs: predict(inputs.X)
+    return fit_gin(point, *fitted, seed=seed)
 
 
 _SVM: Final[Searched] = {
@@ -214,9 +181,11 @@ FAMILIES: Final[Mapping[str, Family]] = {
         fit=_forest,
     ),
     "svr": Family(
-        title="epsilon-SVR", space={**_SVM, "epsilon": Range(0.01, 0.99, 0.0251, is_log=True)}, fit=_vectors("SVR")
+        title="epsilon-SVR",
+        space={**_SVM, "epsilon": Range(0.01, 0.99, 0.0251, is_log=True)},
+        fit=partial(_vectors, "SVR"),
     ),
-    "nu_svr": Family(title="nu-SVR", space={**_SVM, "nu": Range(0.01, 1.0, 0.1839)}, fit=_vectors("NuSVR")),
+    "nu_svr": Family(title="nu-SVR", space={**_SVM, "nu": Range(0.01, 1.0, 0.1839)}, fit=partial(_vectors, "NuSVR")),
     "ngboost": Family(
         title="NGBoost",
         space={
@@ -242,6 +211,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
             "hinge_weight": Range(0.1, 10.0, 1.0, is_log=True),  # the paper uses one of the losses alone
         },
         fit=_graph,
+        reads_features=False,
     ),
 }
 """Families in the order of the pages. nu-SVR is the paper's mu-SVR."""
