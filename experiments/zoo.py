@@ -100,31 +100,29 @@ class _Result(NamedTuple):
 
     task: Task
     zoo: Mapping[str, Any]  # Any: JSON
-    valids: Mapping[str, ModelScores | None]
-    tests: Mapping[str, ModelScores | None]
+    valid: Mapping[str, ModelScores | None]
+    test: Mapping[str, ModelScores | None]
 
 
 def _document(paths: Sequence[Path], *, n_resamples: int) -> Document:
     files = {str(path): read_zoo(path) for path in paths}
     if lacking := [path for path, zoo in files.items() if _BASE not in zoo["families"]]:
         raise InvalidArgument(f"{', '.join(lacking)}: no XGBoost, which all others are compared with; fit it first")
-    results = []
-    for zoo in files.values():
-        scores = []
-        for part, n in (("valid", 1), ("test", n_resamples)):  # the validation part is shown without intervals
+    results, facts = [], [commit_fact()]
+    for path, zoo in files.items():
+        scores = {}
+        for part, n in {"valid": 1, "test": n_resamples}.items():  # the validation part is shown without intervals
             answers = {name: m["predicted"][part] for name, m in _models(zoo).items() if part in m["predicted"]}
-            scores.append({cut: score_zoo(zoo["parts"][part], answers, cut, n_resamples=n) for cut in _CUTS})
-        results.append(_Result(task(zoo["task"]), zoo, *scores))
-    origins = {
-        path: f"split {zoo['split']}, measurements {zoo['measurements']}, fitted with {versions_text(zoo['versions'])}"
-        for path, zoo in files.items()
-    }
+            scores[part] = {cut: score_zoo(zoo["parts"][part], answers, cut, n_resamples=n) for cut in _CUTS}
+        results.append(_Result(task(zoo["task"]), zoo, **scores))
+        versions = versions_text(zoo["versions"])
+        facts.append((path, f"split {zoo['split']}, measurements {zoo['measurements']}, fitted with {versions}"))
     return Document(
         title=f"Model families for {METRIC}",
         caveats=caveats_of([result.task for result in results]),
         subtitle=" ".join([*map(_finding, results), _PAPER_FINDS]),
         sections=sections_of(_blocks(results)),
-        facts=(commit_fact(), *origins.items()),
+        facts=tuple(facts),
     )
 
 
@@ -139,13 +137,11 @@ def _title(name: str) -> str:
 
 
 def _finding(result: _Result) -> str:
-    scored = result.tests["all"]
-    if scored is None:
+    if (scored := result.test["all"]) is None:
         return f"{result.task.title} has too few test configs."
-    families = result.zoo["families"]
-    best = max(families, key=lambda name: scored.scores[name][_SPARSE].value)
-    worse = [name for name in families if scored.differences[name][_SPARSE].high < 0]
-    better = [name for name in families if scored.differences[name][_SPARSE].low > 0]
+    leads = {name: scored.differences[name][_SPARSE] for name in result.zoo["families"]}
+    better, worse = [name for name in leads if leads[name].low > 0], [name for name in leads if leads[name].high < 0]
+    best = max(leads, key=lambda name: scored.scores[name][_SPARSE].value)
     r2, _, sparse = scored.scores[best]
     return (
         f"On {result.task.title}, {_title(best)} scores highest by sparse τ, {interval_text(sparse, 3)} at R² "
@@ -161,7 +157,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
     yield "Comparison with NAS-Bench-301"
-    tested = [(result, scored) for result in results if (scored := result.tests["all"]) is not None]
+    tested = [(result, scored) for result in results if (scored := result.test["all"]) is not None]
     yield _figure(tested)
     yield _beside(tested)
     for result, scored in tested:
@@ -190,9 +186,9 @@ def _task_blocks(result: _Result) -> Iterator[str | Block]:
         "one. Intervals do not contain the luck of the search: other draws of settings would change a family's best "
         f"validation τ by {min(luck):.3f} to {max(luck):.3f} (standard deviation)."
     )
-    for cut, scored in result.tests.items():
+    for cut, scored in result.test.items():
         if scored is not None:
-            yield _scores_table(scored, result.valids[cut], cut)
+            yield _scores_table(scored, result.valid[cut], cut)
     yield Table(
         caption="CPU times on one core, features included",
         columns=("family", "fit (s)", "one config (ms)", "each of 1,000 configs (µs)"),
@@ -201,18 +197,15 @@ def _task_blocks(result: _Result) -> Iterator[str | Block]:
             for name, model in _models(zoo).items()
         ),
     )
+    rows = []
+    for name, model in zoo["families"].items():
+        settings = ", ".join(f"{key}={value_text(value)}" for key, value in model["point"].items())
+        rows.append((_title(name), settings, *(number_text(of["tau"], 3) for of in (model, model["evaluations"][0]))))
     yield Table(
         caption="The settings chosen by τ over all trainings of the validation part (the tables above have one "
         "training of each config)",
         columns=("family", "settings", "τ", "default's τ"),
-        rows=tuple(
-            (
-                _title(name),
-                ", ".join(f"{key}={value_text(value)}" for key, value in model["point"].items()),
-                *(number_text(tau, 3) for tau in (model["tau"], model["evaluations"][0]["tau"])),
-            )
-            for name, model in zoo["families"].items()
-        ),
+        rows=tuple(rows),
         n_labels=2,
         is_folded=True,
     )

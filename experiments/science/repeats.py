@@ -193,8 +193,10 @@ def repeats_page(subjects: Sequence[Subject], tables: Sequence[Path] = ()) -> Do
         for title, by_size in found.items()
     )
     cifar, colorectal = _PAPER["valid_acc"]
-    estimates, numbers = {}, []
+    estimates, numbers, rows = {}, [], []
     for name, (number, (title, by_size)) in product(_PAPER, enumerate(found.items())):
+        for where, of in by_size.items():
+            rows.append(_row(f"τ of {name}, {where} (n={of[name].n})", title, name, of[name].tau))
         if (tau := by_size["all sizes"][name].tau) is not None:
             estimates[f"{name}, {title}"] = tau
             numbers.append(number)
@@ -204,7 +206,10 @@ def repeats_page(subjects: Sequence[Subject], tables: Sequence[Path] = ()) -> Do
         alt="; ".join(f"{title}: {tau.value:.2f}" for title, tau in estimates.items()),
         drawing=draw_estimates(estimates, numbers=numbers, x_label="Kendall's tau"),
     )
-    blocks = ("Seven metrics", figure, _beside(found), Text(_METHOD))
+    exact = ("both", "1 / 1", "1", "yes", "computed from the config")
+    rows += [("τ of n_macs", *exact), ("τ of n_params", *exact)]
+    more = " over configs; Kendall's τ between two measurements, the paper's on CIFAR-10 and Colorectal-Histology"
+    blocks = ("Seven metrics", figure, beside_paper("JAHS-Bench-201", rows, more=more), Text(_METHOD))
     return Document(
         title="Agreement of two trainings",
         subtitle=f"Kendall's tau of validation accuracy between two seeds: {summary}. JAHS-Bench-201 reports {cifar} "
@@ -217,19 +222,6 @@ def _finding(repeats: Repeats, where: str) -> str:
     if repeats.tau is None:
         return f"not measured {where} ({repeats.n} configs with two seeds)"
     return f"{interval_text(repeats.tau)} {where} (n={repeats.n})"
-
-
-def _beside(found: Mapping[str, Mapping[str, Mapping[str, Repeats]]]) -> Table:
-    """Return the table of agreements by task, size and metric."""
-    rows = [
-        _row(f"τ of {name}, {where} (n={of[name].n})", title, name, of[name].tau)
-        for name, (title, by_size) in product(_PAPER, found.items())
-        for where, of in by_size.items()
-    ]
-    exact = ("both", "1 / 1", "1", "yes", "computed from the config")
-    rows += [("τ of n_macs", *exact), ("τ of n_params", *exact)]
-    more = " over configs; Kendall's τ between two measurements, the paper's on CIFAR-10 and Colorectal-Histology"
-    return beside_paper("JAHS-Bench-201", rows, more=more)
 
 
 def _row(quantity: str, title: str, name: str, tau: Interval | None) -> tuple[str, ...]:
@@ -257,16 +249,16 @@ def _flops_blocks(computed: Sequence[str], folders: Sequence[Path]) -> Iterator[
     for folder in folders:
         columns, flops = recorded_flops(folder)
         imported_task = task(read_protocol(folder).facts["task"]["name"])
-        taus = flops_agreement(columns, flops, imported_task).values()
+        taus = flops_agreement(columns, flops, imported_task)
         n_models = [len(flops), *np.bincount(group_numbers(encode(columns, 1)), minlength=len(FIDELITY_GROUPS))]
-        sizes, papers = [("all",) * len(LARGEST), *FIDELITY_GROUPS], [_PAPER_OVERALL, *_TAUS]
+        rows = [
+            (*map(str, size or ("all",) * len(LARGEST)), str(n), f"{paper:.3f}", number_text(taus[size], 3))
+            for n, (size, paper) in zip(n_models, {None: _PAPER_OVERALL, **PAPER_FLOPS}.items(), strict=True)
+        ]
         yield Table(
             caption="Kendall's tau of recorded and exact FLOPS of the imported table of "
             f"{imported_task.title}; the paper's is of {_PAPER_TASK}",
             columns=(*LARGEST, "models", "paper", "ours"),
-            rows=tuple(
-                (*map(str, size), str(n), f"{paper:.3f}", number_text(tau, 3))
-                for size, n, paper, tau in zip(sizes, n_models, papers, taus, strict=True)
-            ),
+            rows=tuple(rows),
             n_labels=len(LARGEST),
         )

@@ -24,7 +24,7 @@ from jahs.schema import OPS
 from jahs.spaces.cell import all_ops, representatives
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, columns_of_codes, rows
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import LARGEST, Parameter, is_integer
+from jahs.spaces.parameters import LARGEST, is_integer
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import METRICS
 
@@ -74,7 +74,12 @@ def grid(space: Space, keys: list[str], *, n_floats: int) -> Columns:
     """Return every combination of the searched `keys`: all choices, and `n_floats` (>= 2) values of each float."""
     if not is_integer(n_floats) or n_floats < 2:
         raise InvalidArgument(f"n_floats={n_floats!r} must be an integer >= 2")
-    axes = [_axis(space.parameters[key], n_floats).astype(COLUMN_DTYPES[key]) for key in keys]
+    axes = []
+    for key in keys:
+        parameter, values = space.parameters[key], np.array(space.parameters[key].choices)
+        if parameter.kind == "float":
+            values = (np.geomspace if parameter.is_log else np.linspace)(parameter.lower, parameter.upper, n_floats)
+        axes.append(values.astype(COLUMN_DTYPES[key]))
     return {key: values.ravel() for key, values in zip(keys, np.meshgrid(*axes, indexing="ij"), strict=True)}
 
 
@@ -133,12 +138,6 @@ def _best_floats(
     return values, places
 
 
-def _axis(parameter: Parameter, n: int) -> NDArray[np.generic]:
-    if parameter.kind != "float":
-        return np.array(parameter.choices)
-    return (np.geomspace if parameter.is_log else np.linspace)(parameter.lower, parameter.upper, n)
-
-
 class Best(NamedTuple):
     """The best known config."""
 
@@ -179,7 +178,10 @@ def search_best(asked: Queryable, known: list[Config], metric: str) -> Best:
     starts = [cast("Config", {**config, **space.fixed}) for config in known]
     beam = _best_few(asked, [*starts, *space.sample(_N_RANDOM, seed=0)], metric)
     beam = _climb(asked, beam, metric)
-    beam = _climb(asked, _best_few(asked, [*beam, *_grid(space, beam[0])], metric), metric)
+    floats = grid(space, [name for name in space.searched if space.parameters[name].kind == "float"], n_floats=_N_GRID)
+    pairs = zip(*(column.tolist() for column in floats.values()), strict=True)
+    near = [cast("Config", {**beam[0], **dict(zip(floats, values, strict=True))}) for values in pairs]
+    beam = _climb(asked, _best_few(asked, [*beam, *near], metric), metric)
     return best_of(asked, beam, metric, is_exact=False)
 
 
@@ -190,13 +192,6 @@ def _climb(bench: Queryable, beam: list[Config], metric: str) -> list[Config]:
         neighbors = [neighbor for config in beam for neighbor in bench.space.neighbors(config)]
         previous, beam = beam, _best_few(bench, [*beam, *neighbors], metric)
     return beam
-
-
-def _grid(space: Space, config: Config) -> list[Config]:
-    """Return the config with every pair of values, close to one another, of the floats that are searched."""
-    floats = grid(space, [name for name in space.searched if space.parameters[name].kind == "float"], n_floats=_N_GRID)
-    values = zip(*(column.tolist() for column in floats.values()), strict=True)
-    return [cast("Config", {**config, **dict(zip(floats, row, strict=True))}) for row in values]
 
 
 def _best_few(bench: Queryable, configs: list[Config], metric: str) -> list[Config]:

@@ -78,8 +78,10 @@ def fit_gin(
     scale[scale == 0] = 1.0
 
     def inputs(X: NDArray[np.float32]) -> tuple[Tensor, Tensor]:
-        values = (_others(X) - centre) / scale
-        return torch.tensor(_nodes(X)), torch.tensor(values, dtype=torch.float32)
+        """Return the kinds of nodes, (n, 8): the input, the operations by their codes, the output; and other keys."""
+        ends = ((0, 0), (len(OPERATIONS), len(OPERATIONS) + 1))
+        kinds = np.pad(X[:, _OP_COLUMNS], ((0, 0), (1, 1)), constant_values=ends).astype(np.int64)
+        return torch.tensor(kinds), torch.tensor((_others(X) - centre) / scale, dtype=torch.float32)
 
     nodes, keys = inputs(X)
     target = torch.tensor(y, dtype=torch.float32)
@@ -108,12 +110,6 @@ def fit_gin(
             return network(*inputs(X)).numpy().astype(np.float64)  # type: ignore[no-any-return]  # torch's modules
 
     return predict
-
-
-def _nodes(X: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return the kinds of nodes, (n, 8): the operations by their codes, then the input and the output."""
-    first, last = (np.full(len(X), len(OPERATIONS) + i) for i in (0, 1))
-    return np.column_stack([first, X[:, _OP_COLUMNS], last]).astype(np.int64)
 
 
 def _others(X: NDArray[np.float32]) -> _Floats:
