@@ -158,7 +158,19 @@ def _listed(names: Sequence[str]) -> str:
 def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
     yield "Comparison with NAS-Bench-301"
     tested = [(result, scored) for result in results if (scored := result.test["all"]) is not None]
-    yield _figure(tested)
+    estimates, numbers = dict[str, Interval](), list[int]()
+    for name, (_, theirs) in PAPER.items():
+        by_source = {"NAS-Bench-301": Interval(value=theirs, low=theirs, high=theirs)}
+        by_source |= {of.task.title: found.scores[name][_SPARSE] for of, found in tested if name in found.scores}
+        estimates |= {f"{_title(name)}, {source}": interval for source, interval in by_source.items()}
+        numbers += range(len(by_source))
+    yield Figure(
+        name="families",
+        caption="Sparse τ on the test part, with 90 % intervals over configs; NAS-Bench-301: table 3. The levels of "
+        "different data do not compare, the rankings do.",
+        alt="; ".join(f"{title}: {interval.value:.2f}" for title, interval in estimates.items()),
+        drawing=draw_estimates(estimates, numbers=numbers, x_label="sparse τ on the test part"),
+    )
     yield _beside(tested)
     for result, scored in tested:
         both = [(PAPER[name][1], scored.scores[name][_SPARSE].value) for name in result.zoo["families"]]
@@ -258,23 +270,6 @@ def _scores_table(scored: ModelScores, valid: ModelScores | None, cut: str) -> T
         f"beside {valid.n if valid else 'too few'} validation configs",
         columns=("family", *(f"validation {score}" for score in titles), *titles, "sparse τ minus XGBoost's"),
         rows=tuple(rows),
-    )
-
-
-def _figure(tested: Sequence[tuple[_Result, ModelScores]]) -> Figure:
-    """Return the sparse tau of every family: the paper's, and ours with intervals."""
-    estimates, numbers = dict[str, Interval](), list[int]()
-    for name, (_, theirs) in PAPER.items():
-        by_source = {"NAS-Bench-301": Interval(value=theirs, low=theirs, high=theirs)}
-        by_source |= {of.task.title: found.scores[name][_SPARSE] for of, found in tested if name in found.scores}
-        estimates |= {f"{_title(name)}, {source}": interval for source, interval in by_source.items()}
-        numbers += range(len(by_source))
-    return Figure(
-        name="families",
-        caption="Sparse τ on the test part, with 90 % intervals over configs; NAS-Bench-301: table 3. The levels of "
-        "different data do not compare, the rankings do.",
-        alt="; ".join(f"{title}: {interval.value:.2f}" for title, interval in estimates.items()),
-        drawing=draw_estimates(estimates, numbers=numbers, x_label="sparse τ on the test part"),
     )
 
 

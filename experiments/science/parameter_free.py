@@ -47,8 +47,7 @@ _WHY: Final = """NAS-Bench-301 replaces operations of one kind of cell in networ
 class Study(NamedTuple):
     """The results of one task."""
 
-    title: str
-    slug: str
+    subject: Subject
     changes: dict[str, list[Interval]]  # change of the predicted accuracy, by operation and number replaced
     measured: Floats  # accuracy of each recorded test config at the last epoch
     predicted: Floats  # the same, predicted
@@ -96,8 +95,7 @@ def study_of(subject: Subject, split: Split) -> Study:
     predictions = replaced(subject.models, tests, seed=subject.seed)
     ops = ops_of(configs)
     return Study(
-        title=subject.title,
-        slug=subject.bench.task.name,
+        subject=subject,
         changes={name: _changes(values) for name, values in predictions.items()},
         measured=means[is_test],
         predicted=answers(subject.bench, tests),
@@ -129,7 +127,7 @@ def parameter_free_page(subjects: Sequence[Subject]) -> Document:
     rows = []
     for (replacement, name, n, paper, sign), study in product(claims, studies):
         quantity = f"change of the predicted accuracy by {replacement} ({n} of {_N_OPS} operations, points)"
-        rows.append(compared(quantity, study.title, paper, study.changes[name][n], sign=sign, show=_interval))
+        rows.append(compared(quantity, study.subject.title, paper, study.changes[name][n], sign=sign, show=_interval))
     more = (
         " over configs and refits. NAS-Bench-301 shows figures and gives no numbers; its cells have no zeros. "
         "“Inconclusive”: the interval covers 0, or the release's value is on the other side of 0."
@@ -149,7 +147,7 @@ def _finding(study: Study) -> str:
     praised = 100 * float((study.cells["identity"] > study.predicted).mean())
     known = len(study.recorded["identity"])
     return (
-        f"On {study.title}, replacing all operations of a cell changes the predicted accuracy by {changes} "
+        f"On {study.subject.title}, replacing all operations of a cell changes the predicted accuracy by {changes} "
         f"(90 % intervals over configs and refits), and replacing one of six by an identity by "
         f"{_interval(study.changes['identity'][1])}. A cell of identities alone is predicted to be better than "
         f"the config's own cell for {praised:.0f} % of the test configs; {known or 'no'} such "
@@ -158,10 +156,11 @@ def _finding(study: Study) -> str:
 
 
 def _blocks(study: Study) -> Iterator[str | Block]:
-    yield f"Replaced operations on {study.title}, predicted"
+    title = study.subject.title
+    yield f"Replaced operations on {title}, predicted"
     curves = interval_curves(study.changes, np.arange(_N_OPS + 1) / _N_OPS)
     yield Figure(
-        name=f"replaced-{study.slug}",
+        name=f"replaced-{study.subject.bench.task.name}",
         caption=f"Change of the predicted {MAIN} at the last epoch as operations of {len(study.measured)} test "
         f"configs are replaced, mean over configs and {N_REPEATS} draws of edges, with 90 % intervals over configs and "
         "refits. No such config was trained for this figure.",
@@ -173,13 +172,24 @@ def _blocks(study: Study) -> Iterator[str | Block]:
         columns=("operation", *(f"{n} of {_N_OPS}" for n in range(1, _N_OPS + 1))),
         rows=tuple((name, *map(_interval, values[1:])) for name, values in study.changes.items()),
     )
-    yield f"Recorded cells on {study.title}, trained and predicted"
+    yield f"Recorded cells on {title}, trained and predicted"
     yield Text(
         "No model was fitted to these configs. The bias is predicted minus trained, with a 90 % interval over them."
     )
     yield _recorded_table(study)
-    yield f"Cells that no model must praise on {study.title}"
-    yield _praise_table(study)
+    yield f"Cells that no model must praise on {title}"
+    rows = []
+    for name, values in study.cells.items():
+        known = study.recorded[name]
+        trained = f"{known.mean():.1f} ({len(known)} configs)" if len(known) else "not recorded"
+        praised = f"{100 * float((values > study.predicted).mean()):.0f} %"
+        rows.append((f"{name} alone", f"{values.mean():.1f}", f"{values.max():.1f}", praised, trained))
+    yield Table(
+        caption=f"{MAIN} at the last epoch, %. Test configs have {study.measured.mean():.1f} on average and "
+        f"{study.measured.max():.1f} at best.",
+        columns=("cell", "predicted, mean", "predicted, best", "praised", "trained, any part"),
+        rows=tuple(rows),
+    )
     yield Text(
         "The cell of each row has one operation alone, with the other keys of the test configs. It is praised where "
         "the prediction is higher than that for the config's own cell; a cell of zeros cannot be better than chance."
@@ -201,19 +211,4 @@ def _recorded_table(study: Study) -> Table:
         caption=f"{MAIN} at the last epoch, %, of test configs",
         columns=("cells", "configs", "trained", "predicted", "bias, points"),
         rows=tuple(shown(name, study.measured[is_in], study.predicted[is_in]) for name, is_in in cuts.items()),
-    )
-
-
-def _praise_table(study: Study) -> Table:
-    rows = []
-    for name, values in study.cells.items():
-        known = study.recorded[name]
-        trained = f"{known.mean():.1f} ({len(known)} configs)" if len(known) else "not recorded"
-        praised = f"{100 * float((values > study.predicted).mean()):.0f} %"
-        rows.append((f"{name} alone", f"{values.mean():.1f}", f"{values.max():.1f}", praised, trained))
-    return Table(
-        caption=f"{MAIN} at the last epoch, %. Test configs have {study.measured.mean():.1f} on average and "
-        f"{study.measured.max():.1f} at best.",
-        columns=("cell", "predicted, mean", "predicted, best", "praised", "trained, any part"),
-        rows=tuple(rows),
     )

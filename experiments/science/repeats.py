@@ -55,7 +55,7 @@ _TAUS: Final = (
     *(0.993, 0.989, 0.988, 0.792, 0.724, 0.733, 0.983, 0.900, 0.993),
     *(0.897, 0.987, 0.902, 0.900, 0.980, 0.657, 0.422, 0.961, 0.996),
 )
-PAPER_FLOPS: Final = dict(zip(FIDELITY_GROUPS, _TAUS, strict=True))
+PAPER_FLOPS: Final[Mapping[object, float]] = dict(zip(FIDELITY_GROUPS, _TAUS, strict=True))
 """Table 12, on Colorectal-Histology, by (N, W, Resolution): Kendall's tau of two counts of the FLOPS."""
 
 _PAPER_OVERALL: Final = 0.695729
@@ -251,10 +251,10 @@ def _flops_blocks(computed: Sequence[str], folders: Sequence[Path]) -> Iterator[
         imported_task = task(read_protocol(folder).facts["task"]["name"])
         taus = flops_agreement(columns, flops, imported_task)
         n_models = [len(flops), *np.bincount(group_numbers(encode(columns, 1)), minlength=len(FIDELITY_GROUPS))]
-        rows = [
-            (*map(str, size or ("all",) * len(LARGEST)), str(n), f"{paper:.3f}", number_text(taus[size], 3))
-            for n, (size, paper) in zip(n_models, {None: _PAPER_OVERALL, **PAPER_FLOPS}.items(), strict=True)
-        ]
+        rows = []
+        for n, (size, tau) in zip(n_models, taus.items(), strict=True):
+            paper = PAPER_FLOPS.get(size, _PAPER_OVERALL)
+            rows.append((*map(str, size or ["all"] * len(LARGEST)), str(n), f"{paper:.3f}", number_text(tau, 3)))
         yield Table(
             caption="Kendall's tau of recorded and exact FLOPS of the imported table of "
             f"{imported_task.title}; the paper's is of {_PAPER_TASK}",

@@ -260,7 +260,7 @@ class Benchmark(Queryable):
         names = [objective.metric.name for objective in objectives]
         point = self.reference_point(names)
         table = self._oracle if isinstance(self._oracle, TableOracle) else None
-        configs = self._references.configs if table is None else recorded_in_full(table, names)
+        configs = self._references.configs if table is None else recorded_in_full(table, names, fixed={})
         F = objective_matrix(self.query_many(configs, metrics=names), objectives)
         return front_of(configs, F, objectives, point)
 

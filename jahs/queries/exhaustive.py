@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
 import numpy as np
@@ -152,9 +151,7 @@ def best_of(asked: Queryable, configs: list[Config], metric: str, *, is_exact: b
     return Best(config, asked.query_many([config], metrics=(metric,))[metric].item(), is_exact)
 
 
-def recorded_in_full(
-    table: TableOracle, names: Sequence[str], *, fixed: Mapping[str, object] = MappingProxyType({})
-) -> list[Config]:
+def recorded_in_full(table: TableOracle, names: Sequence[str], *, fixed: Mapping[str, object]) -> list[Config]:
     """Return the recorded configs, at least one, that have these metrics at the last epoch and the fixed values."""
     configs = rows(columns_of_codes(table.trained_in_full(names)))
     if configs := [config for config in configs if config.items() >= fixed.items()]:
