@@ -90,12 +90,8 @@ class Encoding:
 def _decode_string(point: Point) -> int:
     """Return the cell; its operations in the order of the string are the digits of the nodes' numbers."""
     number = (point["node2"] * 25 + point["node3"]) * 125 + point["node4"]
-    return int(cell_numbers(all_ops()[number, np.argsort(STRING_ORDER)]))
-
-
-def _decode_paths(point: Point) -> int:
-    """Return the first cell that agrees with most paths; not every set of four paths is one of a cell."""
-    return int((_paths() == np.array([point[f"path{i}"] for i in range(len(PATH_EDGES))])).sum(axis=1).argmax())
+    digits = np.unravel_index(number, (_N_OPS,) * len(EDGES))
+    return int(cell_numbers([digits[place] for place in np.argsort(STRING_ORDER)]))
 
 
 @cache
@@ -117,8 +113,9 @@ ENCODINGS: Final[Mapping[str, Encoding]] = {
         decode=lambda point: int(cell_numbers([point[f"op{edge}"] for edge in _EDGES])),
     ),
     "string": Encoding(choices={f"node{k}": _N_OPS ** (k - 1) for k in (2, 3, 4)}, decode=_decode_string),
-    "path": Encoding(
-        choices={f"path{i}": len(PASSING) ** len(edges) + 1 for i, edges in enumerate(PATH_EDGES)}, decode=_decode_paths
+    "path": Encoding(  # not every four paths are those of a cell: decoded is the first cell that agrees with most
+        choices={f"path{i}": len(PASSING) ** len(edges) + 1 for i, edges in enumerate(PATH_EDGES)},
+        decode=lambda point: int((_paths() == [point[f"path{i}"] for i in range(4)]).sum(axis=1).argmax()),
     ),
     "continuous": Encoding(
         choices={"n_edges": len(EDGES) + 1} | {f"op{edge}": len(PASSING) for edge in _EDGES},
@@ -188,8 +185,7 @@ def _smac(values: Floats, encoding: Encoding, n: int, seed: int) -> list[int]:
     return cells
 
 
-_Search = Callable[[Floats, Encoding, int, int], list[int]]
-SEARCHES: Final[Mapping[str, _Search]] = {"local search": _local, "TPE": _tpe, "SMAC": _smac}
+SEARCHES: Final = {"local search": _local, "TPE": _tpe, "SMAC": _smac}
 """Searches by name: each returns the first n cells that it evaluates, with repetitions, given the values of all."""
 
 

@@ -81,8 +81,8 @@ def _xgboost(point: _Settings, fitted: _Sample, held: _Sample, seed: int) -> _Mo
     from xgboost import XGBRegressor
 
     fixed = {"n_estimators": _MOST_TREES, "early_stopping_rounds": _PATIENCE, "tree_method": "hist", "n_jobs": 1}
-    model = XGBRegressor(**fixed, **point, random_state=seed)
-    return model.fit(*fitted, eval_set=[held], verbose=False).predict
+    model = XGBRegressor(**fixed, **point, random_state=seed).fit(*fitted, eval_set=[held], verbose=False)
+    return model.get_booster()[: model.best_iteration + 1].inplace_predict  # faster than the model's predict
 
 
 def _lightgbm(point: _Settings, fitted: _Sample, held: _Sample, seed: int) -> _Model:
