@@ -86,14 +86,12 @@ def _xgboost(point: _Settings, fitted: _Sample, held: _Sample, seed: int) -> _Mo
 
 
 def _lightgbm(point: _Settings, fitted: _Sample, held: _Sample, seed: int) -> _Model:
-    import lightgbm
+    from lightgbm import LGBMRegressor, early_stopping
 
-    parameters = {**point, **ONE_THREAD, "seed": seed}
-    parameters["min_sum_hessian_in_leaf"] = parameters.pop("min_child_weight")
-    data = lightgbm.Dataset(*fitted, params={"verbosity": -1})
-    stop = lightgbm.early_stopping(_PATIENCE, verbose=False)
-    booster = lightgbm.train(parameters, data, _MOST_TREES, valid_sets=[data.create_valid(*held)], callbacks=[stop])
-    return partial(booster.predict, num_threads=1)
+    settings: _Settings = {**ONE_THREAD, **point, "n_estimators": _MOST_TREES, "seed": seed}
+    model = LGBMRegressor(**settings)
+    model.fit(*fitted, eval_set=[held], callbacks=[early_stopping(_PATIENCE, verbose=False)])
+    return partial(model.booster_.predict, num_threads=1)
 
 
 def _forest(point: _Settings, fitted: _Sample, _: _Sample, seed: int) -> _Model:
