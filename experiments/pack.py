@@ -65,7 +65,7 @@ class _Tables:
         """Append a log."""
         header, ending = cast("dict[str, Any]", log.header), cast("dict[str, Any]", log.ending)  # Any: JSON
         full = header["view"]["fidelities"]
-        ends = []  # place, end and validation accuracy of trials at the highest fidelity
+        ends: list[tuple[float, ...]] = []  # place, end and accuracy of trials at the highest fidelity
         for place, trial in enumerate(log.trials):
             config, fidelity = cast("dict[str, Any]", trial.config), trial.fidelity  # Any: values of keys
             asked = (fidelity["epoch"], *(fidelity.get(name, config[name]) for name in LARGEST), trial.status)

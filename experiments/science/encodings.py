@@ -89,7 +89,7 @@ class Encoding:
 
 def _decode_string(point: Point) -> int:
     """Return the cell; its operations in the order of the string are the digits of the nodes' numbers."""
-    number = (point["node2"] * 25 + point["node3"]) * 125 + point["node4"]
+    number = (point["node2"] * _N_OPS**2 + point["node3"]) * _N_OPS**3 + point["node4"]
     digits = np.unravel_index(number, (_N_OPS,) * len(EDGES))
     return int(cell_numbers([digits[place] for place in np.argsort(STRING_ORDER)]))
 

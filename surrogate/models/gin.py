@@ -88,9 +88,11 @@ def fit_gin(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = _Network(
-            adjacency(**{name: point[name] for name in ("undirected", "self_loops")}),
+            adjacency(undirected=point["undirected"], self_loops=point["self_loops"]),
             keys.shape[1],
-            **{name: point[name] for name in ("hidden", "n_layers", "dropout")},
+            hidden=point["hidden"],
+            n_layers=point["n_layers"],
+            dropout=point["dropout"],
         )
         steps = torch.optim.Adam(network.parameters(), lr=point["learning_rate"])
         rates = torch.optim.lr_scheduler.CosineAnnealingLR(steps, _EPOCHS)
