@@ -14,12 +14,11 @@ import numpy as np
 from experiments.report.comparison import comparison_of, groups, worst_of
 from experiments.report.results import RepetitionResult, Results, split_by_run
 from experiments.study import Arm
-from jahs.comparison.benches import refits_of
+from jahs.comparison.benches import errors_by_refits, refits_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import Comparison, compare_groups, rank_agreement
 from jahs.comparison.summaries import interval_text, summarize
 from jahs.queries.benchmark import Benchmark
-from jahs.spaces.configs import Config
 from workshop.pages.document import Block, Table, Text, answer
 
 
@@ -92,13 +91,16 @@ def kept_pairs(tests: Comparison, crossed: Comparison) -> tuple[int, int, int, i
 
 def _groups(results: Results) -> Iterator[_Group]:
     for task in results.tasks:
-        refits = refits_of(results.bench[task], "valid_acc") if task in results.bench else ()
-        for title, arms in groups(results, task) if refits else ():
+        has_refits = task in results.bench and bool(refits_of(results.bench[task], "valid_acc"))
+        for title, arms in groups(results, task) if has_refits else ():
             if tests := comparison_of(results, task, arms):
                 seeds = results.seeds(task, arms)
                 runs = [results.of(task, arm, seeds) for arm in arms]
                 own = [[_final(arm, run) for run in of_arm] for arm, of_arm in zip(arms, runs, strict=True)]
-                crossed = [_crossed(refits, arm, of_arm) for arm, of_arm in zip(arms, runs, strict=True)]
+                crossed = [
+                    last_by_refits(results.bench[task], of_arm, worst=worst_of(arm))
+                    for arm, of_arm in zip(arms, runs, strict=True)
+                ]
                 yield _Group(task, title, arms, tests, np.array(own), np.array(crossed))
 
 
@@ -106,19 +108,11 @@ def _final(arm: Arm, run: RepetitionResult) -> float:
     return float(run.incumbents.values[-1]) if run.configs else worst_of(arm)
 
 
-def _crossed(refits: Sequence[Benchmark], arm: Arm, runs: Sequence[RepetitionResult]) -> Floats:
-    """Return the refits' mean errors of the final incumbents of an arm."""
+def last_by_refits(bench: Benchmark, runs: Sequence[RepetitionResult], *, worst: float = np.nan) -> Floats:
+    """Return the refits' mean error of the final incumbent of each run, (n_runs,); `worst` for a run without any."""
     last = [run.configs[-1:] for run in runs]
-    values = split_by_run(errors_by_refits(refits, [config for configs in last for config in configs]), last)
-    return np.array([value[0] if len(value) else worst_of(arm) for value in values])
-
-
-def errors_by_refits(refits: Sequence[Benchmark], configs: Sequence[Config]) -> Floats:
-    """Return the mean validation error over refits, in percent, of each config."""
-    if not configs:
-        return np.empty(0)
-    answers = [refit.query_many(configs, metrics=("valid_acc",))["valid_acc"] for refit in refits]
-    return np.asarray(100.0 - np.mean(answers, axis=0))
+    values = split_by_run(errors_by_refits(bench, [config for configs in last for config in configs]), last)
+    return np.array([value[0] if len(value) else worst for value in values])
 
 
 def _arm_row(group: _Group, i: int) -> tuple[str, ...]:

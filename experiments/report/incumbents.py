@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.report.cross_scored import errors_by_refits
 from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import median_text, summary_text, test_errors
 from experiments.retrain import RECORD, Incumbent, read_record
 from experiments.study import Arm
-from jahs.comparison.benches import refits_of
+from jahs.comparison.benches import errors_by_refits
 from jahs.comparison.rules import RELATIVE
 from jahs.comparison.summaries import number_text, summarize
 from jahs.errors import CorruptFile
@@ -88,7 +87,7 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
         return
     n_trained = sum(len(incumbent.trained) for incumbent in trained)
     errors = np.array([np.mean([*incumbent.trained.values()]) for incumbent in trained])
-    crossed = np.array([_by_refits(results, incumbent) for incumbent in trained])
+    crossed = np.array([errors_by_refits(results.bench[one.task], [one.config])[0] for one in trained])
     differences = errors - [incumbent.predicted for incumbent in trained]
     sds = np.array([_noise_sd(results, incumbent) for incumbent in trained])
     in_sds, crossed_in_sds = differences / sds, (errors - crossed) / sds
@@ -124,12 +123,6 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
         ),
         n_labels=2,
     )
-
-
-def _by_refits(results: Results, incumbent: Incumbent) -> float:
-    """Return the mean error of an incumbent over the refits; NaN without refits."""
-    refits = refits_of(results.bench[incumbent.task], "valid_acc")
-    return float(errors_by_refits(refits, [incumbent.config])[0]) if refits else float("nan")
 
 
 def _noise_sd(results: Results, incumbent: Incumbent) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.packs import season_of
 from experiments.report.comparison import curve
+from experiments.report.cross_scored import last_by_refits
 from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import test_errors
 from experiments.study import Arm
@@ -45,8 +46,11 @@ def _arms(results: Results, task: str) -> Iterator[Arm]:
 
 def _rollouts(results: Results, task: str, arm: Arm) -> Iterator[tuple[int, Rollout]]:
     repetitions = results.of(task, arm)
-    for result, error in zip(repetitions, test_errors(results, task, arm, repetitions), strict=True):
-        yield result.repetition.seed, Rollout(steps=_steps(results, task, arm, result), test_error=float(error))
+    test = test_errors(results, task, arm, repetitions).tolist()
+    refits = last_by_refits(results.bench[task], repetitions).tolist()
+    for result, test_error, refit_error in zip(repetitions, test, refits, strict=True):
+        steps = _steps(results, task, arm, result)
+        yield result.repetition.seed, Rollout(steps=steps, test_error=test_error, refit_error=refit_error)
 
 
 def _steps(results: Results, task: str, arm: Arm, result: RepetitionResult) -> Steps:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
+from jahs.comparison.logs import Floats
 from jahs.queries.benchmark import Benchmark
 from jahs.release import Release, read_release
 from jahs.release.models import REFITS
+from jahs.spaces.configs import Config
 from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import space
 
@@ -33,6 +38,19 @@ def refits_of(bench: Benchmark, metric: str) -> tuple[Benchmark, ...]:
     release = release_of(bench)
     n_refits = release.refits.n_refits if release.has(REFITS) and metric in release.refits.metrics else 0
     return tuple(open_benchmark(bench.task.name, release.path, refit=k) for k in range(n_refits))
+
+
+def errors_by_refits(bench: Benchmark, configs: Sequence[Config]) -> Floats:
+    """Return the mean validation error (%) of each config over the refits; NaN without refits.
+
+    A search on the released models did not see the refits, so errors of these models alone do not count here.
+    """
+    is_released = bench.refit is None and bench.model is None
+    refits = refits_of(bench, "valid_acc") if configs and is_released else ()
+    if not refits:
+        return np.full(len(configs), np.nan)
+    answers = [refit.query_many(configs, metrics=("valid_acc",))["valid_acc"] for refit in refits]
+    return np.asarray(100.0 - np.mean(answers, axis=0))
 
 
 def mean_runtime(bench: Benchmark) -> float:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jahs.comparison.benches import release_of
+from jahs.comparison.benches import errors_by_refits, release_of
 from jahs.comparison.logs import TrialLog, trial_log
 from jahs.comparison.rules import RELATIVE, check_log
 from jahs.comparison.runs import Factory, make_optimizer
@@ -66,6 +66,7 @@ class Claim:
     seed: int  # seed of the simulation
     valid_error: float  # the release's mean for the final incumbent (%); NaN without an incumbent
     test_error: float  # the same for the test error (%); NaN if the release does not answer it
+    refit_error: float  # the refits' mean validation error for it (%); NaN without refits
     digest: str  # digest of the trials; equal digests mean the same run
     incumbents: Steps = field(repr=False, compare=False)  # mean validation error of the log's incumbents, over time
     full: TrialLog = field(repr=False, compare=False)  # trials at the highest fidelity, with the release's means
@@ -88,10 +89,12 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
     header = log.header
     columns = trial_log(header, log.trials)
     full, steps = by_mean(columns, view)
-    rows, test_error = incumbents(columns).rows, math.nan
-    if len(rows) and "test_acc" in view.metrics:
-        final = columns.trials[rows[-1]].config
-        test_error = 100.0 - float(view.query_many([final], metrics=("test_acc",))["test_acc"][0])
+    final = [columns.trials[row].config for row in incumbents(columns).rows[-1:].tolist()]
+    test_error = refit_error = math.nan
+    if final:
+        refit_error = float(errors_by_refits(bench, final)[0])
+        if "test_acc" in view.metrics:
+            test_error = 100.0 - float(view.query_many(final, metrics=("test_acc",))["test_acc"][0])
     return Claim(
         terms=terms_of(view, settings, bench),
         name=str(header.get("arm") or header.get("optimizer")),
@@ -100,6 +103,7 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         seed=settings.seed,
         valid_error=float(steps.values[-1]) if len(steps.values) else math.nan,
         test_error=test_error,
+        refit_error=refit_error,
         digest=digest_facts({"trials": [trial.to_dict() for trial in log.trials]}),
         incumbents=steps,
         full=full,

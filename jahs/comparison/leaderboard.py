@@ -57,6 +57,8 @@ class Line:
     valid_median: float
     test_error: float
     test_se: float
+    refit_error: float  # validation error by the refits of the release, which the search did not see
+    refit_se: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +180,8 @@ def _place(line: Line) -> tuple[bool, bool, float]:
 
 
 def _line(claims: Sequence[Claim]) -> Line:
-    valid, test = (summarize(np.array([getattr(c, name) for c in claims])) for name in ("valid_error", "test_error"))
+    names = ("valid_error", "test_error", "refit_error")
+    valid, test, by_refits = (summarize(np.array([getattr(claim, name) for claim in claims])) for name in names)
     seeds = {claim.seed for claim in claims}
     return Line(
         name=claims[0].name,
@@ -191,6 +194,8 @@ def _line(claims: Sequence[Claim]) -> Line:
         valid_median=float(valid.median),
         test_error=float(test.mean),
         test_se=float(test.se),
+        refit_error=float(by_refits.mean),
+        refit_se=float(by_refits.se),
     )
 
 
@@ -208,13 +213,15 @@ def board_text(board: Board) -> str:
     noise = "draws of training noise" if terms.is_noisy else "means of trainings"
     thinking = terms.thinking if isinstance(terms.thinking, str) else f"{terms.thinking:g} s"
     rules = f"{terms.mode}; continuation {terms.continuation}; failure rate {terms.failure_rate:g}; thinking {thinking}"
-    rows = [("", "optimiser", "validation error (%)", "median", "test error (%)", "seeds", "fixed", "settings")]
+    heads = ("validation error (%)", "median", "by the refits (%)", "test error (%)")
+    rows = [("", "optimiser", *heads, "seeds", "fixed", "settings")]
     for place, line in enumerate(board.lines, start=1):
         few = " (not 0, 1, 2 ...)" if line.has_chosen_seeds else " (few)" if line.n_seeds < _FEW_SEEDS else ""
         valid, test = estimate_text(line.valid_error, line.valid_se), estimate_text(line.test_error, line.test_se)
+        by_refits = estimate_text(line.refit_error, line.refit_se)
         median = number_text(line.valid_median, digits_for(line.valid_se))
         seeds, fixed = f"{line.n_seeds}{few}", line.fixed or "default values"
-        rows.append((f"{place}", line.name, valid, median, test, seeds, fixed, line.settings or "–"))
+        rows.append((f"{place}", line.name, valid, median, by_refits, test, seeds, fixed, line.settings or "–"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     workers = f"{terms.workers} worker{'s' if terms.workers > 1 else ''}"
     head = (

@@ -23,6 +23,8 @@ from jahs.files.sealed_json import read_sealed, sealed_text
 SEASONS: Final = Path(__file__).parents[1] / "seasons"
 """The folder of the embedded results."""
 
+_ERRORS: Final = ("test_error", "refit_error")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShippedResults:
@@ -62,7 +64,8 @@ def write_shipped(shipped: ShippedResults, folder: Path) -> Path:
             str(seed): {
                 "times": np.round(run.steps.times, 6).tolist(),
                 "values": np.round(run.steps.values, 4).tolist(),
-                "test_error": None if np.isnan(run.test_error) else round(run.test_error, 4),
+                "test_error": _known(run.test_error),
+                "refit_error": _known(run.refit_error),
             }
             for seed, run in by_seed.items()
         }
@@ -76,7 +79,11 @@ def write_shipped(shipped: ShippedResults, folder: Path) -> Path:
     return path
 
 
+def _known(error: float) -> float | None:
+    return None if np.isnan(error) else round(error, 4)
+
+
 def _rollout(run: Mapping[str, Any]) -> Rollout:  # Any: JSON
     steps = Steps(times=np.array(run["times"], dtype=np.float64), values=np.array(run["values"], dtype=np.float64))
-    test_error = run["test_error"]
-    return Rollout(steps=steps, test_error=np.nan if test_error is None else float(test_error))
+    test_error, refit_error = (np.nan if run[name] is None else float(run[name]) for name in _ERRORS)
+    return Rollout(steps=steps, test_error=test_error, refit_error=refit_error)

@@ -32,6 +32,7 @@ class Rollout:
 
     steps: Steps  # result so far over shares of the budget
     test_error: float  # mean test error of the final incumbent (%)
+    refit_error: float  # its mean validation error by the refits (%); NaN without refits
 
     @property
     def final(self) -> float:
@@ -55,6 +56,8 @@ class Standing:
     area: float  # mean normalised area under the regret curve (%); 0 is the best known result from the start
     test_error: float  # mean test error of the final incumbents (%)
     test_se: float
+    refit_error: float  # their mean validation error by the refits of the release, which no search saw (%)
+    refit_se: float
     rank: float  # mean rank among all optimisers, over the seeds that all have; NaN without such a seed
     difference: Interval | None  # mean result minus random search's, with a 95 % interval; None for random search
     superiority: float  # share of seeds in which it is better than random search, ties count half; else NaN
@@ -67,7 +70,8 @@ def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> Rollouts:
     rollouts: dict[str, dict[int, Rollout]] = {}
     for claim in sorted(claims, key=lambda each: each.seed):
         steps = steps_of(claim.full, claim.incumbents, terms)
-        rollout = Rollout(steps=steps.scaled(terms.budget_s), test_error=claim.test_error)
+        errors = {"test_error": claim.test_error, "refit_error": claim.refit_error}
+        rollout = Rollout(steps=steps.scaled(terms.budget_s), **errors)
         rollouts.setdefault(_label(claim, claims), {})[claim.seed] = rollout
     return rollouts
 
@@ -81,8 +85,10 @@ def standings_of(rollouts: Rollouts, terms: StudyTerms, pairs: Sequence[tuple[st
     against = {one: pair for one, other, pair in pairs if other == REFERENCE}
     standings = []
     for (name, runs), rank in zip(rollouts.items(), ranks, strict=True):
-        results = np.array([run.final for run in runs.values()])
-        result, test_errors = summarize(results), summarize(np.array([run.test_error for run in runs.values()]))
+        result, test_errors, refit_errors = (
+            summarize(np.array([getattr(run, name) for run in runs.values()]))
+            for name in ("final", "test_error", "refit_error")
+        )
         mean = on_grid([run.steps for run in runs.values()], _GRID).mean(axis=0)
         pair = against.get(name)
         standings.append(
@@ -95,6 +101,8 @@ def standings_of(rollouts: Rollouts, terms: StudyTerms, pairs: Sequence[tuple[st
                 area=100 * float(np.mean([regret_area(run.steps, **scale) for run in runs.values()])),
                 test_error=float(test_errors.mean),
                 test_se=float(test_errors.se),
+                refit_error=float(refit_errors.mean),
+                refit_se=float(refit_errors.se),
                 rank=rank,
                 difference=None if name == REFERENCE else _difference(runs, rollouts.get(REFERENCE, {})),
                 superiority=pair.superiority if pair else np.nan,

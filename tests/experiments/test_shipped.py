@@ -27,6 +27,11 @@ SEEDS = 3
 
 
 @pytest.fixture(scope="module")
+def release(release_with_refits):
+    return release_with_refits
+
+
+@pytest.fixture(scope="module")
 def study(release, tmp_path_factory):
     out = tmp_path_factory.mktemp("study") / "baselines"
     assert run_study("baselines", out, release, arms=["random_search", "asha", "hyperband-eta-4.0"], seeds=SEEDS) == 0
@@ -77,6 +82,7 @@ def test_what_is_shipped_are_the_results_of_the_usual_arms(study, release, shipp
         other = wanted[each.name]
         assert each.result == pytest.approx(other.result, abs=1e-3)
         assert each.test_error == pytest.approx(other.test_error, abs=1e-3)
+        assert each.refit_error == pytest.approx(other.refit_error, abs=1e-3)
         assert each.area == pytest.approx(other.area, abs=1e-2)
         assert (each.rank, each.p_holm, each.superiority) == pytest.approx(
             (other.rank, other.p_holm, other.superiority), nan_ok=True

@@ -170,8 +170,8 @@ def test_a_page_says_the_direction_of_the_test_that_is_significant(tmp_path, rel
     mine[:12] = base[:12] + wins
     rollouts = {
         name: {
-            seed: Rollout(steps=Steps(times=np.array([0.1]), values=np.array([value])), test_error=value)
-            for seed, value in enumerate(values)
+            seed: Rollout(steps=Steps(times=np.array([0.1]), values=np.array([v])), test_error=v, refit_error=v)
+            for seed, v in enumerate(values)
         }
         for name, values in (("mine", mine), ("random_search", base))
     }

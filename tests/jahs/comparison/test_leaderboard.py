@@ -8,6 +8,7 @@ import math
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 import jahs
@@ -20,6 +21,7 @@ from jahs.optimizers import make
 from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation, read_log
 from tests.jahs.simulate.chaos import Chaos
+from tests.releases import make_release
 
 
 def write_log(
@@ -63,6 +65,23 @@ def test_what_counts_is_asked_from_the_release(log, bench):
     assert line.valid_error == pytest.approx(100 - asked.valid_acc)
     assert line.test_error == pytest.approx(100 - asked.test_acc)
     assert (board.terms.workers, board.terms.fidelities, board.terms.is_noisy) == (2, ("epoch",), False)
+
+
+def test_the_refits_score_what_a_search_on_the_released_models_found(log, bench, tmp_path):
+    (board,), _ = boards_of(bench, log)
+    assert np.isnan(board.lines[0].refit_error)  # the release has none
+    release = make_release(tmp_path / "release", task=bench.task.name, n_refits=2)
+    released = jahs.Benchmark(bench.task.name, release=release)
+    own = write_log(tmp_path / "own.jsonl", released)
+    ((line,),) = (board.lines for board in boards_of(released, own)[0])
+    winner = max(read_log(own).trials, key=lambda trial: trial.metrics.get("valid_acc", 0)).config
+    refits = [jahs.Benchmark(bench.task.name, release=release, refit=refit) for refit in range(2)]
+    wanted = 100 - np.mean([refit.query(winner).valid_acc for refit in refits])
+    assert line.refit_error == pytest.approx(wanted)
+    assert line.refit_error != line.valid_error
+    of_refit = write_log(tmp_path / "refit.jsonl", refits[0])
+    ((line,),) = (board.lines for board in boards_of(refits[0], of_refit)[0])
+    assert np.isnan(line.refit_error)  # a refit is no judge of its own search
 
 
 def test_seeds_are_one_line_and_other_terms_are_another_board(tmp_path, bench):
