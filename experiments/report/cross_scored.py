@@ -6,6 +6,7 @@ of the released models that the refits do not share gives no arm an advantage.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -31,22 +32,32 @@ class _Group(NamedTuple):
     tests: Comparison  # of the released models' errors, as on the rest of the page
     own: Floats  # by the released models
     crossed: Floats  # by the mean of the refits
+    kept: tuple[int, int, int, int] = (0, 0, 0, 0)  # `kept_pairs`
+
+
+@functools.lru_cache(maxsize=2)
+def cross_scored(results: Results) -> tuple[_Group, ...]:
+    """Return every group of arms whose incumbents the refits score; none without refits or for several objectives."""
+    is_of_release = all(arm.world == "release" for arm in results.arms)  # other worlds cannot be queried again
+    if results.study.combinations or not is_of_release:
+        return ()
+    found = list(_groups(results))
+    crossed = compare_groups([(group.crossed, None) for group in found]) if found else ()
+    kept = (kept_pairs(group.tests, tests) for group, tests in zip(found, crossed, strict=True))
+    return tuple(group._replace(kept=counts) for group, counts in zip(found, kept, strict=True))
 
 
 def cross_scored_blocks(results: Results) -> Iterator[str | Block]:
     """Yield which differences remain if the refits score the incumbents; nothing without refits."""
-    found = list(_groups(results))
-    if not found:
+    if not (found := cross_scored(results)):
         return
     yield "Do incumbents keep their ranks on models that the search did not see?"
-    rows, totals = [], np.zeros(4, dtype=int)
-    for group, tests in zip(found, compare_groups([(group.crossed, None) for group in found]), strict=True):
-        counts = kept_pairs(group.tests, tests)
-        totals += counts
+    rows = []
+    for group in found:
         tau = interval_text(rank_agreement(group.own, group.crossed, has_same_seeds=True))
         best = (group.arms[values.mean(axis=1).argmin()].title for values in (group.own, group.crossed))
-        rows.append((group.task, group.title, tau, *map(str, counts), *best))
-    n, n_same, n_significant, n_reversed = totals
+        rows.append((group.task, group.title, tau, *map(str, group.kept), *best))
+    n, n_same, n_significant, n_reversed = np.sum([group.kept for group in found], axis=0)
     kept = (
         f" If the refits score the incumbents, {n_same} of them keep the sign of the rank test, {n_significant} "
         f"significantly; significantly reversed: {n_reversed}."
