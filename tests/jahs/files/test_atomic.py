@@ -1,4 +1,4 @@
-"""Whether a process runs: only unfinished files of processes that have ended may be removed."""
+"""Whether a process runs, since only unfinished files of ended processes may be removed; and the lock of a folder."""
 
 from __future__ import annotations
 
