@@ -24,6 +24,7 @@ from experiments.packs import (
     full_log,
     is_pack,
     rates_digest,
+    rates_of_pack,
     read_manifest,
     read_packed_table,
     read_packed_tables,
@@ -141,7 +142,8 @@ def _records(table: Table, name: str) -> Iterator[tuple[Any, ...]]:  # Any: each
 def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
     """Write the pack of a study to `out/<season>/<study>`, completely or not at all, and return its folder.
 
-    New rates are added to the table that the packs of the season share.
+    New rates are added to the table that the packs of the season share. So packs of one season that were written in
+    two folders cannot be put into one.
 
     Args:
         path: folder of a study, finished or not; the pack has its finished repetitions.
@@ -160,7 +162,7 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
     taken = _tasks_to_take(folder, other) if other else {}
     tasks = {**folder.tasks, **taken}
     season = season_of(tasks)
-    target = out / season / folder.study.name
+    target = (out / season / folder.study.name).resolve()
     check_season(target.parent, season, {task: facts.release for task, facts in tasks.items()})
     tables = _Tables(has_several=bool(folder.study.combinations))
     finished = folder.finished()
@@ -181,7 +183,7 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with held_folder(target.parent), change_folder(target) as beside:
-            known = read_rates(target) if (target.parent / RATES_FILE).exists() else np.empty(0)
+            known = _known_rates(target)
             found, rates = tables.tables(known)
             files = {}
             for name, table in found.items():
@@ -206,6 +208,17 @@ def pack(path: Path, out: Path, *, other: Path | None = None) -> Path:
                 write_table(target.parent / RATES_FILE, {"rate": rates}, RATES_COLUMNS, is_small=True)
             (beside / MANIFEST).write_text(sealed_text({**facts, "study.json": recorded}), encoding="utf-8")
     return target
+
+
+def _known_rates(target: Path) -> Floats:
+    """Return the rates of a season; refuse a table that is not that of every other pack."""
+    others = [path.parent for path in sorted(target.parent.glob(f"*/{MANIFEST}")) if path.parent != target]
+    if not others and not (target.parent / RATES_FILE).exists():
+        return np.empty(0)
+    rates = read_rates(target.parent)
+    for other in others:
+        rates_of_pack(other, rates)
+    return rates
 
 
 def _key_of(own: Repetition) -> tuple[object, ...]:
@@ -255,7 +268,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise InvalidArgument(f"--out {given.out} must not be inside {given.folder}")
         target = pack(given.folder, given.out, other=given.other)
         n_bytes = {file.name: file.stat().st_size for file in sorted(target.iterdir())}
-        return {"pack": str(target), "bytes": n_bytes, "total": sum(n_bytes.values())}
+        shared = {RATES_FILE: (target.parent / RATES_FILE).stat().st_size}
+        return {"pack": str(target), "bytes": n_bytes, "total": sum(n_bytes.values()), "shared by the season": shared}
 
     return run_command("experiments.pack", work)
 

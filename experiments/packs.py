@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from experiments.study import Repetition, TaskFacts
 from jahs.comparison.logs import FINISHED, Floats, TrialLog
-from jahs.errors import CorruptFile, ProtocolMismatch
+from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
 from jahs.files.sealed_json import read_sealed
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import Table, read_table, take
@@ -104,7 +104,10 @@ def read_manifest(path: Path) -> dict[str, Any]:  # Any: JSON
     """Return the manifest of a pack."""
     content = read_sealed(path)
     if missing := sorted({"files", "rates", "season", "study.json", "worlds"} - set(content)):
-        raise CorruptFile(f"{path} lacks {', '.join(missing)}; restore it from a copy")
+        raise CorruptFile(
+            f"{path} lacks {', '.join(missing)}: it was damaged, or an older version wrote it; restore it from a copy, "
+            "or remove its folder and pack the study again"
+        )
     return content
 
 
@@ -131,9 +134,12 @@ def read_packed_table(path: Path) -> Table:
     return read_table(path, COLUMNS[path.name], sha256=[listed.get(path.name)])
 
 
-def read_rates(path: Path) -> Floats:
-    """Return all rates of the season of a pack."""
-    return read_table(path.parent / RATES_FILE, RATES_COLUMNS)["rate"]
+def read_rates(season: Path) -> Floats:
+    """Return all rates of a season."""
+    path = season / RATES_FILE
+    if not path.is_file():
+        raise MissingData(f"{path} does not exist: the packs of a season share it; restore it from a copy")
+    return read_table(path, RATES_COLUMNS)["rate"]
 
 
 def rates_digest(rates: Floats) -> str:
@@ -141,15 +147,20 @@ def rates_digest(rates: Floats) -> str:
     return sha256(rates.astype("<f8").tobytes()).hexdigest()
 
 
+def rates_of_pack(path: Path, rates: Floats) -> Floats:
+    """Return the rates that a pack uses, the first ones of its season; refuse those of another table."""
+    said = read_manifest(path / MANIFEST)["rates"]
+    if rates_digest(rates[: said["n"]]) != said["sha256"]:
+        raise CorruptFile(
+            f"{path.resolve().parent / RATES_FILE} does not begin with the rates of {path}; restore both from a copy"
+        )
+    return rates[: said["n"]]
+
+
 def read_packed_tables(path: Path) -> tuple[Table, Table, Table, Table]:
     """Return the logs, configs, trials and ends of a pack; refuse tables that do not belong together."""
     logs, packed, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
-    said = read_manifest(path / MANIFEST)["rates"]
-    rates = read_rates(path)[: said["n"]]
-    if rates_digest(rates) != said["sha256"]:
-        raise CorruptFile(
-            f"{path.parent / RATES_FILE} does not begin with the rates of {path.name}; restore the folder from a copy"
-        )
+    rates = rates_of_pack(path, read_rates(path.resolve().parent))
     first = first_trials(logs)
     at = first[ends["log"]] + ends["trial"]
     config_of = np.cumsum(trials["config_step"], dtype=np.int64)

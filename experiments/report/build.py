@@ -11,7 +11,7 @@ from experiments.packs import season_of
 from experiments.report.baselines import baselines_blocks
 from experiments.report.carried import carried_blocks, read_means
 from experiments.report.comparison import compared
-from experiments.report.cross_scored import cross_scored, cross_scored_blocks
+from experiments.report.cross_scored import cross_scored, cross_scored_blocks, kept_pairs
 from experiments.report.fidelity import fidelity_blocks
 from experiments.report.incumbents import leaderboard_blocks, retrained_blocks
 from experiments.report.joint import joint_blocks, paper_blocks
@@ -105,7 +105,8 @@ def _differing(results: Results) -> str:
     n_significant, n_differ = sum(pair.is_significant for pair in pairs), sum(pair.differs for pair in pairs)
     hold = f", {n_differ} of them also on refits" if any(pair.holds is not None for pair in pairs) else ""
     if n_differ and (groups := cross_scored(results)):
-        hold += f", {sum(group.kept[1] for group in groups)} of these also if the refits score the incumbents"
+        n_kept = sum(kept_pairs(group.tests, crossed)[1] for group, crossed in groups)
+        hold += f", {n_kept} of which keep their sign if the refits score the incumbents"
     return f"{n_significant} of {len(pairs)} compared pairs of arms differ significantly at the end{hold}. "
 
 

@@ -1,7 +1,7 @@
 """The final incumbents of a study, scored by models that no search saw.
 
 A search finds the configs that its model overrates. The runs on the released models never asked the refits, so an error
-of the released models that the refits do not share gives no arm an advantage.
+that only the released models make gives no arm an advantage.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ class _Group(NamedTuple):
     task: str
     title: str
     arms: tuple[Arm, ...]
-    tests: Comparison  # of the released models' errors, as on the rest of the page
-    own: Floats  # by the released models
-    crossed: Floats  # by the mean of the refits
-    kept: tuple[int, int, int, int] = (0, 0, 0, 0)  # `kept_pairs`
+    tests: Comparison  # of the errors by the released models, as on the rest of the page
+    own: Floats  # errors by the released models
+    crossed: Floats  # errors by the mean of the refits
 
 
 @functools.lru_cache(maxsize=2)
-def cross_scored(results: Results) -> tuple[_Group, ...]:
-    """Return every group of arms whose incumbents the refits score; none without refits or for several objectives."""
-    is_of_release = all(arm.world == "release" for arm in results.arms)  # other worlds cannot be queried again
-    if results.study.combinations or not is_of_release:
+def cross_scored(results: Results) -> tuple[tuple[_Group, Comparison], ...]:
+    """Return every group of arms with the tests of its errors by the refits.
+
+    There is none without refits, with several objectives, or with other worlds, which cannot be queried again.
+    """
+    if results.study.combinations or any(arm.world != "release" for arm in results.arms):
         return ()
     found = list(_groups(results))
     crossed = compare_groups([(group.crossed, None) for group in found]) if found else ()
-    kept = (kept_pairs(group.tests, tests) for group, tests in zip(found, crossed, strict=True))
-    return tuple(group._replace(kept=counts) for group, counts in zip(found, kept, strict=True))
+    return tuple(zip(found, crossed, strict=True))
 
 
 def cross_scored_blocks(results: Results) -> Iterator[str | Block]:
@@ -52,12 +52,12 @@ def cross_scored_blocks(results: Results) -> Iterator[str | Block]:
     if not (found := cross_scored(results)):
         return
     yield "Do incumbents keep their ranks on models that the search did not see?"
-    rows = []
-    for group in found:
+    rows, counts = [], [kept_pairs(group.tests, crossed) for group, crossed in found]
+    for (group, _), numbers in zip(found, counts, strict=True):
         tau = interval_text(rank_agreement(group.own, group.crossed, has_same_seeds=True))
         best = (group.arms[values.mean(axis=1).argmin()].title for values in (group.own, group.crossed))
-        rows.append((group.task, group.title, tau, *map(str, group.kept), *best))
-    n, n_same, n_significant, n_reversed = np.sum([group.kept for group in found], axis=0)
+        rows.append((group.task, group.title, tau, *map(str, numbers), *best))
+    n, n_same, n_significant, n_reversed = np.sum(counts, axis=0)
     kept = (
         f" If the refits score the incumbents, {n_same} of them keep the sign of the rank test, {n_significant} "
         f"significantly; significantly reversed: {n_reversed}."
@@ -67,23 +67,35 @@ def cross_scored_blocks(results: Results) -> Iterator[str | Block]:
         caption="Final incumbents of the runs on the released models, scored by these models and by the mean of the "
         "refits",
         columns=(
-            *("task", "arms", "agreement of orders, Kendall's tau (95 % interval)", "pairs that differ", "same sign"),
+            *("task", "arms", "Kendall's tau of the rankings (95 % interval)", "pairs that differ", "same sign"),
             *("same sign, significant", "significantly reversed", "best arm", "best arm by the refits"),
         ),
         rows=tuple(rows),
         n_labels=2,
     )
     yield Text(
-        "A search finds the configs that its model overrates (winner's curse). An arm gains more from that if it "
-        "searches fewer configs more thoroughly, or has values that the same models chose, such as tuned "
-        "hyperparameters. The refits took no part in these searches, so errors of the released models that they do not "
-        "share give no arm an advantage. Each refit was fitted to about two thirds of the configs, so compare arms, "
-        "not levels. Pairs are tested as on the released models, with Holm's correction over all pairs."
+        "A search finds the configs that its model overrates (winner's curse). The refits took no part in these "
+        "searches, so errors that only the released models make give no arm an advantage. They are fitted to resamples "
+        "of the same trainings, so errors that come from these trainings remain. Each refit was fitted to about two "
+        "thirds of the configs, so compare arms, not absolute errors. Pairs are tested as on the released models, with "
+        "Holm's correction over all pairs."
     )
+    if lost := tuple(row for group, crossed in found for row in _lost_rows(group, crossed)):
+        yield Table(
+            caption="Pairs that differ on this page, but not significantly or in the other direction by the refits; "
+            "mean differences in points, the first arm minus the second, which is worse by the released models",
+            columns=(
+                *("task", "arms", "better arm", "other arm", "by the released models", "by the refits"),
+                "rank test by the refits",
+            ),
+            rows=lost,
+            n_labels=4,
+            is_folded=True,
+        )
     yield Table(
         caption="Mean validation errors of final incumbents, in percent, by the models that score them",
         columns=("task", "arms", "arm", "by the released models", "by the refits", "difference (± standard error)"),
-        rows=tuple(_arm_row(group, i) for group in found for i in np.argsort(group.crossed.mean(axis=1)).tolist()),
+        rows=tuple(_arm_row(group, i) for group, _ in found for i in np.argsort(group.crossed.mean(axis=1)).tolist()),
         n_labels=3,
         is_folded=True,
     )
@@ -124,6 +136,18 @@ def last_by_refits(bench: Benchmark, runs: Sequence[RepetitionResult], *, worst:
     last = [run.configs[-1:] for run in runs]
     values = split_by_run(errors_by_refits(bench, [config for configs in last for config in configs]), last)
     return np.array([value[0] if len(value) else worst for value in values])
+
+
+def _lost_rows(group: _Group, crossed: Comparison) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each pair that differs, and is not significant with the same sign by the refits."""
+    for own, other in zip(group.tests.pairs, crossed.pairs, strict=True):
+        is_same = own.rank_sum * other.rank_sum > 0
+        if own.differs and not (is_same and other.is_significant):
+            better, worse = (own.one, own.other) if own.rank_sum < 0 else (own.other, own.one)
+            gaps = (float((values[better] - values[worse]).mean()) for values in (group.own, group.crossed))
+            verdict = f"{'same' if is_same else 'other'} sign, {'' if other.is_significant else 'not '}significant"
+            titles = group.arms[better].title, group.arms[worse].title
+            yield group.task, group.title, *titles, *(f"{gap:+.2f}" for gap in gaps), verdict
 
 
 def _arm_row(group: _Group, i: int) -> tuple[str, ...]:

@@ -93,10 +93,13 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
     in_sds, crossed_in_sds = differences / sds, (errors - crossed) / sds
     has_sds = bool(np.isfinite(in_sds).all())
     mean_sds = f", {in_sds.mean():+.2f} standard deviations between trainings of one config" * has_sds
-    by_refits = (
-        f" It is {(errors - crossed).mean():+.2f} points from the mean of the refits, which the search did not see, "
-        f"{crossed_in_sds.mean():+.2f} standard deviations."
-    ) * has_sds
+    by_refits = ""
+    if np.isfinite(crossed).all():
+        crossed_sds = f", {crossed_in_sds.mean():+.2f} standard deviations" * has_sds
+        by_refits = (
+            f" It is {(errors - crossed).mean():+.2f} points from the mean of the refits, which the search did not see"
+            f"{crossed_sds}."
+        )
     titles = {arm.name: _title(arm) for arm in results.arms}
     yield "As trained"
     yield answer(
@@ -108,7 +111,7 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
         "positive difference means that trainings are worse than predicted",
         columns=(
             *("task", "found by", "predicted", "by the refits", "trained", "trained minus predicted (points)"),
-            *("the same (sd between trainings)", "trained minus refits (sd)"),
+            *("trained minus predicted (sd between trainings)", "trained minus refits (sd)"),
         ),
         rows=tuple(
             (

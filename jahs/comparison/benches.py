@@ -43,7 +43,7 @@ def refits_of(bench: Benchmark, metric: str) -> tuple[Benchmark, ...]:
 def errors_by_refits(bench: Benchmark, configs: Sequence[Config]) -> Floats:
     """Return the mean validation error (%) of each config over the refits; NaN without refits.
 
-    A search on the released models did not see the refits, so errors of these models alone do not count here.
+    A search on the released models did not see the refits, so errors that only these models make do not count.
     """
     is_released = bench.refit is None and bench.model is None
     refits = refits_of(bench, "valid_acc") if configs and is_released else ()

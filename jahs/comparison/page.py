@@ -99,7 +99,8 @@ def write_page(page: Comparison) -> None:
 
 
 HEAD: Final = (
-    *("", "optimiser", "result (%)", "median (%)", "area under regret (%)", "by the refits (%)", "test error (%)"),
+    *("", "optimiser", "result (%)", "median (%)", "area under regret (%)"),
+    *("validation error by the refits (%)", "test error (%)"),
     *("mean rank", f"minus {REFERENCE} (points) [95 % interval]", "better in", "p (Holm)", "seeds"),
 )
 """The head of the table whose rows `standing_row` returns."""
@@ -150,12 +151,15 @@ def _legend(page: Comparison) -> str:
     what = "mean validation error of the final incumbent"
     if len(terms.rules.objectives) > 1:
         what = "share of the hypervolume of the release's front that the means of all trials miss at the end"
+    by_refits = (
+        "The refits, models that no search saw, score the config with the best validation error; use their error to "
+        "compare optimisers, not as an absolute error. "
+    ) * any(math.isfinite(each.refit_error) for each in page.standings)
     return (
         f"Result: {what}, mean ± standard error and median over seeds; lower is better. Optimisers see training noise; "
         "the configs they chose are scored by their means. The area under the regret curve is normalised: 0 has the "
-        "best known result from the start, 100 never beats a guess. By the refits: mean validation error of the final "
-        "incumbent by models that the search did not see; compare optimisers by it, not levels. Ranks are over the "
-        "seeds that all optimisers have. "
+        f"best known result from the start, 100 never beats a guess. {by_refits}Ranks are over the seeds that all "
+        "optimisers have. "
         f"Differences from {REFERENCE} are paired over seeds, with bootstrap intervals; below zero is better. p-values "
         "are from Wilcoxon's signed-rank test, with Holm's correction over all pairs of optimisers. Every trial of "
         "every log was queried again from the release."

@@ -149,19 +149,21 @@ def fsync_folder(folder: Path) -> None:
 
 @contextmanager
 def held_folder(path: Path) -> Iterator[None]:
-    """Hold the lock of an existing folder; wait while another process holds it."""
+    """Hold the lock of an existing folder; wait while another process holds it; OSError if it cannot be locked."""
     if not HAS_LOCKS:
         yield
         return
+    import fcntl
+
     handle = os.open(path, os.O_RDONLY)
     try:
-        hold(handle, waits=True)
+        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)
 
 
-def hold(file: IO[Any] | int, *, waits: bool = False) -> None:
+def hold(file: IO[Any], *, waits: bool = False) -> None:
     """Hold the lock of an open file until it is closed; BlockingIOError if another process holds it.
 
     A file that cannot be locked is reported and left unlocked.
@@ -175,5 +177,4 @@ def hold(file: IO[Any] | int, *, waits: bool = False) -> None:
     except BlockingIOError:
         raise
     except OSError as err:  # for example on some cluster file systems
-        name = "a folder" if isinstance(file, int) else file.name
-        _log.warning("%s cannot be locked (%s): let one process at a time work there", name, err)
+        _log.warning("%s cannot be locked (%s): let one process at a time work there", file.name, err)

@@ -29,7 +29,7 @@ _PATIENCE: Final = 100  # rounds without a better held-out error
 _MOST_STEPS: Final = 100_000  # iterations of a support vector machine; polynomials of a high degree do not converge
 
 _Floats = NDArray[np.float64]
-_Settings: TypeAlias = dict[str, Any]
+_Settings: TypeAlias = dict[str, Any]  # Any: values of settings
 _Sample: TypeAlias = tuple[NDArray[np.float32], _Floats]  # inputs, (n, n_columns), and standardised targets, (n,)
 _Model: TypeAlias = Any  # a function of inputs that returns (n,) predictions, of a library that may ship no types
 

@@ -60,7 +60,7 @@ def test_a_pack_has_every_trial_of_every_log_and_the_release_knows_the_rest(stud
     assert len(logs["seed"]) == 3 * SEEDS * (1 + N_REFITS)
     configs = rows(columns)
     assert len({tuple(config.values()) for config in configs}) == len(configs)
-    rates = read_rates(packed).tolist()
+    rates = read_rates(packed.parent).tolist()
     assert len(set(rates)) == len(rates)
     assert set(rates) == {config[key] for config in configs for key in ("LearningRate", "WeightDecay")}
     row, first = np.cumsum(trials["config_step"]), 0
@@ -198,27 +198,33 @@ def test_the_packs_of_a_season_share_their_rates(study, copy, tmp_path):
         log.unlink()
     small = pack(copy, tmp_path)
     before = list(read_pack(small))
-    n_small = len(read_rates(small))
+    n_small = len(read_rates(small.parent))
     large = pack(study, tmp_path)
-    rates = read_rates(large).tolist()
+    rates = read_rates(large.parent).tolist()
     assert small.parent == large.parent
     assert n_small < len(rates) == len(set(rates))  # it only grew
     assert_same(read_pack(small), before)
     assert_same(read_pack(large), read_pack(pack(study, tmp_path / "alone")))
     assert pack(copy, tmp_path) == small
-    assert read_rates(small).tolist() == rates
+    assert read_rates(small.parent).tolist() == rates
+    (link := tmp_path / "link").symlink_to(small)
+    assert_same(read_pack(link), before)
     table = small.parent / RATES_FILE
     write_table(table, {"rate": np.array(rates[::-1])}, RATES_COLUMNS)
     for packed in (small, large):
-        with pytest.raises(CorruptFile, match=rf"does not begin with the rates of {packed.name}; restore"):
+        with pytest.raises(CorruptFile, match=rf"does not begin with the rates of .*{packed.name}; restore both"):
             list(read_pack(packed))
+    with pytest.raises(CorruptFile, match=r"does not begin with the rates of .*fidelity"):
+        pack(copy, tmp_path)
     table.unlink()
-    with pytest.raises(MissingData, match=RATES_FILE):
-        list(read_pack(small))
+    for attempt in (lambda: list(read_pack(small)), lambda: pack(copy, tmp_path)):
+        with pytest.raises(MissingData, match="the packs of a season share it; restore it from a copy"):
+            attempt()
+    assert not table.exists()
 
 
 def rename_study(folder, name):
-    """Say another name in study.json, and in every log the digests of the arms that belong to it."""
+    """Rename the study in study.json, with the digests of its arms in every log."""
     before, path = read_folder(folder).study, folder / "study.json"
     content = json.loads(path.read_text())
     content["study"]["name"] = name
@@ -241,6 +247,7 @@ def test_the_command_says_how_large_a_pack_is(study, tmp_path, capsys):
     said = json.loads(capsys.readouterr().out)
     assert said["total"] == sum(said["bytes"].values())
     assert set(said["bytes"]) == {MANIFEST, *COLUMNS}
+    assert [*said["shared by the season"]] == [RATES_FILE]
     assert main([str(study), "--out", str(study / "packs")]) == 2
     assert main([str(tmp_path), "--out", str(tmp_path)]) == 2
 

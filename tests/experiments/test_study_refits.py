@@ -12,9 +12,10 @@ import pytest
 
 import experiments.studies
 import jahs
+from experiments.report import cross_scored as cross_scored_module
 from experiments.report.__main__ import main as report
 from experiments.report.comparison import compared, finals
-from experiments.report.cross_scored import cross_scored_blocks, kept_pairs
+from experiments.report.cross_scored import cross_scored, cross_scored_blocks, kept_pairs
 from experiments.report.refits import variance_shares
 from experiments.report.results import read_results
 from jahs.comparison.ranks import compare_groups
@@ -23,6 +24,7 @@ from jahs.errors import CorruptFile
 from jahs.optimizers import expert_prior
 from jahs.simulate import read_log
 from tests.experiments.conftest import N_REFITS, TASK, run_study, short_study
+from workshop.pages.document import Table
 
 SEEDS = 6
 
@@ -95,7 +97,7 @@ def test_the_page_says_what_holds_on_refits(study, release):
 
 def test_the_page_scores_incumbents_by_the_refits(study, release):
     results = read_results(study, bench={TASK: jahs.Benchmark(TASK, release=release)})
-    _, _, table, _, arms = cross_scored_blocks(results)
+    table, *_, arms = (block for block in cross_scored_blocks(results) if isinstance(block, Table))
     cells = dict(zip(table.columns, table.rows[0], strict=True))
     assert int(cells["same sign, significant"]) <= int(cells["same sign"]) <= int(cells["pairs that differ"]) <= 1
     refits = [jahs.Benchmark(TASK, release=release, refit=refit) for refit in range(N_REFITS)]
@@ -119,6 +121,19 @@ def test_pairs_are_kept_or_reversed_by_other_models():
     assert kept_pairs(found, worse) == (1, 0, 0, 1)
     assert kept_pairs(found, equal) == (1, 0, 0, 0)
     assert kept_pairs(equal, found) == (0, 0, 0, 0)
+
+
+def test_pairs_that_the_refits_do_not_confirm_are_named(study, release, monkeypatch):
+    """By the refits, which are replaced here, each arm has the errors of the other, so every difference is reversed."""
+    results = read_results(study, bench={TASK: jahs.Benchmark(TASK, release=release)})
+    errors = np.stack([np.arange(SEEDS) + 10.0, np.arange(SEEDS) + 90.0])
+    group = cross_scored(results)[0][0]._replace(own=errors, crossed=errors[::-1])
+    found, crossed = (compare_groups([(values, None)])[0] for values in (group.own, group.crossed))
+    monkeypatch.setattr(cross_scored_module, "cross_scored", lambda _: ((group._replace(tests=found), crossed),))
+    first, lost, _ = (block for block in cross_scored_blocks(results) if isinstance(block, Table))
+    assert first.rows[0][3:7] == ("1", "0", "0", "1")
+    titles = tuple(arm.title for arm in group.arms)
+    assert lost.rows == ((TASK, group.title, *titles, "-80.00", "+80.00", "other sign, significant"),)
 
 
 def test_one_correction_is_over_all_chapters_and_differing_needs_the_refits(study, release):

@@ -81,7 +81,7 @@ def test_the_refits_score_what_a_search_on_the_released_models_found(log, bench,
     assert line.refit_error != line.valid_error
     of_refit = write_log(tmp_path / "refit.jsonl", refits[0])
     ((line,),) = (board.lines for board in boards_of(refits[0], of_refit)[0])
-    assert np.isnan(line.refit_error)  # a refit is no judge of its own search
+    assert np.isnan(line.refit_error)  # a refit cannot score its own search
 
 
 def test_seeds_are_one_line_and_other_terms_are_another_board(tmp_path, bench):
