@@ -25,7 +25,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def device_faults(device: str, *, is_here: bool = True) -> list[str]:
-    """Return what is wrong with a device, if anything.
+    """Return the faults of a device as messages; none if it can be used.
 
     Args:
         is_here: whether this machine trains, so that the device must be available here.

@@ -66,11 +66,11 @@ def finals(results: Results, task: str, arms: Sequence[Arm]) -> tuple[Floats, Fl
     """
     seeds = results.seeds(task, arms)
     on_release = np.array(
-        [[_final(results, task, arm, result) for result in results.of(task, arm, seeds)] for arm in arms]
+        [[final_of(results, task, arm, result) for result in results.of(task, arm, seeds)] for arm in arms]
     ).reshape(len(arms), len(seeds))
     by_run = [
         {
-            (r.repetition.refit, r.repetition.seed): _final(results, task, arm, r)
+            (r.repetition.refit, r.repetition.seed): final_of(results, task, arm, r)
             for r in results.on_refits.get((task, arm.name), ())
             if r.repetition.refit is not None
         }
@@ -94,7 +94,8 @@ def curve(results: Results, task: str, arm: Arm, result: RepetitionResult) -> St
     return Steps(times=volume.times, values=-volume.values / front.hypervolume)
 
 
-def _final(results: Results, task: str, arm: Arm, result: RepetitionResult) -> float:
+def final_of(results: Results, task: str, arm: Arm, result: RepetitionResult) -> float:
+    """Return the final result of one repetition, minimised: see `finals`."""
     try:
         values = curve(results, task, arm, result).values
     except (MissingData, UnknownName):

@@ -1,7 +1,7 @@
 """The final incumbents of a study, scored by models that no search saw.
 
-A search finds the configs that its model overrates. The runs on the released models never asked the refits, so an error
-that only the released models make gives no arm an advantage.
+A search exploits the errors of its model, which overestimates the accuracy of the configs that are found. The runs on
+the released models never asked the refits, so an error that only the released models make gives no arm an advantage.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.report.comparison import comparison_of, groups, worst_of
+from experiments.report.comparison import comparison_of, final_of, groups, worst_of
 from experiments.report.results import RepetitionResult, Results, split_by_run
 from experiments.study import Arm
 from jahs.comparison.benches import errors_by_refits, refits_of
@@ -38,7 +38,8 @@ class _Group(NamedTuple):
 def cross_scored(results: Results) -> tuple[tuple[_Group, Comparison], ...]:
     """Return every group of arms with the tests of its errors by the refits.
 
-    There is none without refits, with several objectives, or with other worlds, which cannot be queried again.
+    Empty if the release has no refits, if the study has several objectives, or if an arm ran in another world, whose
+    answers cannot be repeated.
     """
     if results.study.combinations or any(arm.world != "release" for arm in results.arms):
         return ()
@@ -74,7 +75,8 @@ def cross_scored_blocks(results: Results) -> Iterator[str | Block]:
         n_labels=2,
     )
     yield Text(
-        "A search finds the configs that its model overrates (winner's curse). The refits took no part in these "
+        "A search exploits the errors of its model, which overestimates the accuracy of the configs that are found "
+        "(winner's curse). The refits took no part in these "
         "searches, so errors that only the released models make give no arm an advantage. They are fitted to resamples "
         "of the same trainings, so errors that come from these trainings remain. Each refit was fitted to about two "
         "thirds of the configs, so compare arms, not absolute errors. Pairs are tested as on the released models, with "
@@ -119,16 +121,15 @@ def _groups(results: Results) -> Iterator[_Group]:
             if tests := comparison_of(results, task, arms):
                 seeds = results.seeds(task, arms)
                 runs = [results.of(task, arm, seeds) for arm in arms]
-                own = [[_final(arm, run) for run in of_arm] for arm, of_arm in zip(arms, runs, strict=True)]
+                own = [
+                    [final_of(results, task, arm, run) for run in of_arm]
+                    for arm, of_arm in zip(arms, runs, strict=True)
+                ]
                 crossed = [
                     last_by_refits(results.bench[task], of_arm, worst=worst_of(arm))
                     for arm, of_arm in zip(arms, runs, strict=True)
                 ]
                 yield _Group(task, title, arms, tests, np.array(own), np.array(crossed))
-
-
-def _final(arm: Arm, run: RepetitionResult) -> float:
-    return float(run.incumbents.values[-1]) if run.configs else worst_of(arm)
 
 
 def last_by_refits(bench: Benchmark, runs: Sequence[RepetitionResult], *, worst: float = np.nan) -> Floats:

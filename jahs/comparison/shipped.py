@@ -23,8 +23,6 @@ from jahs.files.sealed_json import read_sealed, sealed_text
 SEASONS: Final = Path(__file__).parents[1] / "seasons"
 """The folder of the embedded results."""
 
-_ERRORS: Final = ("test_error", "refit_error")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShippedResults:
@@ -83,7 +81,10 @@ def _known(error: float) -> float | None:
     return None if np.isnan(error) else round(error, 4)
 
 
+def _error(known: float | None) -> float:
+    return np.nan if known is None else float(known)
+
+
 def _rollout(run: Mapping[str, Any]) -> Rollout:  # Any: JSON
     steps = Steps(times=np.array(run["times"], dtype=np.float64), values=np.array(run["values"], dtype=np.float64))
-    test_error, refit_error = (np.nan if run[name] is None else float(run[name]) for name in _ERRORS)
-    return Rollout(steps=steps, test_error=test_error, refit_error=refit_error)
+    return Rollout(steps=steps, test_error=_error(run["test_error"]), refit_error=_error(run["refit_error"]))

@@ -70,8 +70,8 @@ def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> Rollouts:
     rollouts: dict[str, dict[int, Rollout]] = {}
     for claim in sorted(claims, key=lambda each: each.seed):
         steps = steps_of(claim.full, claim.incumbents, terms)
-        errors = {"test_error": claim.test_error, "refit_error": claim.refit_error}
-        rollout = Rollout(steps=steps.scaled(terms.budget_s), **errors)
+        steps = steps.scaled(terms.budget_s)
+        rollout = Rollout(steps=steps, test_error=claim.test_error, refit_error=claim.refit_error)
         rollouts.setdefault(_label(claim, claims), {})[claim.seed] = rollout
     return rollouts
 

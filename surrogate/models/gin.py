@@ -70,8 +70,12 @@ class _Network(nn.Module):
 
 
 def fit_gin(
-    point: Mapping[str, Any], X: NDArray[np.float32], y: _Floats, *, seed: int
-) -> Callable[[NDArray[np.float32]], _Floats]:  # Any: settings
+    point: Mapping[str, Any],  # Any: settings
+    X: NDArray[np.float32],
+    y: _Floats,
+    *,
+    seed: int,
+) -> Callable[[NDArray[np.float32]], _Floats]:
     """Train a network on encoded configs, (n, 15), and standardised values; return its prediction function."""
     others = _others(X)
     centre, scale = others.mean(axis=0), others.std(axis=0)
