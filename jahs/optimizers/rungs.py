@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Annotated, Final, Literal
 
 from jahs.optimizers.baseline import Baseline, TrialResult
@@ -74,7 +73,7 @@ class Halving(Baseline[HalvingSettings]):
         self.name = "hyperband" if self._settings.brackets == "all" else "successive_halving"
         self._rungs = rungs(self.view, eta=self._settings.eta, n_rungs=self._settings.n_rungs)
         self._open_brackets: list[_Bracket] = []
-        self._bracket_numbers = count()
+        self._n_brackets = 0
 
     def propose(self) -> tuple[Config, dict[str, float], _Bracket]:
         """Return the next config of the oldest bracket that has one, or begin another bracket."""
@@ -104,7 +103,8 @@ class Halving(Baseline[HalvingSettings]):
 
     def _begin(self) -> _Bracket:
         n_rungs, eta = len(self._rungs), self._settings.eta
-        first = next(self._bracket_numbers) % n_rungs if self._settings.brackets == "all" else 0
+        first = self._n_brackets % n_rungs if self._settings.brackets == "all" else 0
+        self._n_brackets += 1
         n_above = n_rungs - 1 - first
         n = eta**n_above if self._settings.brackets == "deepest" else n_rungs / (n_above + 1) * eta**n_above
         bracket = _Bracket(rung=first, n_random=math.ceil(n - 1e-9))
