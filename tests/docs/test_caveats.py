@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from jahs.release import find_release, read_release
 from jahs.tasks.definitions import TASKS
 from workshop.pages.markdown import caveat_text
 
@@ -48,26 +47,18 @@ PAGES = (
 )
 
 
-def test_the_caveats_have_the_figures_of_the_recorded_trainings():
-    figures = json.loads((ROOT / "data/cifar10_mini/landscape.json").read_text())
-    cifar10, cells = figures["epochs"]["200"], figures["cells"]
-    caveat = TASKS["cifar10_mini"].caveat or ""
-    assert f"on {cells['n_cells']} random cells of NAS-Bench-201" in caveat
+@pytest.mark.parametrize("name", ["cifar10_mini", "fashion_mnist_mini"])
+def test_a_caveat_has_the_figures_of_the_recorded_trainings(name):
+    figures = json.loads((ROOT / f"data/{name}/landscape.json").read_text())
+    real, cells = figures["epochs"]["200"], figures["cells"]
+    caveat = TASKS[name].caveat or ""
+    assert re.search(rf"[Oo]n {cells['n_cells']} random cells of NAS-Bench-201", caveat)
     rho = "after 200 epochs is {rho:.2f} (95 % interval {rho_low:.2f} to {rho_high:.2f}), and {rho_better_half:.2f} in"
     assert rho.format(**cells["200"]) in caveat
     assert f"with the accuracy after 12 epochs, it is {cells['12']['rho']:.2f}." in caveat
-    assert f"(rho {cifar10['rho']:.2f};" in caveat
-    assert f"at full size ({cifar10['rho_full_size']:.2f})" in caveat
-    assert f"(Kendall's tau {cifar10['tau_within_groups']:.2f})" in caveat
-
-
-def test_the_caveat_of_fashion_mnist_counts_the_configs_of_the_embedded_release():
-    release = read_release(find_release("fashion_mnist_mini"))
-    configs = release.table.configs
-    is_full = (configs["N"] == 5) & (configs["W"] == 16) & (configs["Resolution"] == 1.0)
-    caveat = TASKS["fashion_mnist_mini"].caveat or ""
-    assert caveat.startswith(f"Fitted to few configs: {len(is_full):,}, of them {is_full.sum()} at full size")
-    assert f"rho of release {release.facts['version']} with" in caveat
+    assert re.search(rf"(rho|is) {real['rho']:.2f}\b", caveat)
+    assert re.search(rf"at full size \({real['rho_full_size']:.2f}\)|{real['rho_full_size']:.2f} at full size", caveat)
+    assert re.search(rf"Kendall's tau( within a fidelity group is)? {real['tau_within_groups']:.2f}\b", caveat)
 
 
 @pytest.mark.parametrize("page", PAGES)
