@@ -9,12 +9,15 @@ where its authors do not state a number (the validation sizes of the two ICGen t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, fields
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+import numpy as np
+
 from jahs.errors import InvalidArgument, UnknownName
+from jahs.spaces.parameters import is_integer, is_number, is_real, show
 
 RESOLUTIONS: Final = (0.25, 0.5, 1.0)
 PROSE: Final = ("title", "citation", "caveat")
@@ -23,6 +26,19 @@ _SMALLEST_SIDE: Final = 4
 
 _MOST: Final = {"side": 1024, "max_epoch": 2**15 - 1}
 """Largest values: of images that are read, and of the epochs in a table of runs."""
+
+TYPES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
+    "str": (lambda value: isinstance(value, str), "a printable text"),
+    "int": (is_integer, "an integer from 0 to a billion"),
+    "float": (is_real, "a finite number"),
+    "bool": (lambda value: isinstance(value, bool), "true or false"),
+    "Literal": (lambda value: isinstance(value, str) and value in ("small", "large"), '"small" or "large"'),
+    "tuple": (
+        lambda value: isinstance(value, tuple | list) and all(map(is_number, value)),
+        "a list of numbers from 0 to 1, one per channel",
+    ),
+}
+"""Whether a value has the type of a field, and the legal values in words, by the first word of its annotation."""
 
 _ENTRIES: Final = """\
 The JAHS authors. JAHS: joint architecture and hyperparameter search on a laptop. Release: {release}.
@@ -95,33 +111,53 @@ class Task:
     caveat: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a task whose network would run out of pixels or images."""
-        faults = []
-        smallest = int(self.side * min(RESOLUTIONS))
-        if smallest < _SMALLEST_SIDE or self.side % (4 * _SMALLEST_SIDE):
+        """Refuse wrong types, and a network that would run out of pixels or images; numpy's numbers become Python's."""
+        wrong = self._wrong_types()
+        faults = list(wrong.values())
+        side = 4 * _SMALLEST_SIDE if "side" in wrong else min(max(self.side, 0), _MOST["side"])
+        smallest = int(side * min(RESOLUTIONS))
+        if smallest < _SMALLEST_SIDE or side % (4 * _SMALLEST_SIDE):
             faults.append(
-                f"side={self.side}: Resolution {min(RESOLUTIONS)} gives images of {smallest} pixels; the side must be "
-                f"a multiple of {4 * _SMALLEST_SIDE}, so that the smallest image has at least {_SMALLEST_SIDE}"
+                f"side={show(self.side)}: Resolution {min(RESOLUTIONS)} gives images of {smallest} pixels; the side "
+                f"must be a multiple of {4 * _SMALLEST_SIDE}, so that the smallest image has at least {_SMALLEST_SIDE}"
             )
         faults += [
-            f"{key}={value}: must be at least 1"
+            f"{key}={show(value)}: must be at least 1"
             for key in ("n_channels", "n_classes", "n_train", "n_valid", "n_test", "max_epoch", "batch_size")
-            if (value := getattr(self, key)) < 1
+            if key not in wrong and (value := getattr(self, key)) < 1
         ]
         faults += [
-            f"{key}={value}: must be at least 1 and at most {most}"
+            f"{key}={show(value)}: must be at least 1 and at most {most}"
             for key, most in _MOST.items()
-            if (value := getattr(self, key)) > most
+            if key not in wrong and (value := getattr(self, key)) > most
         ]
         faults += [
-            f"{key}={value}: must be a finite number above 0"
+            f"{key}={show(value)}: must be a finite number above 0"
             for key in ("learning_rate_factor", "learning_rate_power")
-            if not 0 < (value := getattr(self, key)) < math.inf
+            if key not in wrong and not 0 < (value := getattr(self, key)) < math.inf
         ]
-        if self.epoch_images is not None and not 1 <= self.epoch_images <= self.n_train:
-            faults.append(f"epoch_images={self.epoch_images}: must be from 1 to n_train={self.n_train}, or none")
+        n_images = None if wrong.keys() & {"epoch_images", "n_train"} else self.epoch_images
+        if n_images is not None and not 1 <= n_images <= self.n_train:
+            faults.append(f"epoch_images={show(n_images)}: must be from 1 to n_train={self.n_train}, or none")
         if faults:
-            raise InvalidArgument("\n".join(f"task {self.name!r}: {fault}" for fault in faults))
+            raise InvalidArgument("\n".join(f"task {show(self.name)}: {fault}" for fault in faults))
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, tuple | list):
+                object.__setattr__(self, each.name, tuple(map(float, value)))
+            elif isinstance(value, np.generic):
+                object.__setattr__(self, each.name, value.item())
+
+    def _wrong_types(self) -> dict[str, str]:
+        """Return a fault for each field that has the wrong type, by name."""
+        faults = {}
+        for each in fields(self):
+            kind, is_optional = kind_of(each)
+            is_valid, expected = TYPES[kind]
+            value = getattr(self, each.name)
+            if not (is_optional and value is None) and not is_valid(value):
+                faults[each.name] = f"{each.name} must be {expected}, got {show(value)}"
+        return faults
 
     @property
     def chance_error(self) -> float:
@@ -139,6 +175,12 @@ class Task:
     def image_side(self, resolution: float) -> int:
         """Return the image side in pixels for a config of this Resolution."""
         return int(self.side * resolution)
+
+
+def kind_of(field: Field[Any]) -> tuple[str, bool]:  # Any: of any type
+    """Return the first word of a field's annotation, a key of `TYPES`, and whether the value may be None."""
+    kind, _, optional = str(field.type).partition(" | ")
+    return kind.partition("[")[0], bool(optional)
 
 
 _FASHION = (

@@ -18,7 +18,7 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import check_format, parse_json
 from jahs.spaces.parameters import is_number, show
-from jahs.tasks.definitions import BUILT_IN, EARLIER, KNOWN, PROSE, TASKS, Task, task
+from jahs.tasks.definitions import BUILT_IN, EARLIER, KNOWN, PROSE, TASKS, TYPES, Task, kind_of, task
 
 TASK_FORMAT: Final = 1
 """Version of the task file; a reader refuses any other."""
@@ -54,13 +54,11 @@ def _is_shares(value: object) -> bool:
     return isinstance(value, (tuple, list)) and all(is_number(v) and 0 <= v <= 1 for v in value)
 
 
-_TYPES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {  # by the first word of an annotation in `Task`
-    "str": (_is_text, "a printable text"),
-    "int": (_is_count, "an integer from 0 to a billion"),
-    "float": (is_number, "a finite number"),
-    "bool": (lambda value: type(value) is bool, "true or false"),
-    "Literal": (lambda value: value in ("small", "large"), '"small" or "large"'),
-    "tuple": (_is_shares, "a list of numbers from 0 to 1, one per channel"),
+_VALID: Final[Mapping[str, Callable[[object], bool]]] = {  # stricter than `TYPES`
+    "str": _is_text,
+    "int": _is_count,
+    "float": is_number,
+    "tuple": _is_shares,
 }
 
 
@@ -183,14 +181,13 @@ def _task_of(facts: object) -> Task:
         if name not in facts:
             faults += [f"{name} is missing"] if field.default is dataclasses.MISSING else []
             continue
-        kind, _, optional = str(field.type).partition(" | ")
-        is_valid, expected = _TYPES[kind.partition("[")[0]]
-        if not (optional and facts[name] is None) and not is_valid(facts[name]):
+        kind, is_optional = kind_of(field)
+        is_of_type, expected = TYPES[kind]
+        if not (is_optional and facts[name] is None) and not _VALID.get(kind, is_of_type)(facts[name]):
             faults.append(f"{name} must be {expected}, got {show(facts[name])}")
     if faults:
         raise InvalidArgument("\n".join(["a task is invalid:", *faults]))
-    lists = {name: tuple(map(float, facts[name])) for name in ("mean", "std") if facts.get(name) is not None}
-    candidate = Task(**{**facts, **lists})
+    candidate = Task(**facts)
     if faults := _faults(candidate):
         raise InvalidArgument("\n".join(f"task {candidate.name!r}: {fault}" for fault in faults))
     return candidate

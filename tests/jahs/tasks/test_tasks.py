@@ -1,13 +1,16 @@
 """Tasks: the protocols and what refuses a bad one."""
 
+import contextlib
 import dataclasses
+import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.tasks.definitions import PROSE, RESOLUTIONS, TASKS, caveats_of, task
+from jahs.tasks.definitions import PROSE, RESOLUTIONS, TASKS, Task, caveats_of, task
 
 
 @pytest.mark.parametrize("found", TASKS.values(), ids=TASKS)
@@ -87,6 +90,41 @@ def test_every_fault_of_a_task_is_named_at_once():
         dataclasses.replace(TASKS["digits"], side=8, n_train=0, max_epoch=-1)
     lines = str(caught.value).splitlines()
     assert [line.split(": ")[1].split("=")[0] for line in lines] == ["side", "n_train", "max_epoch"]
+
+
+def test_every_wrong_type_of_a_task_is_named_at_once_beside_its_other_faults():
+    wrong = {"title": 3, "side": "16", "n_train": True, "n_valid": 0, "learning_rate_power": None, "mean": "0.5"}
+    with pytest.raises(InvalidArgument) as caught:
+        dataclasses.replace(TASKS["digits"], **wrong)
+    assert str(caught.value).replace("task 'digits': ", "").splitlines() == [
+        "title must be a printable text, got 3",
+        "side must be an integer from 0 to a billion, got '16'",
+        "n_train must be an integer from 0 to a billion, got True",
+        "learning_rate_power must be a finite number, got None",
+        "mean must be a list of numbers from 0 to 1, one per channel, got '0.5'",
+        "n_valid=0: must be at least 1",
+    ]
+
+
+@pytest.mark.parametrize("key", [field.name for field in dataclasses.fields(Task)])
+@pytest.mark.parametrize("kind", ["object", "list", "array", "nan", "huge", "negative"])
+def test_any_value_is_refused_with_one_kind_of_error_or_taken(key, kind):
+    kinds = {"object": object(), "list": [object()], "array": np.array([1, 2]), "nan": math.nan, "huge": 10**400}
+    value = kinds.get(kind, -(10**400))
+    with contextlib.suppress(InvalidArgument):
+        dataclasses.replace(TASKS["digits"], **{key: value})
+
+
+def test_a_task_keeps_builtins():
+    changes = {
+        "n_train": np.int64(1024),
+        "learning_rate_factor": np.float32(0.5),
+        "mean": [1],
+        "title": np.str_("Digits"),
+    }
+    task = dataclasses.replace(TASKS["digits"], **changes)
+    assert [type(getattr(task, key)) for key in changes] == [int, float, tuple, str]
+    assert hash(task) == hash(dataclasses.replace(task))
 
 
 def test_a_side_that_no_image_has_and_more_epochs_than_a_table_holds_are_refused():
