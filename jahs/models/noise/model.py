@@ -136,13 +136,17 @@ class NoiseModel:
             seed: seed of the training; one for all, or one for each row.
 
         Raises:
-            InvalidArgument: a seed is not an integer in 0..2**63-1, a prediction is NaN, or lengths differ.
+            InvalidArgument: a seed is not an integer in 0..2**63-1, a prediction is NaN, ids are not uint64, or lengths
+                differ.
             InvalidFidelity: an epoch is beyond the task's last.
         """
         if seed is None:
             raise InvalidArgument("seed=None is not an integer in 0..2**63-1; the predictions are the mean")
         means = {name: np.asarray(values) for name, values in means.items()}
-        _check_lengths({**means, "config_ids": np.asarray(config_ids)}, len(X))
+        config_ids = np.asarray(config_ids)
+        _check_lengths({**means, "config_ids": config_ids}, len(X))
+        if config_ids.dtype != np.uint64 and len(X):
+            raise InvalidArgument(f"config_ids holds {config_ids.dtype}, not uint64; jahs.config_ids() returns them")
         seeds = np.broadcast_to(np.asarray(read_seeds(seed, len(X)), dtype=np.int64), len(X))
         if len(X) <= _FEW:
             return self._draw_few(means, X, config_ids, seeds.tolist())

@@ -309,3 +309,11 @@ def test_columns_of_another_length_are_refused(n: int) -> None:
 def test_no_rows_give_no_draws() -> None:
     drawn = MODEL.draw({"valid_acc": np.empty(0)}, X[:0], IDS[:0], 0)
     assert drawn["valid_acc"].shape == (0,)
+
+
+@pytest.mark.parametrize("n", [3, N_ROWS], ids=["few", "many"])
+@pytest.mark.parametrize("given", [np.int64, object, np.float64, list])
+def test_ids_of_another_type_are_refused_however_many_they_are(n: int, given: type) -> None:
+    ids = IDS[:n].tolist() if given is list else IDS[:n].astype(given)
+    with pytest.raises(InvalidArgument, match=r"config_ids holds \w+, not uint64; jahs.config_ids\(\) returns them"):
+        MODEL.draw({"valid_acc": np.ones(n)}, X[:n], np.asarray(ids, object if given is list else None), 0)
