@@ -52,6 +52,13 @@ class Log:
     ending: Mapping[str, object] | None
 
 
+def log_path(given: Path | str) -> Path:
+    """Return the absolute path of a log; raises as `jahs.release.find.full_path`."""
+    if "\0" in str(path := full_path(given)):
+        raise InvalidArgument(f"{show(str(path))} holds a null character, which no path has; name another file")
+    return path
+
+
 def read_log(path: Path | str) -> Log:
     """Return the content of a log; a last line that was cut short is left out.
 
@@ -61,7 +68,7 @@ def read_log(path: Path | str) -> Log:
         CorruptFile: a line is invalid; says which, and why.
         UnknownFormat: the log was written by another version.
     """
-    path = full_path(path)
+    path = log_path(path)
     lines = _whole_lines(path)
     header = _read_header(path, next(lines, b""))
     trials: list[Trial] = []
@@ -82,7 +89,7 @@ def read_log(path: Path | str) -> Log:
 
 def read_header(path: Path | str) -> Mapping[str, object]:
     """Return the header of a log without reading the trials; raises as `read_log`."""
-    path = full_path(path)
+    path = log_path(path)
     with closing(_whole_lines(path)) as lines:
         return _read_header(path, next(lines, b""))
 

@@ -12,11 +12,10 @@ from typing import Final, Literal
 
 from jahs.errors import InvalidArgument, OptimizerFailed
 from jahs.queries.views import Queryable, View
-from jahs.release.find import full_path
 from jahs.simulate.answers import Answers, Job
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.driver import Callback, Driver, Optimizer
-from jahs.simulate.log import LogWriter, describe_view, json_fault
+from jahs.simulate.log import LogWriter, describe_view, json_fault, log_path
 from jahs.simulate.settings import Settings, Thinking
 from jahs.simulate.trial import Proposal, Trial
 from jahs.spaces.parameters import is_number, show
@@ -86,7 +85,7 @@ class Simulation:
             evaluation_seed=evaluation_seed,
         )
         self._view = oracle if isinstance(oracle, View) else View(oracle)
-        self._log = None if log is None else full_path(log)
+        self._log = None if log is None else log_path(log)
         if self._log is not None and not self._log.parent.is_dir():
             raise InvalidArgument(f"log={log}: the folder {self._log.parent} does not exist; make it first")
         if self._log is not None and thinking == "measured" and self._log.exists() and self._log.stat().st_size:
@@ -140,7 +139,8 @@ class Simulation:
         Raises:
             OptimizerFailed: the optimiser raised or broke the rules; names it and the trial. The log can be resumed.
         """
-        return list(self.stream(optimizer))
+        self._submitted.extend(self.stream(optimizer))
+        return self.trials()
 
     def stream(self, optimizer: Optimizer | Callback) -> Iterator[Trial]:
         """Yield the trials that `run` returns, one by one, without keeping them in memory."""
@@ -229,7 +229,7 @@ class Simulation:
         self._cluster.think(float(seconds))
 
     def trials(self) -> list[Trial]:
-        """Return the trials that were submitted, in the order in which they ended, with all their metrics.
+        """Return the trials that were submitted, or that `run` ran, in the order in which they ended, with all metrics.
 
         Raises:
             InvalidArgument: the simulation is not over: until then, metrics of the test images are hidden.

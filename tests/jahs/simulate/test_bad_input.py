@@ -329,6 +329,11 @@ class TestWhoeverDrives:
         assert driven.wait() == []
         assert "test_acc" in driven.trials()[0].metrics
 
+    def test_finds_the_trials_of_a_run_at_the_end(self):
+        driven = simulation(n_trials=3)
+        configs = iter(CONFIGS)
+        assert driven.run(lambda _: next(configs)) == driven.trials() != []
+
     def test_cannot_run_another_optimiser_on_the_same_simulation(self):
         driven = simulation()
         driven.submit(CONFIGS[0])

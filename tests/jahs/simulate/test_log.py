@@ -23,6 +23,7 @@ from jahs.errors import (
 from jahs.queries.views import View
 from jahs.schema import TRIAL_KEYS
 from jahs.simulate import Simulation, read_log, read_trials
+from jahs.simulate.log import read_header
 from tests.fake_benchmark import FakeBenchmark
 from tests.jahs.simulate.chaos import Chaos
 from tests.jahs.simulate.full_disk import full_disk
@@ -310,3 +311,9 @@ def test_an_empty_file_and_lines_after_the_end_are_refused(tmp_path, whole):
     (tmp_path / "more").write_bytes(whole + whole.splitlines(keepends=True)[1])
     with pytest.raises(CorruptFile, match="follows the one that ends the log"):
         read_log(tmp_path / "more")
+
+
+@pytest.mark.parametrize("ask", [read_log, read_header, lambda path: Simulation(VIEW, n_trials=1, log=path)])
+def test_a_path_that_no_file_can_have_is_refused(tmp_path, ask):
+    with pytest.raises(InvalidArgument, match=r"holds a null character, which no path has; name another file"):
+        ask(tmp_path / "a\0b")
