@@ -14,6 +14,7 @@ from jahs.errors import InvalidArgument
 from jahs.simulate import Proposal, Trial, Visible
 from jahs.simulate.trial import AskedFidelity
 from jahs.spaces.configs import Config
+from jahs.spaces.parameters import is_integer, show
 from jahs.tasks.objectives import read_objectives
 
 Losses: TypeAlias = npt.NDArray[np.float64]
@@ -89,7 +90,13 @@ class Baseline(ABC, Generic[S]):
         return next(self._random)
 
     def ask(self, n: int) -> list[Proposal]:
-        """Return up to `n` proposals."""
+        """Return up to `n` proposals.
+
+        Raises:
+            InvalidArgument: `n` is not an integer >= 0.
+        """
+        if not is_integer(n) or n < 0:
+            raise InvalidArgument(f"n={show(n)} is not an integer >= 0")
         proposals: list[Proposal] = []
         while len(proposals) < n and (proposed := self.propose()) is not None:
             config, at, memo = proposed
@@ -104,7 +111,7 @@ class Baseline(ABC, Generic[S]):
         Raises:
             InvalidArgument: it did not propose this trial, or already has its result.
         """
-        if trial.tag not in self._open:
+        if type(trial.tag) is not int or trial.tag not in self._open:  # another's tag may not be hashable
             raise InvalidArgument(
                 f"{self.name} does not wait for the result of trial {trial.trial}; tell each proposed trial once"
             )

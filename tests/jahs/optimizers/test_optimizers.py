@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from itertools import pairwise
 
@@ -403,3 +404,22 @@ def test_priors_and_names_of_other_kinds_are_refused():
     for call in (lambda: expert_prior(view, ["good"]), lambda: make(["hyperband"], view, seed=0)):
         with pytest.raises(UnknownName):
             call()
+
+
+@pytest.mark.parametrize("n", [-1, 1.5, float("inf"), float("nan"), True, "3", None])
+def test_a_number_of_proposals_that_is_no_count_is_refused(n):
+    optimizer = make("random_search", FakeBench(), seed=0)
+    with pytest.raises(InvalidArgument, match=r"n=.* is not an integer >= 0"):
+        optimizer.ask(n)
+    assert optimizer.ask(0) == []
+    assert len(optimizer.ask(np.int64(2))) == 2
+
+
+@pytest.mark.parametrize("tag", [[0], {}, True, 0.0, None])
+def test_a_trial_with_the_tag_of_another_is_refused(tag):
+    optimizer = make("random_search", FakeBench(), seed=0)
+    (first, second) = optimizer.ask(2)
+    (trial,) = Simulation(FakeBench(), n_trials=1).run(lambda _: first)
+    with pytest.raises(InvalidArgument, match="random_search does not wait for the result of trial 0"):
+        optimizer.tell(dataclasses.replace(trial, tag=tag))
+    optimizer.tell(dataclasses.replace(trial, tag=second.tag))
