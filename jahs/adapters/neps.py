@@ -23,11 +23,11 @@ from jahs.adapters.evaluating import Budgets, Options, as_view, make_evaluator
 from jahs.adapters.importing import Chance as GlobalChance
 from jahs.adapters.importing import import_tool
 from jahs.adapters.values import from_config
-from jahs.errors import InvalidArgument, refuse
+from jahs.errors import InvalidArgument, InvalidConfig, refuse
 from jahs.queries.queryable import Queryable
 from jahs.simulate.answers import Visible
 from jahs.spaces.configs import Config, mapping_of
-from jahs.spaces.parameters import Parameter, Value, show
+from jahs.spaces.parameters import Parameter, Value, as_index, show
 from jahs.spaces.space import Space
 
 if TYPE_CHECKING:
@@ -89,7 +89,12 @@ def split_budget(params: Mapping[str, object], space: Space) -> tuple[dict[str, 
     for key, value in mapping_of(params).items():
         match = _SAMPLED.match(key) if isinstance(key, str) else None
         if match and match[1] in space.parameters and match[2]:
-            parameters[match[1]] = space.parameters[match[1]].choices[cast("int", value)]
+            choices, position = space.parameters[match[1]].choices, as_index(value)
+            if position is None or not 0 <= position < len(choices):
+                raise InvalidConfig(
+                    [f"{match[1]}={show(value)} is not a position among {', '.join(map(str, choices))}"]
+                )
+            parameters[match[1]] = choices[position]
         elif match:
             parameters[match[1]] = value
         elif isinstance(key, str) and key.removeprefix(_FIDELITY) in ("epoch", "budget"):

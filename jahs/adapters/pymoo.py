@@ -214,7 +214,7 @@ def _decode(parameter: Parameter, value: Any) -> object:
     """Return a parameter's value for a variable's value; None if it is not legal."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     if parameter.kind == "float":
         lowest, highest = _log_range(parameter)

@@ -12,9 +12,9 @@ from typing import Final, cast
 
 import numpy as np
 
-from jahs.errors import InvalidConfig
+from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import PARAMETERS, Parameter, Value
+from jahs.spaces.parameters import PARAMETERS, Parameter, Value, show, with_article
 from jahs.spaces.space import Space
 
 __all__ = ["from_config", "shown_parameters", "to_config"]
@@ -30,6 +30,7 @@ def shown_parameters(space: Space) -> dict[str, Parameter]:
         >>> list(shown_parameters(jahs.space().only("hyperparameters")))
         ['Activation', 'LearningRate', 'TrivialAugment', 'WeightDecay']
     """
+    _check(space)
     return {name: parameter for name, parameter in space.parameters.items() if len(parameter.choices) != 1}
 
 
@@ -49,7 +50,8 @@ def to_config(params: Mapping[str, object], space: Space) -> Config:
         (True, 8, 5)
     """
     if not isinstance(params, Mapping):
-        raise InvalidConfig([f"params={params!r} is {type(params).__name__}, not a mapping of keys to values"])
+        raise InvalidConfig([f"params={show(params)} is {type(params).__name__}, not a mapping of keys to values"])
+    _check(space)
     constants = {name: parameter.default for name, parameter in space.parameters.items() if len(parameter.choices) == 1}
     chosen = {name: _read(PARAMETERS.get(name), value) for name, value in params.items()}
     return space.validate({**constants, **space.fixed, **chosen})
@@ -57,8 +59,17 @@ def to_config(params: Mapping[str, object], space: Space) -> Config:
 
 def from_config(config: Mapping[str, object], space: Space) -> dict[str, Value]:
     """Return a config's values as a tool sees them, as builtins; InvalidConfig if it is not in `space`."""
+    _check(space)
     validated = cast("dict[str, Value]", space.validate(config))
     return {name: _clip(parameter, validated[name]) for name, parameter in shown_parameters(space).items()}
+
+
+def _check(space: object) -> None:
+    """Refuse anything that is not a space, such as the benchmark that has it."""
+    if not isinstance(space, Space):
+        raise InvalidArgument(
+            f"space={show(space)} is {with_article(type(space).__name__)}, not a Space; give bench.space"
+        )
 
 
 def _clip(parameter: Parameter, value: Value) -> Value:

@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jahs
+from jahs.adapters import pymoo
+from jahs.adapters.neps import split_budget
 from jahs.adapters.values import from_config, shown_parameters, to_config
-from jahs.errors import InvalidConfig
+from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.spaces.parameters import PARAMETERS
+from tests.fake_bench import FakeBench
 from tests.hostile import KEYS, VALUES
 
 SPACE = jahs.space()
@@ -96,3 +99,29 @@ def test_a_missing_key_is_named() -> None:
     del params["N"]
     with pytest.raises(InvalidConfig, match="N is missing"):
         to_config(params, SPACE)
+
+
+def test_what_is_no_space_is_refused_with_what_to_give() -> None:
+    bench = FakeBench()
+    for ask in (
+        lambda: shown_parameters(bench),
+        lambda: to_config(SPACE.default(), bench),
+        lambda: from_config(SPACE.default(), bench),
+    ):
+        with pytest.raises(InvalidArgument, match=r"space=.* is a FakeBench, not a Space; give bench\.space"):
+            ask()
+
+
+@pytest.mark.parametrize("position", [-1, 3, 10**30, True, 1.0, "1", None, [1]])
+@pytest.mark.parametrize("key", ["N", "LearningRate"])
+def test_a_position_of_neps_among_choices_that_does_not_exist_is_refused(key: str, position: object) -> None:
+    params = {f"SAMPLING__Resolvable.{key}::categorical__3": position}
+    with pytest.raises(InvalidConfig, match=f"{key}=.* is not a position among"):
+        split_budget(params, SPACE)
+
+
+def test_a_number_that_no_float_holds_is_no_value_of_pymoo() -> None:
+    params = pymoo.from_config(SPACE.default(), SPACE)
+    for key in ("N", "LearningRate"):
+        with pytest.raises(InvalidConfig, match=f"{key}=.* is not"):
+            pymoo.to_config({**params, key: 10**400}, SPACE)
