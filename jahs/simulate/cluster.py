@@ -134,7 +134,7 @@ class Cluster:
 
     def why_over(self) -> str:
         """Return the reason for the end of the run: "budget", "n_trials", or "optimizer", which proposed no more."""
-        if self.now >= self._budget:
+        if max(self.now, self._thinks_until) >= self._budget:
             return "budget"
         return "n_trials" if self.n_started >= self._n_trials else "optimizer"
 

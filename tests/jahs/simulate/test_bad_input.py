@@ -301,6 +301,11 @@ class TestWhoeverDrives:
         ):
             driven.submit(CONFIGS[1])
         assert [t.status for t in driven.trials()] == ["unfinished"]
+        thinker = simulation(budget=10.0, n_trials=None)
+        thinker.think(20.0)
+        with pytest.raises(OptimizerFailed, match=r"proposes a trial after the end \(budget\)"):
+            thinker.submit(CONFIGS[0])
+        assert (thinker.wait(), thinker.ended, thinker.now) == ([], "budget", 10.0)
 
     def test_may_not_stop_what_does_not_run(self):
         driven = simulation()
