@@ -129,7 +129,10 @@ class LogWriter:
         existing = path.read_bytes() if first is None else first  # without a complete line, the file is short
         is_resuming = first == header
         if not is_resuming and (first is not None or not header.startswith(existing)):
-            raise ProtocolMismatch(_difference(path, _read_header(path, existing), json.loads(header)))
+            old, new = _read_header(path, existing), json.loads(header)
+            if first is None or old != new:  # the same facts may be in another order
+                raise ProtocolMismatch(_difference(path, old, new))
+            is_resuming = True
         self._n_checked = len(existing) if is_resuming else 0  # bytes of the existing lines that this run wrote, too
         self._n_lines = 1
         self._is_appending = False

@@ -219,6 +219,15 @@ def test_a_log_of_other_settings_is_not_resumed_and_stays_as_it_is(tmp_path, who
     assert path.read_bytes() == whole[:2000]
 
 
+def test_facts_in_another_order_are_of_the_same_run(tmp_path):
+    path = tmp_path / "log.jsonl"
+    trials = simulate(path, facts={"a": 1, "b": {"c": 2, "d": 3}})
+    written = path.read_bytes()
+    path.write_bytes(b"".join(written.splitlines(keepends=True)[:5]))
+    assert simulate(path, facts={"b": {"d": 3, "c": 2}, "a": 1}) == trials
+    assert path.read_bytes() == written
+
+
 def test_an_optimiser_that_does_otherwise_is_not_resumed(tmp_path, whole):
     path = tmp_path / "log.jsonl"
     path.write_bytes(whole)
