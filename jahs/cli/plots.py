@@ -56,6 +56,8 @@ def _checked(out: Path, *endings: str) -> Path:
     """Return the path of a file to write; InvalidArgument if its name or folder is invalid."""
     if out.suffix.lower() not in endings:
         raise InvalidArgument(f"--out {out}: write a name that ends in {' or '.join(endings)}")
+    if out.is_dir():
+        raise InvalidArgument(f"--out {out} must be a file, got a folder; choose another name")
     if not out.parent.is_dir():
         raise InvalidArgument(f"--out {out}: there is no folder {out.parent}")
     return out

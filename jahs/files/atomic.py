@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
-from jahs.errors import OutOfSpace
+from jahs.errors import InvalidArgument, OutOfSpace
 
 DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Error numbers of a full disk."""
@@ -87,6 +87,16 @@ def change_folder(path: Path) -> Iterator[Path]:
         raise
     fsync_folder(path.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for results, with its parents, unless it exists; InvalidArgument if it cannot be written."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise InvalidArgument(f"{path} cannot be written: {err.strerror}; choose another folder") from err
+    if not os.access(path, os.W_OK):
+        raise InvalidArgument(f"{path} must be a folder that this user may write; choose another folder")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, UnknownFormat, UnknownName
+from jahs.files.atomic import make_folder
 from jahs.models.features import FEATURE_SETS, FeatureSet
 from jahs.models.forest import Forest, forest_from_xgboost, join_forests
 from jahs.published.models import Headers, PublishedModel, read_headers, read_model
@@ -117,12 +118,12 @@ def _import_task(
     if _is_imported(release, request):
         report(f"{name}: {release} is there already, from the same files")
         return release
+    make_folder(out)  # refused here, not after minutes of reading
     models: dict[str, PublishedModel] = {}
     for number, (file, headers) in enumerate(selected, 1):
         models |= _read_models(file, headers)
         report(f"{number}/{len(selected)} {name} {_key(headers)}")
     imported = {m: models[m] for m in METRICS if m in models and (metric_names is None or m in metric_names)}
-    out.mkdir(parents=True, exist_ok=True)
     _write(release, name, imported, request, {_key(headers): headers for _, headers in selected})
     report(f"{name}: {release}")
     return release

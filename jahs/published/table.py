@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable
-from jahs.files.atomic import change_folder
+from jahs.files.atomic import change_folder, make_folder
 from jahs.files.hashing import digest_facts
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import require_pyarrow, write_table
@@ -64,7 +64,7 @@ def _import_task(name: str, files: dict[str, PublishedFile], folder: Path, repor
             raise InvalidArgument(f"{folder} is there already, from other files; choose another folder, or delete it")
         report(f"{name}: {folder} is there already, from the same files")
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
     with change_folder(folder) as beside, _blaming(files["raw"]):
         _write(name, files, sources, beside, report)
     report(f"{name}: {folder}")

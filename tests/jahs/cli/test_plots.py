@@ -68,6 +68,9 @@ def test_only_what_is_required_is_called_so(capsys) -> None:
 def test_where_to_is_checked_before_anything_is_loaded(run, tmp_path: Path) -> None:
     assert "write a name that ends in .png or .svg" in run("plot", "curves", "--out", str(tmp_path / "a.pdf"), code=2)
     assert "there is no folder" in run("plot", "curves", "--out", str(tmp_path / "no" / "a.png"), code=2)
+    for command, folder in ((["plot", "curves"], tmp_path / "a.png"), (["explore"], tmp_path / "a.html")):
+        folder.mkdir()
+        assert "must be a file, got a folder" in run(*command, "--out", str(folder), code=2)
 
 
 def test_without_matplotlib_it_says_what_to_install(run, tmp_path: Path, monkeypatch) -> None:

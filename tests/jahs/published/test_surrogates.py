@@ -186,6 +186,14 @@ def test_an_import_that_was_stopped_resumes_with_the_next_task(tmp_path, monkeyp
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["cifar10", "fashion_mnist"]
 
 
+def test_a_folder_that_cannot_be_written_is_refused_before_any_model_is_read(task_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("jahs.published.surrogates._read_models", lambda *_: pytest.fail("a model was read"))
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InvalidArgument, match="cannot be written"):
+            import_surrogates(task_folder, out)
+
+
 def test_a_damaged_release_is_made_again(task_folder, tmp_path):
     release = import_surrogates(task_folder, tmp_path)["cifar10"]
     values = release / "forests-0" / "node_value.npy"
