@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from scipy import stats
 
-from experiments.report.writing import write_document
+from experiments.report.writing import check_target, write_document
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.comparison.claims import by_mean
 from jahs.comparison.logs import Floats, trial_log
@@ -28,11 +28,12 @@ from jahs.comparison.standings import guess_of, steps_of
 from jahs.comparison.terms import Rules, open_rules
 from jahs.comparison.views import ViewChoice
 from jahs.errors import CorruptFile, InvalidArgument, refuse
+from jahs.files.atomic import make_folder
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.optimizers import make
 from jahs.release import EMBEDDED
 from workshop.command import add_workers, new_parser, run_command
-from workshop.folders import commit_fact, versions_fact, write_text, writing
+from workshop.folders import commit_fact, versions_fact, write_text
 from workshop.jobs import Where, in_processes
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.style import LIGHT
@@ -306,8 +307,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         limits = {"n": (given.n, len(all_candidates)), "seeds": (given.seeds, _N_BASELINE)}
         faults = [f"{k}={value} must be in 2..{most}" for k, (value, most) in limits.items() if not 2 <= value <= most]
         refuse(*faults, *Where(workers=given.workers).faults())
-        with writing(given.out):
-            given.out.mkdir(parents=True, exist_ok=True)
+        make_folder(given.out)
+        if given.page:
+            check_target(given.page)
         path = given.out / f"jahs-{given.n}.json"
         problems = kept(path, all_candidates)  # refuse a bad file before any run
         results, baseline = orders(all_candidates, n_seeds=given.seeds, workers=given.workers)

@@ -62,7 +62,7 @@ from surrogate.packing import release_answers
 from surrogate.propose import settings_of
 from surrogate.top_fits import read_fits
 from workshop.command import run_command
-from workshop.folders import commit
+from workshop.folders import check_file, commit
 
 _N_FOLDS: Final = 8
 _N_SAMPLE: Final = 20_000
@@ -237,8 +237,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings_of(release)
         read_seed(given.seed)
         fits = None if given.fits is None else read_fits(given.fits)
-        if not given.out.absolute().parent.is_dir():
-            raise MissingData(f"--out {given.out}: its folder does not exist; make it first")
+        check_file(given.out)
         final = None
         if given.read_final:
             what_for = {"command": "surrogate.figures", "release": release.sha256, "commit": commit()}

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import InvalidArgument
+from jahs.files.atomic import make_folder
 from jahs.release import Release, read_release
 from jahs.spaces.seeds import read_seed
 from jahs.tasks.definitions import caveats_of
@@ -36,7 +37,7 @@ from surrogate.models.fitting import read_params
 from surrogate.models.model import fit_surrogate
 from surrogate.models.refits import N_REFITS, fit_refits
 from workshop.command import add_workers, run_command
-from workshop.folders import commit_fact, versions_fact, write_text, writing
+from workshop.folders import commit_fact, versions_fact, write_text
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.markdown import to_markdown
 from workshop.resampling import bootstrap_estimates
@@ -269,6 +270,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         measured, _ = read_with_split(given.runs, given.split)
         release = read_release(given.release)
         settings = read_params(given.params).get(given.metric, ForestSettings())
+        if given.out is not None:
+            make_folder(given.out)
         judged = noise_study(measured, given.metric, release, settings=settings, seed=given.seed, workers=given.workers)
         options = ["--metric", given.metric, "--seed", str(given.seed)]
         placeholders = ["RUNS", "--split", "SPLIT", "--params", "PARAMS", "--release", "RELEASE"]
@@ -287,8 +290,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         text = to_markdown(page)
         if given.out is None:
             return text
-        with writing(given.out):
-            given.out.mkdir(parents=True, exist_ok=True)
         write_text(given.out / "report.md", text)
         return str(given.out / "report.md")
 

@@ -44,7 +44,7 @@ from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import leave_folds_out
 from surrogate.models.optima import MAIN, Ask, IsKnown, asking, best_found, disagreed_on, poor
 from workshop.command import run_command
-from workshop.folders import write_text
+from workshop.folders import check_file, write_text
 from workshop.numbered import full_range
 
 KINDS: Final = ("best", "disagreement", "full", "seeds", "paired", "poor")
@@ -142,8 +142,9 @@ def _first_bytes(path: Path, n: int) -> bytes:
 
 
 def check_list(path: Path) -> None:
-    """Refuse a path where there is anything but a list of configs."""
+    """Refuse a path that cannot be written, or where there is anything but a list of configs."""
     start = b'{"config":'
+    check_file(path)
     if path.exists() and not (path.is_file() and _first_bytes(path, len(start)) in (start, b"")):
         raise InvalidArgument(f"out={path} exists and is not a list of configs; choose another file")
 

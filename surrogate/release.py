@@ -169,6 +169,12 @@ def _manifest_facts(measured: Measurements, split: Split, settings: ReleaseSetti
     }
 
 
+def check_replaceable(out: Path) -> None:
+    """Refuse a path with anything but a release or an empty folder."""
+    if out.exists() and not (out / "manifest.json").is_file() and (not out.is_dir() or any(out.iterdir())):
+        raise InvalidArgument(f"{out} exists and is not a release; choose another folder, or empty it")
+
+
 @contextmanager
 def _beside(out: Path) -> Iterator[Path]:
     """Yield an empty folder that replaces `out` on success; a path that cannot be written is refused at once.
@@ -184,8 +190,7 @@ def _beside(out: Path) -> Iterator[Path]:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 clear_leftovers(out)
             fcntl.flock(handle, fcntl.LOCK_SH)
-            if out.exists() and not (out / "manifest.json").is_file() and (not out.is_dir() or any(out.iterdir())):
-                raise InvalidArgument(f"{out} exists and is not a release; choose another folder, or empty it")
+            check_replaceable(out)
             folder = stack.enter_context(change_folder(out))
         with out_of_space(out):
             yield folder

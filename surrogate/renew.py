@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 
 from jahs.errors import MissingData, ProtocolMismatch
+from jahs.files.atomic import make_folder
 from jahs.files.hashing import digest_facts
 from jahs.release import Release, read_release
 from jahs.tasks.metrics import LEARNED
@@ -33,7 +34,7 @@ from surrogate.card.page import write_card
 from surrogate.command import add_release_flags, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part, unmeasured
-from surrogate.release import make_release
+from surrogate.release import check_replaceable, make_release
 from surrogate.release_settings import ReleaseSettings
 from surrogate.tune import tune_all, what_is_searched
 from workshop.command import add_workers, run_command
@@ -69,6 +70,9 @@ def renew(settings: RenewSettings) -> Facts:
     _renew_split(settings)
     measured, split = read_with_split(settings.runs, settings.split)
     _log.info("split %s: %s", split.digest, ", ".join(f"{n} {part}" for part, n in split.counts.items()))
+    check_replaceable(settings.out)  # refused here, not after hours of searches
+    for folder in (settings.recorded, settings.out.parent, settings.card):
+        make_folder(folder)
     if settings.evaluations:
         _search(settings, measured, split)
     params = settings.recorded / "params.json"
@@ -121,7 +125,6 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
         distilled=distilled,
         fewest=settings.release.fewest,
     )
-    settings.recorded.mkdir(parents=True, exist_ok=True)
     for name in _SEARCH_FILES:
         write_text(settings.recorded / name, (folder / name).read_text(encoding="utf-8"))
 

@@ -34,7 +34,7 @@ from surrogate.judging.agreement import Scores, agreement, first_seed
 from surrogate.models.optima import MAIN
 from surrogate.packing import release_answers
 from workshop.command import run_command
-from workshop.folders import commit, write_text
+from workshop.folders import check_file, commit, write_text
 from workshop.pages.document import Block, Document, Section, Table, Text
 from workshop.pages.markdown import to_markdown
 
@@ -212,6 +212,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> str:
+        check_file(given.out)
         measured, split = read_with_split(given.runs, given.split)
         releases = [read_release(path) for path in given.releases]
         known = {sha256: _known(release, measured) for release in releases for sha256 in release.answers_as}

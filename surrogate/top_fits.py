@@ -37,7 +37,7 @@ from surrogate.models.model import default_features, fit_surrogate, fit_transfor
 from surrogate.models.optima import MAIN
 from surrogate.models.teacher import Drawn, teach
 from workshop.command import run_command
-from workshop.folders import commit, write_text
+from workshop.folders import check_file, commit, write_text
 from workshop.pages.markdown import table_text
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_estimates
@@ -201,6 +201,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> str:
+        if given.out:
+            check_file(given.out)
         settings = read_params(given.params).get(MAIN, UNTUNED) if given.params else UNTUNED
         fits = compare_fits(*read_with_split(given.runs, given.split), settings=settings, n_folds=given.folds)
         if given.out:

@@ -36,7 +36,7 @@ from surrogate.models.search import default_point, search
 from surrogate.models.zoo import FAMILIES, METRIC, Predict, fit_family
 from surrogate.tune import data_of
 from workshop.command import run_command
-from workshop.folders import package_versions, write_text
+from workshop.folders import check_file, package_versions, write_text
 from workshop.ranks import kendall_tau
 from workshop.real_landscape import known
 
@@ -195,6 +195,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     runs, split, out = (given.pop(name) for name in ("runs", "split", "out"))
 
     def work() -> str:
+        check_file(out)
         families = score_families(*read_of_split(runs, split), out, **given)["families"]
         return "\n".join(f"{name}: validation tau {number_text(found['tau'], 4)}" for name, found in families.items())
 

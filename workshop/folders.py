@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
@@ -26,6 +27,21 @@ def write_text(path: Path, text: str) -> None:
     """
     with writing(path), out_of_space(path), write_beside(path) as beside:
         beside.write_text(text, encoding="utf-8")
+
+
+def check_file(path: Path) -> None:
+    """Refuse a path to which no file can be written; for commands that write their result after long work.
+
+    Raises:
+        InvalidArgument: it is a folder, or its folder does not exist or cannot be written.
+    """
+    folder = path.absolute().parent
+    if path.is_dir():
+        raise InvalidArgument(f"{path} must be a file, got a folder; choose another name")
+    if not folder.is_dir():
+        raise InvalidArgument(f"{path}: its folder does not exist; make it first")
+    if not os.access(folder, os.W_OK):
+        raise InvalidArgument(f"{path} must be in a folder that this user may write; choose another folder")
 
 
 def writing(path: Path) -> AbstractContextManager[None]:

@@ -33,6 +33,8 @@ def test_numbers_that_select_nothing_are_refused_before_any_run(tmp_path, caplog
     (tmp_path / "file").write_text("")
     assert main(["--out", str(tmp_path / "file")]) == 2
     assert "file cannot be written" in caplog.text
+    assert main(["--out", str(tmp_path / "suite"), "--page", str(tmp_path)]) == 2
+    assert "would be replaced, but has files that are not part of a page: file" in caplog.text
 
 
 def test_candidates_are_pairs_of_budgets_in_every_stratum():

@@ -170,4 +170,6 @@ def test_what_is_refused_does_not_count_as_a_reading(
     assert message in capsys.readouterr().err
     assert call(runs, release, tmp_path / "no" / "such.json", "--read-final") == 2
     assert "its folder does not exist" in capsys.readouterr().err
+    assert call(runs, release, tmp_path, "--read-final") == 2
+    assert "must be a file, got a folder" in capsys.readouterr().err
     assert n_reads(runs / "split.json") == 0

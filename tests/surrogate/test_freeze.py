@@ -38,6 +38,8 @@ def test_it_is_frozen_once_and_its_list_is_written_again(
 ) -> None:
     assert command.main(arguments(runs, runs / "split.json")) == 2
     assert "split.json exists and is not a list of configs" in capsys.readouterr().err
+    assert command.main(arguments(runs, tmp_path / "no" / "list")) == 2
+    assert "its folder does not exist; make it first" in capsys.readouterr().err
     assert not (runs / "final_test.json").exists()
     assert command.main(arguments(runs, tmp_path / "list")) == 0
     output = capsys.readouterr().out

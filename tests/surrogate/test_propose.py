@@ -185,6 +185,15 @@ def test_what_cannot_be_proposed_is_refused_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_list_that_cannot_be_written_is_refused_before_anything_is_searched(
+    runs: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "propose", lambda *_, **__: pytest.fail("it searched"))
+    for out in (tmp_path / "no" / "list", tmp_path):
+        assert call("best", runs, out, "--release", release) == 2
+        assert str(out) in capsys.readouterr().err
+
+
 def test_a_file_that_is_not_a_list_is_kept_and_a_list_is_replaced(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

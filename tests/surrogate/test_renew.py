@@ -55,6 +55,21 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def test_results_that_cannot_be_written_are_refused_before_the_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(renew, "tune_all", lambda *_, **__: pytest.fail("it searched"))
+    runs = write_runs(tmp_path / "few", some_configs(MEASURED, 30))
+    (tmp_path / "file").write_text("")
+    for flag, message in (
+        ("out", "exists and is not a release"),
+        ("recorded", "cannot be written"),
+        ("card", "cannot be written"),
+    ):
+        assert renew.main([*arguments(tmp_path, runs), f"--{flag}", str(tmp_path / "file")]) == 2
+        assert f"file {message}" in capsys.readouterr().err
+
+
 def test_old_sides_stay_and_nothing_changes_without_new_data(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -101,3 +101,6 @@ def test_the_command_writes_what_is_read_back(
     assert "| forest |" in shown
     assert fits["verdict"] in shown
     assert len(fits["rows"]) == 4
+    monkeypatch.setattr(command, "compare_fits", lambda *_, **__: pytest.fail("it was computed before the refusal"))
+    assert command.main(arguments(runs, tmp_path / "no" / "fits.json")) == 2
+    assert "its folder does not exist; make it first" in capsys.readouterr().err
