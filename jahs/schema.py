@@ -134,7 +134,7 @@ PROXIES: Final = (
     *("parameters", "grad_norm", "fisher", "jacov", "snip", "grasp", "synflow", "ntk", "zen", "zico", "meco", "swap"),
     "naswot",
 )
-"""The zero-cost proxies; `pipeline.zero_cost` has a module for each."""
+"""The zero-cost proxies; `pipeline.zero_cost` has a function for each."""
 
 PROXIES_FORMAT: Final = 2
 """Version of the scores; a reader refuses any other."""

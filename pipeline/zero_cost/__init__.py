@@ -1,4 +1,4 @@
-"""Zero-cost proxies: scores of an untrained network on one batch. A module each, with its reference and its traps.
+"""Zero-cost proxies: scores of an untrained network on one batch. Each names its reference and its traps.
 
 "As in the benchmark" means as computed by Abdelfattah et al. (ICLR 2021) and by the zero-cost benchmark after them.
 
@@ -15,40 +15,36 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from pipeline.probe import Probe, Undefined
-from pipeline.zero_cost import (
-    fisher,
-    grad_norm,
-    grasp,
-    jacov,
-    meco,
-    naswot,
-    ntk,
-    parameters,
-    snip,
-    swap,
-    synflow,
-    zen,
-    zico,
-)
+from pipeline.zero_cost.activations import meco, naswot, swap, zen
+from pipeline.zero_cost.gradients import fisher, grad_norm, grasp, jacov, ntk, snip, synflow, zico
 
 Score: TypeAlias = Callable[[Probe], float]
 """Returns the score of an untrained network on a batch, or raises `Undefined`."""
 
+
+def parameters(probe: Probe) -> float:
+    """Return the number of trainable parameters, BatchNorm included.
+
+    It needs no batch, and few other proxies rank networks better.
+    """
+    return float(sum(parameter.numel() for parameter in probe.network.parameters()))
+
+
 PROXIES: Final[Mapping[str, Score]] = MappingProxyType(
     {
-        "parameters": parameters.score,
-        "grad_norm": grad_norm.score,
-        "fisher": fisher.score,
-        "jacov": jacov.score,
-        "snip": snip.score,
-        "grasp": grasp.score,
-        "synflow": synflow.score,
-        "ntk": ntk.score,
-        "zen": zen.score,
-        "zico": zico.score,
-        "meco": meco.score,
-        "swap": swap.score,
-        "naswot": naswot.score,
+        "parameters": parameters,
+        "grad_norm": grad_norm,
+        "fisher": fisher,
+        "jacov": jacov,
+        "snip": snip,
+        "grasp": grasp,
+        "synflow": synflow,
+        "ntk": ntk,
+        "zen": zen,
+        "zico": zico,
+        "meco": meco,
+        "swap": swap,
+        "naswot": naswot,
     }
 )
 """Every proxy by name, in the order of the zero-cost benchmark's figures; naswot is ours in addition."""

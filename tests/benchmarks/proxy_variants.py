@@ -28,8 +28,8 @@ from pipeline.one_core import one_core
 from pipeline.probe import Undefined, fresh
 from pipeline.protocol import NASBENCH201
 from pipeline.proxies import probe_of
-from pipeline.zero_cost.ntk import condition_number
-from pipeline.zero_cost.zen import zen_passes
+from pipeline.zero_cost.activations import zen_passes
+from pipeline.zero_cost.gradients import condition_number
 from workshop.ranks import spearman
 from workshop.real_landscape import read_cell_accuracies
 from workshop.resampling import bootstrap_agreement
