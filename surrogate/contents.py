@@ -1,25 +1,86 @@
-"""The models of a release, their scores, and the parts of the release that follow from them."""
+"""How a release is made, its models, their scores, and the parts of the release that follow from them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from jahs.errors import InvalidArgument, UnknownName
+from jahs.release.models import FAMILIES
 from splits.split import Split
+from surrogate.command import integer_faults
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import EXACT, Facts, Rows, assemble, assemble_answered, assemble_repeats, by_part, join_rows
+from surrogate.data.rows import (
+    EXACT,
+    FEWEST,
+    Facts,
+    Rows,
+    assemble,
+    assemble_answered,
+    assemble_repeats,
+    by_part,
+    join_rows,
+)
 from surrogate.judging.noise import noise_of
 from surrogate.judging.quality import compared_facts, curve_facts, metric_facts
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import fit_each
 from surrogate.models.model import Surrogate
+from surrogate.models.refits import N_REFITS
 from surrogate.packing import lightgbm_of, pack_models, recorded_table, refits_of
-from surrogate.release_settings import ReleaseSettings
 from surrogate.timing import times_of
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseSettings:
+    """How a release is made: one field per flag of `surrogate.release`, which its `--help` explains.
+
+    The history of the search is beside `params`; without `params`, settings are the default ones.
+    """
+
+    params: Path | None = None
+    fewest: int = FEWEST
+    seed: int = 0
+    curve_seeds: int = 5
+    distilled: int | None = None
+    n_refits: int = N_REFITS
+    families: Sequence[str] = ()
+    rates: int = 0
+    workers: int = 2
+
+    def check(self) -> None:
+        """Refuse numbers that are out of range and families that do not exist, every fault at once."""
+        least = dict.fromkeys(("seed", "curve_seeds", "n_refits", "rates", "fewest"), 0) | {"workers": 1}
+        if self.distilled is not None:
+            least["distilled"] = 0
+        faults = integer_faults({name: getattr(self, name) for name in least}, **least)
+        one = [name for name, n in (("refits", self.n_refits), ("rates", self.rates)) if n == 1]
+        faults += [f"{name}=1 must be 0 or at least 2" for name in one]
+        unknown = [UnknownName.of("family", name, FAMILIES) for name in self.families if name not in FAMILIES]
+        if faults or len(unknown) > 1:
+            raise InvalidArgument("\n".join([*faults, *map(str, unknown)]))
+        if unknown:
+            raise unknown[0]
+
+    def command(self) -> str:
+        """Return the command line of these settings, with placeholders for folders and files."""
+        flags = {
+            "curve-seeds": self.curve_seeds,
+            "distilled": self.distilled,
+            "families": " ".join(self.families) or None,
+            "fewest": self.fewest,
+            "rates": self.rates or None,
+            "refits": self.n_refits,
+            "seed": self.seed,
+        }
+        params = ["--params PARAMS"] if self.params else []
+        options = [f"--{name} {value}" for name, value in flags.items() if value is not None]
+        return " ".join(["python -m surrogate.release RUNS --split SPLIT", *params, *options, "--out RELEASE"])
 
 
 @dataclass(frozen=True, slots=True)

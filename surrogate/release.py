@@ -34,7 +34,7 @@ from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import task_facts
 from splits.split import Split
 from surrogate.command import add_fewest, add_release_flags, runs_parser
-from surrogate.contents import compare_exact, contents_of, fit_models, score_models
+from surrogate.contents import ReleaseSettings, compare_exact, contents_of, fit_models, score_models
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import FEWEST_TO_FIT, Facts, Rows, training_rows, unmeasured
 from surrogate.judging.quality import QUALITY_FORMAT, data_facts, requirements, rounded, search_facts
@@ -42,7 +42,6 @@ from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import read_params
 from surrogate.models.refits import N_REFITS
 from surrogate.packing import FIRST, check_answers, number_facts, reference_config, standing_release
-from surrogate.release_settings import ReleaseSettings
 from surrogate.tune import data_of, read_history
 from workshop.command import add_workers, run_command
 from workshop.folders import commit, package_versions, writing

@@ -14,7 +14,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
 
@@ -32,10 +32,10 @@ from splits.split import Split, read_split
 from surrogate.card.figures import figures_of
 from surrogate.card.page import write_card
 from surrogate.command import add_release_flags, runs_parser
+from surrogate.contents import ReleaseSettings
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part, unmeasured
 from surrogate.release import check_replaceable, make_release
-from surrogate.release_settings import ReleaseSettings
 from surrogate.tune import tune_all, what_is_searched
 from workshop.command import add_workers, run_command
 from workshop.folders import write_text
@@ -46,87 +46,76 @@ _SEARCH_FILES: Final = ("history.json", "params.json")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenewSettings:
-    """Settings of `renew`: flags, which `--help` explains, and how the release is made."""
-
-    runs: Path
-    split: Path
-    recorded: Path
-    searches: Path
-    out: Path
-    card: Path
-    evaluations: int
-    trees: int
-    release: ReleaseSettings
-
-
-def renew(settings: RenewSettings) -> Facts:
+def renew(
+    runs: Path,
+    split_file: Path,
+    out: Path,
+    *,
+    recorded: Path,
+    searches: Path,
+    card: Path,
+    evaluations: int,
+    trees: int,
+    settings: ReleaseSettings,
+) -> Facts:
     """Do every step on the runs recorded at the start, and return the release's quality.
 
     If a step fails, the files of earlier steps are kept.
+
+    Args:
+        settings: how the release is made; the other arguments are flags, which `--help` explains.
     """
-    settings.release.check()
-    _renew_split(settings)
-    measured, split = read_with_split(settings.runs, settings.split)
+    settings.check()
+    _renew_split(runs, split_file, settings)
+    measured, split = read_with_split(runs, split_file)
     _log.info("split %s: %s", split.digest, ", ".join(f"{n} {part}" for part, n in split.counts.items()))
-    check_replaceable(settings.out)  # refused here, not after hours of searches
-    for folder in (settings.recorded, settings.out.parent, settings.card):
-        make_folder(folder)
-    if settings.evaluations:
-        _search(settings, measured, split)
-    params = settings.recorded / "params.json"
-    release_settings = replace(settings.release, params=params if params.is_file() else None)
-    quality = make_release(measured, split, settings.out, release_settings)
-    release = read_release(settings.out)
-    write_card(release, settings.card, _figures(settings, release))
+    check_replaceable(out)  # refused here, not after hours of searches
+    for path in (recorded, out.parent, card):
+        make_folder(path)
+    if evaluations and (folder := _search(measured, split, searches, settings, evaluations=evaluations, trees=trees)):
+        for name in _SEARCH_FILES:
+            write_text(recorded / name, (folder / name).read_text(encoding="utf-8"))
+    params = recorded / "params.json"
+    quality = make_release(measured, split, out, replace(settings, params=params if params.is_file() else None))
+    release = read_release(out)
+    write_card(release, card, _figures(split_file.with_name("figures.json"), release))
     return quality
 
 
-def _figures(settings: RenewSettings, release: Release) -> Facts | None:
+def _figures(path: Path, release: Release) -> Facts | None:
     """Return the figures beside the split if they belong to this release; otherwise None."""
-    path = settings.split.with_name("figures.json")
     with suppress(MissingData, ProtocolMismatch):
         return figures_of(path, release)
     _log.info("%s has no figures of the new release; python -m surrogate.figures measures them", path)
     return None
 
 
-def _renew_split(settings: RenewSettings) -> None:
-    has_split = settings.split.exists()
+def _renew_split(runs: Path, split_file: Path, settings: ReleaseSettings) -> None:
+    has_split = split_file.exists()
     if has_split:
-        old = read_split(settings.split)
-        recorded = read_recorded(settings.runs, final=final_beside(settings.split))
-        if np.array_equal(old.config_ids, recorded.config_ids):
+        old = read_split(split_file)
+        if np.array_equal(old.config_ids, read_recorded(runs, final=final_beside(split_file)).config_ids):
             return
-    settings.split.parent.mkdir(parents=True, exist_ok=True)
-    options = {"extend": settings.split} if has_split else {"seed": settings.release.seed}
-    make_split(settings.runs, settings.split, fewest=settings.release.fewest, **options)
+    split_file.parent.mkdir(parents=True, exist_ok=True)
+    options = {"extend": split_file} if has_split else {"seed": settings.seed}
+    make_split(runs, split_file, fewest=settings.fewest, **options)
 
 
-def _search(settings: RenewSettings, measured: Measurements, split: Split) -> None:
-    """Search settings for the metrics with validation rows, and record them."""
+def _search(
+    measured: Measurements, split: Split, searches: Path, settings: ReleaseSettings, *, evaluations: int, trees: int
+) -> Path | None:
+    """Search settings for the metrics with validation rows; return the folder of the search, None if there are none."""
     missing = unmeasured(measured, split)
     metrics = [m for m in LEARNED if m not in missing and len(by_part(assemble(m, measured), split)["valid"])]
     if not metrics:
         _log.info("there are no validation rows, so nothing is searched")
-        return
-    distilled = settings.release.distilled or 0
-    facts = {m: what_is_searched(m, measured, split, n_trees=settings.trees, distilled=distilled) for m in metrics}
-    folder = settings.searches / f"{measured.task.name}-{digest_measurements(measured)}-{digest_facts(facts)}"
-    tune_all(
-        measured,
-        split,
-        folder,
-        metrics=metrics,
-        evaluations=settings.evaluations,
-        workers=settings.release.workers,
-        n_trees=settings.trees,
-        distilled=distilled,
-        fewest=settings.release.fewest,
-    )
-    for name in _SEARCH_FILES:
-        write_text(settings.recorded / name, (folder / name).read_text(encoding="utf-8"))
+        return None
+    options = {"n_trees": trees, "distilled": settings.distilled or 0}
+    facts = {m: what_is_searched(m, measured, split, **options) for m in metrics}
+    folder = searches / f"{measured.task.name}-{digest_measurements(measured)}-{digest_facts(facts)}"
+    more = {"evaluations": evaluations, "workers": settings.workers, "fewest": settings.fewest}
+    tune_all(measured, split, folder, metrics=metrics, **options, **more)
+    return folder
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -143,18 +132,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of a new split and of the release (%(default)s)")
     add_release_flags(parser)
     add_workers(parser)
-    given = parser.parse_args(argv)
-    flags = vars(given)
-    release = ReleaseSettings(**{f.name: flags.pop(f.name) for f in fields(ReleaseSettings) if f.name in flags})
+    flags = vars(parser.parse_args(argv))
+    runs, split_file, out = (flags.pop(name) for name in ("runs", "split", "out"))
+    settings = ReleaseSettings(**{f.name: flags.pop(f.name) for f in fields(ReleaseSettings) if f.name in flags})
 
     def work() -> str:
-        quality = renew(RenewSettings(**flags, release=release))
+        quality = renew(runs, split_file, out, settings=settings, **flags)
         unmet = [f"{r['metric']} {r['score']}" for r in quality["requirements"] if r["is_met"] is False]
         state = f"; not reached: {', '.join(unmet)}" if unmet else ""
-        digest = f'the line of jahs/release/find.py: "{quality["task"]}": "{read_release(given.out).sha256}",'
-        return (
-            f"{given.out}: {', '.join(quality['metrics'])} from {quality['data']['configs']} configs{state}\n{digest}"
-        )
+        digest = f'the line of jahs/release/find.py: "{quality["task"]}": "{read_release(out).sha256}",'
+        return f"{out}: {', '.join(quality['metrics'])} from {quality['data']['configs']} configs{state}\n{digest}"
 
     return run_command("surrogate.renew", work)
 

@@ -14,7 +14,7 @@ import logging
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,16 +55,6 @@ _TREES: Final = (50, 100, 150, 200, 300, 400, 500)
 _DEPTHS: Final = (4, 5, 6, 8, 10)
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """A forest's settings, its nodes, and its validation tau and R2; None where they are not defined."""
-
-    settings: ForestSettings
-    n_nodes: int
-    tau: float | None
-    r2: float | None
 
 
 def tune_all(
@@ -142,8 +132,8 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
         "default_tau": None if math.isnan(default_tau) else default_tau,
         "beats_default": is_better,
         "n_valid_configs": parts["valid"].n_configs,
-        "sizes": [asdict(size) for size in measured_sizes],
-        "chosen": asdict(smallest(measured_sizes)),
+        "sizes": measured_sizes,
+        "chosen": smallest(measured_sizes),
         "optimizer": _OPTIMIZER,
     }
 
@@ -155,8 +145,12 @@ def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settin
     return kendall_tau(fitted.measured(valid), fitted.predict(valid.X))
 
 
-def sizes(metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSettings) -> list[Size]:
-    """Measure forests of the best settings' depth and of smaller ones, each cut short at several numbers of trees."""
+def sizes(metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSettings) -> list[Facts]:
+    """Measure forests of the best settings' depth and of smaller ones, each cut short at several numbers of trees.
+
+    Returns:
+        Settings, nodes, and validation tau and R2 of each; None where they are not defined.
+    """
     forests = []
     valid = parts["valid"]
     for depth in sorted({best.max_depth, *(depth for depth in _DEPTHS if depth < best.max_depth)}):
@@ -165,25 +159,25 @@ def sizes(metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSet
         nodes = [text.count("\n") for text in fitted.booster.get_dump()]
         for n_trees in sorted({best.n_trees, *(n for n in _TREES if n < best.n_trees)}):
             scores = agreement(metric, fitted.measured(valid), fitted.predict(valid.X, n_trees=n_trees))
-            cut = replace(settings, n_trees=n_trees)
-            forests.append(Size(settings=cut, n_nodes=sum(nodes[:n_trees]), tau=scores["tau"], r2=scores["r2"]))
+            cut = asdict(replace(settings, n_trees=n_trees))
+            found = {"tau": scores["tau"], "r2": scores["r2"]}
+            forests.append({"settings": cut, "n_nodes": sum(nodes[:n_trees]), **found})
     return forests
 
 
-def smallest(found: Sequence[Size]) -> Size:
+def smallest(found: Sequence[Facts]) -> Facts:
     """Return the forest with the fewest nodes and practically the best scores; the largest if tau is undefined.
 
     Tau alone is not enough: a few trees with a small learning rate may rank well and still be far from the values. So
     it is the smallest forest whose R2 is within 0.01 of the best, and whose tau is within 0.002 of the best of these.
     """
-    known = [(size.tau, size.r2, size) for size in found if size.tau is not None and size.r2 is not None]
+    known = [size for size in found if None not in (size["tau"], size["r2"])]
     if not known:
-        return max(found, key=lambda size: size.n_nodes)
-    least_r2 = max(r2 for _, r2, _ in known) - _TOLERANCE_R2
-    near = [(tau, size) for tau, r2, size in known if r2 >= least_r2]
-    least_tau = max(tau for tau, _ in near) - _TOLERANCE
-    good = [(size.n_nodes, -tau, size) for tau, size in near if tau >= least_tau]
-    return min(good, key=lambda entry: entry[:2])[2]
+        return max(found, key=lambda size: size["n_nodes"])
+    least_r2 = max(size["r2"] for size in known) - _TOLERANCE_R2
+    near = [size for size in known if size["r2"] >= least_r2]
+    least_tau = max(size["tau"] for size in near) - _TOLERANCE
+    return min((size for size in near if size["tau"] >= least_tau), key=lambda size: (size["n_nodes"], -size["tau"]))
 
 
 def settings_of(proposed: Mapping[str, Any], default: ForestSettings) -> ForestSettings:  # Any: NePS's values

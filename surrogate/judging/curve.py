@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -27,21 +27,6 @@ _LEAST: Final = 4  # fewest configs of a point
 _LEVEL: Final = 0.9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One fit: its number of configs, its seed, and its scores on the validation part.
-
-    Attributes:
-        tau: Kendall's tau at the last epoch, first seeds.
-        r2: R2 over all epochs, first seeds.
-    """
-
-    n_configs: int
-    seed: int
-    tau: float
-    r2: float
-
-
 def curve(
     model: Surrogate,
     measured: Measurements,
@@ -50,8 +35,12 @@ def curve(
     *,
     seeds: Sequence[int],
     workers: int = 1,
-) -> list[Point]:
-    """Fit again on nested, balanced subsets of the training configs, `sizes` of them; score on the validation part."""
+) -> list[Facts]:
+    """Fit again on nested, balanced subsets of the training configs, `sizes` of them; score on the validation part.
+
+    Returns:
+        A point for each fit: `n_configs`, `seed`, Kendall's `tau` at the last epoch, `r2` over all; first seeds only.
+    """
     train, valid = parts["train"], parts["valid"]
     valid = valid.take(first_seed(valid))
     configs: Table = take(measured.configs, np.isin(measured.configs["config_id"], train.config_id))
@@ -66,18 +55,19 @@ def curve(
     return in_processes(_point, calls, workers=workers)
 
 
-def _point(model: Surrogate, rows: Rows, valid: Rows, settings: ForestSettings) -> Point:
+def _point(model: Surrogate, rows: Rows, valid: Rows, settings: ForestSettings) -> Facts:
     fitted = fit_again(model, rows, settings=settings)
     predicted = fitted.predict(valid.X)
     y = fitted.measured(valid)
     is_last = valid.epoch == valid.epoch.max()
     r2 = agreement(model.metric, y, predicted)["r2"]
-    return Point(
-        n_configs=fitted.counts["configs"],
-        seed=settings.seed,
-        tau=kendall_tau(y[is_last], predicted[is_last]),
-        r2=math.nan if r2 is None else r2,
-    )
+    tau = kendall_tau(y[is_last], predicted[is_last])
+    return {
+        "n_configs": fitted.counts["configs"],
+        "seed": settings.seed,
+        "tau": tau,
+        "r2": math.nan if r2 is None else r2,
+    }
 
 
 def sizes_for(n_configs: int) -> list[int]:
@@ -88,7 +78,7 @@ def sizes_for(n_configs: int) -> list[int]:
     return sorted(set(np.rint(np.geomspace(first, n_configs, _N_SIZES)).astype(int).tolist()))
 
 
-def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Facts], dict[str, str]]:
+def predictions(points: Sequence[Facts], n_configs: int) -> tuple[dict[str, Facts], dict[str, str]]:
     """Extrapolate tau and R2 to a size by a power law, and check it: predict tau at the largest size from the others.
 
     Sizes at which a score is not between 0 and 1 are left out of its fit, and so are smaller ones.
@@ -97,19 +87,19 @@ def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Fact
         The predictions, and for scores that could not be predicted the reason.
     """
     extrapolated, reasons = {}, {}
-    largest = max((point.n_configs for point in points), default=0)
+    largest = max((point["n_configs"] for point in points), default=0)
     wanted = {
         "tau": ("tau", points, n_configs),
         "r2": ("r2", points, n_configs),
         f"check: tau at {largest} from smaller sizes": (
             "tau",
-            [point for point in points if point.n_configs < largest],
+            [point for point in points if point["n_configs"] < largest],
             largest,
         ),
     }
     for name, (score, subset, target) in wanted.items():
-        bad = [point.n_configs for point in subset if not 0 < getattr(point, score) < 1]
-        usable = [point for point in subset if point.n_configs > max(bad, default=0)]
+        bad = [point["n_configs"] for point in subset if not 0 < point[score] < 1]
+        usable = [point for point in subset if point["n_configs"] > max(bad, default=0)]
         try:
             extrapolated[name] = extrapolate(usable, target, score=score)
         except InvalidArgument as err:
@@ -118,7 +108,7 @@ def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Fact
     return extrapolated, reasons
 
 
-def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") -> Facts:
+def extrapolate(points: Sequence[Facts], n_configs: int, *, score: str = "tau") -> Facts:
     """Predict a score between 0 and 1, "tau" or "r2", for `n_configs` training configs by the power law.
 
     One more fit is between `low` and `high` with probability `level`.
@@ -128,8 +118,8 @@ def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") 
     """
     from scipy.stats import t as student
 
-    x = np.log([point.n_configs for point in points])
-    values = np.array([getattr(point, score) for point in points], dtype=np.float64)
+    x = np.log([point["n_configs"] for point in points])
+    values = np.array([point[score] for point in points], dtype=np.float64)
     n_sizes = len(np.unique(x))
     if n_sizes < _FEWEST_SIZES:
         raise InvalidArgument(f"a curve and its spread need {_FEWEST_SIZES} sizes, and there are {n_sizes}")

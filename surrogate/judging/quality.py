@@ -162,7 +162,7 @@ def curve_facts(
             extrapolated.pop(score, None)
             reasons[score] = f"{sizes[-1]:,} training configs reach the {full_size:,} that the requirements assume"
     return {
-        "points": [asdict(point) for point in points],
+        "points": points,
         "predictions": extrapolated,
         "not_predicted": reasons,
     }

@@ -13,12 +13,12 @@ from jahs.models.features import FeatureBuilder
 from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
 from surrogate import release
+from surrogate.contents import ReleaseSettings
 from surrogate.data.rows import assemble, by_part
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.lightgbm import _first_above, fit_lightgbm, predict_lightgbm
 from surrogate.models.model import fit_surrogate
 from surrogate.release import make_release
-from surrogate.release_settings import ReleaseSettings
 from tests.surrogate.landscape import TASK, measurements, split_of
 from tests.surrogate.test_release import write_params
 

@@ -24,12 +24,12 @@ from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import space
 from splits.split import write_split
 from surrogate import contents, packing, release
+from surrogate.contents import ReleaseSettings
 from surrogate.data.measurements import Measurements, read_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part
 from surrogate.judging import noise
 from surrogate.packing import release_answers
 from surrogate.release import make_release
-from surrogate.release_settings import ReleaseSettings
 from surrogate.timing import times_of
 from surrogate.tune import data_of
 from tests.surrogate.landscape import TASK, arguments, measurements, split_of, write_folder

@@ -16,12 +16,12 @@ from jahs.release import read_release
 from splits.split import Split, read_split
 from surrogate import release, renew
 from surrogate.card import page
+from surrogate.contents import ReleaseSettings
 from surrogate.data.measurements import Measurements, digest_measurements, read_measurements
 from surrogate.data.rows import Facts
 from surrogate.judging.quality import rounded
 from surrogate.models.boosting import ForestSettings
 from surrogate.release import make_release
-from surrogate.release_settings import ReleaseSettings
 from tests.surrogate.landscape import measurements, write_folder
 from tests.surrogate.test_release import SETTINGS, some_configs
 

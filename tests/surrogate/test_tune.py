@@ -19,10 +19,10 @@ from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.files.atomic import hold
 from surrogate import tune
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import Rows, assemble, by_part
+from surrogate.data.rows import Facts, Rows, assemble, by_part
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.search import evaluated, search
-from surrogate.tune import FORESTS, Size, settings_of, sizes, smallest, validation_tau
+from surrogate.tune import FORESTS, settings_of, sizes, smallest, validation_tau
 from tests.surrogate.landscape import TASK, arguments, measurements, split_of, write_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,24 +91,25 @@ def test_a_point_of_the_space_stands_for_settings() -> None:
 
 
 def test_the_smallest_forest_within_the_tolerance_is_chosen() -> None:
-    def size(n_nodes: int, tau: float, r2: float | None = 0.95) -> Size:
-        return Size(settings=ForestSettings(), n_nodes=n_nodes, tau=tau, r2=r2)
+    def size(n_nodes: int, tau: float, r2: float | None = 0.95) -> Facts:
+        return {"settings": {}, "n_nodes": n_nodes, "tau": tau, "r2": r2}
 
     forests = [size(1000, 0.9), size(300, 0.8985), size(200, 0.8979), size(300, 0.899)]
     assert smallest(forests) == forests[3]
     far_off = [size(10, 0.95, r2=-4.0), size(20, 0.9, r2=0.93)]
     assert smallest([*forests, *far_off]) == forests[3]
-    assert smallest([*forests, size(100, 0.899, r2=0.9401)]).n_nodes == 100
-    assert smallest([size(10, 0.9, r2=None), size(20, 0.9)]).n_nodes == 20
+    assert smallest([*forests, size(100, 0.899, r2=0.9401)])["n_nodes"] == 100
+    assert smallest([size(10, 0.9, r2=None), size(20, 0.9)])["n_nodes"] == 20
 
 
 def test_sizes_are_measured_on_the_forests_that_would_be_shipped() -> None:
     best = ForestSettings(n_trees=60, max_depth=5)
-    forests = {(s.settings.max_depth, s.settings.n_trees): s for s in sizes("latency", TASK, PARTS, best)}
+    forests = {(s["settings"]["max_depth"], s["settings"]["n_trees"]): s for s in sizes("latency", TASK, PARTS, best)}
     assert set(forests) == {(4, 50), (4, 60), (5, 50), (5, 60)}
     for forest in forests.values():
-        assert forest.tau == validation_tau("latency", TASK, PARTS, forest.settings)
-    assert forests[4, 50].n_nodes < forests[4, 60].n_nodes
+        settings = ForestSettings.from_dict(forest["settings"])
+        assert forest["tau"] == validation_tau("latency", TASK, PARTS, settings)
+    assert forests[4, 50]["n_nodes"] < forests[4, 60]["n_nodes"]
 
 
 @pytest.mark.slow
