@@ -42,7 +42,7 @@ from jahs.schema import PROFILE_COLUMNS
 from jahs.simulate import Proposal, Simulation
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import TASKS
-from pipeline.merge import merge
+from pipeline.inspect_runs import merge
 from pipeline.protocol import protocol_digest
 from pipeline.verify import verify
 from tests.experiments.live_fakes import (

@@ -13,8 +13,7 @@ from jahs.files.runs import last_rows, read_configs, read_profile, read_proxies,
 from jahs.files.tables import read_table, write_table
 from jahs.schema import CONFIG_COLUMNS, CONFIG_TABLE_COLUMNS
 from pipeline.collect import CollectSettings, collect, main
-from pipeline.inspect_runs import status
-from pipeline.merge import merge
+from pipeline.inspect_runs import merge, status
 from pipeline.profile import profile_folder
 from pipeline.protocol import trained_task
 from pipeline.proxies import proxy_folder

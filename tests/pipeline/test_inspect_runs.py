@@ -22,8 +22,7 @@ from jahs.schema import (
 )
 from pipeline import inspect_runs
 from pipeline.collect import CollectSettings, collect
-from pipeline.inspect_runs import main, status
-from pipeline.merge import merge
+from pipeline.inspect_runs import main, merge, status
 from pipeline.profile import write_profile, write_visits
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
