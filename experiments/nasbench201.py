@@ -30,7 +30,7 @@ from jahs.spaces.cell.index import nb201_indices
 from jahs.spaces.encoding import encode
 from pipeline.proposals import table_of
 from pipeline.protocol import NASBENCH201, protocol_digest, protocol_facts
-from pipeline.proxies import ProxySettings, proxy_folder
+from pipeline.proxies import check_limits, proxy_folder
 from pipeline.runs import RunsFolder
 from workshop.command import add_data_dir, add_minutes, add_workers, new_parser, run_command
 from workshop.folders import write_text
@@ -61,8 +61,8 @@ def score_cells(
     *, accuracies: Path, data_dir: Path | None, out: Path, cells: int, seeds: int, workers: int, minutes: float | None
 ) -> dict[str, Any]:  # Any: JSON
     """Score cells until a limit is reached, save the comparison, and return how many are scored."""
-    settings = ProxySettings(n_seeds=seeds, minutes=minutes, where=Where(workers=workers), data_dir=data_dir)
-    settings.check()
+    where = Where(workers=workers)
+    check_limits(where, seeds, minutes)
     published = read_cell_accuracies(accuracies)[_EPOCH]
     drawn, added = choose_cells(published, cells)
     folder = out / "runs"
@@ -71,7 +71,8 @@ def score_cells(
     table = table_of(cell_configs([*drawn, *added]), source="cells", number=rounds)
     runs.add_configs(table)
     is_wanted = np.isin(read_configs(folder)["config_id"], table["config_id"])
-    n_added = proxy_folder(folder, NASBENCH201, settings, is_wanted=is_wanted)
+    limits: dict[str, Any] = {"where": where, "n_seeds": seeds, "minutes": minutes}  # Any: arguments
+    n_added = proxy_folder(folder, NASBENCH201, data_dir=data_dir, is_wanted=is_wanted, **limits)
     comparison = summarise_cells(folder, published)
     write_text(out / _SUMMARY, sealed_text(comparison))
     return {"out": str(out), "cells_added": n_added, "cells_scored": comparison["n_scored"]}

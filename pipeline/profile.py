@@ -250,25 +250,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--visits", type=int, default=5, help="visits to each config, far apart (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2, help="measurements at each visit (default: %(default)s)")
     parser.add_argument("--allow-busy", action="store_true", help="measure even if the machine is busy")
-    given = parser.parse_args(argv)
+    given = vars(parser.parse_args(argv))
+    task, runs = given.pop("task"), given.pop("runs")
 
     def work() -> dict[str, object]:
-        n_measured = profile_folder(
-            given.runs,
-            trained_task(given.task),
-            visits=given.visits,
-            repeats=given.repeats,
-            data_dir=given.data_dir,
-            seed=given.seed,
-            allow_busy=given.allow_busy,
-        )
-        [*machines] = {*read_profile(given.runs)["machine"].tolist()}  # at most one
-        return {
-            "task": given.task,
-            "runs": str(given.runs),
-            "configs_measured": n_measured,
-            "profile_of": ", ".join(machines),
-        }
+        n_measured = profile_folder(runs, trained_task(task), **given)
+        machines = {*read_profile(runs)["machine"].tolist()}  # at most one
+        return {"task": task, "runs": str(runs), "configs_measured": n_measured, "profile_of": ", ".join(machines)}
 
     return run_command("pipeline.profile", work)
 

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -54,28 +53,14 @@ _RESOLUTION: Final = 1e-4  # seconds that times are rounded to, so that their co
 _Job: TypeAlias = tuple[Config, tuple[int, ...]]  # a config, and the seeds that it still lacks scores for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProxySettings:
-    """Settings of `proxy_folder`.
-
-    Attributes:
-        n_seeds: number of seeds of each config: 0, 1, 2 and so on.
-        minutes: minutes after which no config is begun; None: no limit.
-    """
-
-    n_seeds: int = 3
-    minutes: float | None = None
-    where: Where = field(default_factory=lambda: Where(workers=2))
-    data_dir: Path | None = None
-
-    def check(self) -> None:
-        """Refuse every fault at once."""
-        faults = self.where.faults()
-        if self.n_seeds < 1:
-            faults.append(f"seeds={self.n_seeds} must be at least 1")
-        if self.minutes is not None and not self.minutes > 0:
-            faults.append(f"minutes={self.minutes} must be more than 0")
-        refuse(*faults)
+def check_limits(where: Where, n_seeds: int, minutes: float | None) -> None:
+    """Refuse numbers that are out of range, every fault at once."""
+    faults = where.faults()
+    if n_seeds < 1:
+        faults.append(f"seeds={n_seeds} must be at least 1")
+    if minutes is not None and not minutes > 0:
+        faults.append(f"minutes={minutes} must be more than 0")
+    refuse(*faults)
 
 
 def score_config(config: Config, of_task: Task, images: ImageSet, *, seed: int = 0) -> ProxyScores:
@@ -95,35 +80,43 @@ def probe_of(config: Config, of_task: Task, images: ImageSet, *, seed: int = 0) 
 
 
 def proxy_folder(
-    folder: Path, of_task: Task, settings: ProxySettings | None = None, *, is_wanted: NDArray[np.bool_] | None = None
+    folder: Path,
+    of_task: Task,
+    *,
+    where: Where,
+    n_seeds: int = 3,
+    minutes: float | None = None,
+    data_dir: Path | None = None,
+    is_wanted: NDArray[np.bool_] | None = None,
 ) -> int:
     """Score the configs of a folder of runs until a limit is reached; return how many configs were scored.
 
     Args:
+        n_seeds: number of seeds of each config: 0, 1, 2 and so on.
+        minutes: minutes after which no config is begun; None: no limit.
         is_wanted: mask of the rows of the folder's config table to score; None: the configs that have a run.
 
     Raises:
-        InvalidArgument: bad settings.
+        InvalidArgument: a number is out of range; every fault at once.
         ProtocolMismatch: the folder holds runs of another protocol.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
-    settings = settings or ProxySettings()
-    settings.check()
+    check_limits(where, n_seeds, minutes)
     protocol, configs = shared_protocol(folder, of_task), read_configs(folder)
     if is_wanted is None:
         is_wanted = np.isin(configs["config_id"], read_runs(folder)["config_id"])
-    todo = _todo(take(configs, is_wanted), read_proxies(folder), settings.n_seeds)
+    todo = _todo(take(configs, is_wanted), read_proxies(folder), n_seeds)
     if not todo:
         return 0
-    data_dir = settings.data_dir and settings.data_dir.absolute()
+    data_dir = data_dir and data_dir.absolute()
     images_of(of_task, data_dir)  # refuse missing images here, not in workers
-    limit_s = None if settings.minutes is None else settings.minutes * 60
+    limit_s = None if minutes is None else minutes * 60
     call = functools.partial(_score_job, task=of_task, data_dir=data_dir, protocol=protocol)
     n_done = 0
     with closing(Progress(len(todo), "proxies", limit_s=limit_s)) as progress:
         started = time.monotonic()
         jobs = takewhile(lambda _: limit_s is None or time.monotonic() - started <= limit_s, todo)
-        for n_done, done in enumerate(run_jobs(call, jobs, where=settings.where), start=1):
+        for n_done, done in enumerate(run_jobs(call, jobs, where=where), start=1):
             _add_scores(folder, done.result)
             n_missing = np.isnan([done.result[name] for name in PROXIES]).sum()
             note = f"config {config_id(done.job[0]):016x} {n_missing} missing"
@@ -201,13 +194,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> dict[str, object]:
-        settings = ProxySettings(
-            n_seeds=given.seeds,
-            minutes=given.minutes,
-            where=Where(workers=given.workers, backend=given.backend, scheduler=given.scheduler),
-            data_dir=given.data_dir,
-        )
-        n_scored = proxy_folder(given.runs, trained_task(given.task), settings)
+        where = Where(workers=given.workers, backend=given.backend, scheduler=given.scheduler)
+        options = {"n_seeds": given.seeds, "minutes": given.minutes, "data_dir": given.data_dir}
+        n_scored = proxy_folder(given.runs, trained_task(given.task), where=where, **options)
         return {"task": given.task, "runs": str(given.runs), "configs_scored": n_scored}
 
     return run_command("pipeline.proxies", work, stopped="every scored config is recorded, start again to continue")

@@ -21,7 +21,7 @@ from pipeline import proxies as proxies_module
 from pipeline import zero_cost
 from pipeline.data import load_images
 from pipeline.protocol import protocol_digest
-from pipeline.proxies import ProxySettings, main, proxy_folder, score_config
+from pipeline.proxies import main, proxy_folder, score_config
 from pipeline.runs import RunsFolder
 from pipeline.zero_cost import ProxyScores
 from tests.pipeline.run_folders import filled, make_folder
@@ -98,18 +98,18 @@ def test_what_was_trained_is_scored_once_and_a_kill_loses_the_config_under_way(f
 
     monkeypatch.setattr(proxies_module, "score_config", count)
     with pytest.raises(KeyboardInterrupt):
-        proxy_folder(folder, task, ProxySettings(where=HERE))
+        proxy_folder(folder, task, where=HERE)
     assert len(read_proxies(folder)["config_id"]) == 6, "two configs with three seeds"
     monkeypatch.setattr(proxies_module, "score_config", lambda *_, seed: scores())
-    assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 3
+    assert proxy_folder(folder, task, where=HERE) == 3
     proxies = read_proxies(folder)
     assert proxies["config_id"].tolist() == np.repeat(np.sort(read_configs(folder)["config_id"][:5]), 3).tolist()
     assert proxies["seed"].tolist() == [0, 1, 2] * 5
     assert np.isnan(proxies["zen"]).sum() == 1
     assert proxies["reason"][np.isnan(proxies["zen"])].tolist() == ["zen: no path; ntk: singular"]
     assert (proxies["snip_s"] == np.float32(0.25)).all()
-    assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 0
-    assert proxy_folder(folder, task, ProxySettings(where=HERE, n_seeds=4)) == 5, "each lacks one seed"
+    assert proxy_folder(folder, task, where=HERE) == 0
+    assert proxy_folder(folder, task, where=HERE, n_seeds=4) == 5, "each lacks one seed"
     assert proxies["snip"].tolist() == read_proxies(folder)["snip"][read_proxies(folder)["seed"] < 3].tolist()
 
 
@@ -117,12 +117,12 @@ def test_limits_end_the_scoring(folder, task, monkeypatch):
     monkeypatch.setattr(proxies_module, "score_config", lambda *_, seed: scores())
     now = iter(range(0, 10_000, 50))
     monkeypatch.setattr(proxies_module.time, "monotonic", lambda: next(now))
-    assert 0 < proxy_folder(folder, task, ProxySettings(where=HERE, minutes=1.7)) < 3
+    assert 0 < proxy_folder(folder, task, where=HERE, minutes=1.7) < 3
 
 
 def test_bad_settings_are_refused_at_once(folder, task):
     with pytest.raises(InvalidArgument, match=r"(?s)workers=0.*seeds=0.*minutes=0"):
-        proxy_folder(folder, task, ProxySettings(where=Where(workers=0), n_seeds=0, minutes=0))
+        proxy_folder(folder, task, where=Where(workers=0), n_seeds=0, minutes=0)
 
 
 def test_scores_that_another_process_saves_meanwhile_stay(folder, task, monkeypatch):
@@ -135,7 +135,7 @@ def test_scores_that_another_process_saves_meanwhile_stay(folder, task, monkeypa
         return scores()
 
     monkeypatch.setattr(proxies_module, "score_config", score)
-    assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 5
+    assert proxy_folder(folder, task, where=HERE) == 5
     proxies = read_proxies(folder)
     assert proxies["snip"][proxies["config_id"] == config_id(config)].tolist() == [7.0, 7.0, 1.0]
     assert len(proxies["config_id"]) == 15
@@ -143,7 +143,7 @@ def test_scores_that_another_process_saves_meanwhile_stay(folder, task, monkeypa
 
 def test_a_table_of_another_version_is_refused(folder, task, monkeypatch):
     monkeypatch.setattr(proxies_module, "score_config", lambda *_, seed: scores())
-    assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 5
+    assert proxy_folder(folder, task, where=HERE) == 5
     proxies = read_proxies(folder)
     RunsFolder(folder).commit("proxies.parquet", {**proxies, "format": proxies["format"] + 1}, PROXY_COLUMNS)
     with pytest.raises(UnknownFormat, match="scores: format 3; this version of jahs reads format 2"):
@@ -166,7 +166,7 @@ def test_the_command_scores_a_folder_and_says_what_is_wrong(folder, task, monkey
     assert main(["--task", "fashion_mnist_mini", "--runs", str(folder)]) == 2
     assert "protocol" in capsys.readouterr().err
     with pytest.raises(ProtocolMismatch):
-        proxy_folder(folder, TASKS["fashion_mnist_mini"])
+        proxy_folder(folder, TASKS["fashion_mnist_mini"], where=HERE)
 
 
 def test_the_command_of_a_terminal_scores_in_several_processes(tmp_path):
