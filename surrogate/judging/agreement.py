@@ -21,7 +21,7 @@ from surrogate.data.rows import Rows, group_numbers
 from surrogate.models.model import Surrogate
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.ranks import kendall_tau, kendall_tau_within
-from workshop.resampling import bootstrap_interval
+from workshop.resampling import bootstrap_estimates
 
 Scores: TypeAlias = dict[str, float | int | None]
 """Scores by name; None where a score is not defined, such as Kendall's tau of constant values."""
@@ -203,10 +203,10 @@ def tau_interval(rows: Rows, predicted: _Floats, *, seed: int) -> tuple[float, f
     """Return a 90 % bootstrap interval of Kendall's tau over rows, one of each config; None if it is not defined."""
     if not len(rows):
         return None
-    low, high = bootstrap_interval(
+    (tau,) = bootstrap_estimates(
         lambda at: kendall_tau(rows.y[at], predicted[at]), len(rows), level=0.9, n_resamples=_N_RESAMPLES, seed=seed
-    ).tolist()
-    return None if math.isnan(low) else (low, high)
+    )
+    return None if math.isnan(tau.low) else (tau.low, tau.high)
 
 
 def epoch_bands(max_epoch: int) -> list[tuple[int, int]]:

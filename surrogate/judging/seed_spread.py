@@ -16,7 +16,7 @@ from jahs.models.noise import NoiseModel
 from jahs.tasks.metrics import ACCURACIES
 from surrogate.data.rows import Facts, is_full_size
 from surrogate.judging.predicted import PredictedRows
-from workshop.resampling import bootstrap_interval
+from workshop.resampling import bootstrap_estimates
 
 REGIONS: Final = ("all", "full size", "best tenth", "worst third")
 """The regions; the last two by prediction."""
@@ -85,13 +85,13 @@ def _compared(table: _Floats) -> Facts:
         return float(np.sqrt(drawn / measured)) if measured else np.nan
 
     freedom, measured, drawn = table.sum(axis=0)
-    low, high = bootstrap_interval(ratio, len(table), level=0.95, n_resamples=_N_RESAMPLES).tolist()
+    (found,) = bootstrap_estimates(ratio, len(table), level=0.95, n_resamples=_N_RESAMPLES)
     return {
         "n_configs": len(table),
         "freedom": int(freedom),
         "measured": float(np.sqrt(measured / freedom)),
         "drawn": float(np.sqrt(drawn / freedom)),
-        "ratio": ratio(np.arange(len(table))),
-        "low": low,
-        "high": high,
+        "ratio": found.value,
+        "low": found.low,
+        "high": found.high,
     }
