@@ -1,13 +1,13 @@
-"""The card's section on the noise between trainings, from the facts of `surrogate.judging.noise`."""
+"""The card's sections on the noise between trainings and on refits: facts of `judging.noise` and `.uncertainty`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from surrogate.card.cells import score_text, table_of
+from surrogate.card.cells import amount_text, score_text, table_of
 from surrogate.data.rows import Facts
-from workshop.pages.document import Block, Text
+from workshop.pages.document import Block, Table, Text
 
 _AROUND: Final = {"seed": "earlier trainings", "outcome": "prediction"}
 _REGIONS: Final = {
@@ -16,6 +16,10 @@ _REGIONS: Final = {
     "best tenth": "predicted best tenth",
     "worst third": "predicted worst third",
 }
+_ORDER: Final = ("valid_acc", "test_acc", "train_acc")
+_ANSWERS: Final = {"model": "model", "refit": "one refit, on average", "mean_of_refits": "mean of the refits"}
+_BY: Final = {"by_model_sd": "model sd", "by_distance": "distance to the training configs"}
+_ORDERED: Final = 0.25
 
 
 def noise_blocks(noise: Facts) -> Iterator[Block]:
@@ -81,3 +85,81 @@ def _coverage(part: str, found: Facts) -> list[str]:
 
 def _width(value: float, metric: str, digits: int) -> str:
     return f"{100 * value:.{digits}f} %" if metric == "runtime" else f"{value:.2f} points"
+
+
+def uncertainty_blocks(found: Facts) -> Iterator[Block]:
+    """Yield the text and tables about refits."""
+    yield Text(
+        f"Each accuracy has {found['n_refits']} refits: models fitted again to configs resampled with replacement, "
+        f"with {100 * found['share']:.0f} % of the trees. In `bench.predict`, the error of the model "
+        "is the standard deviation between refits, times a scale chosen on the validation configs; the training noise "
+        "is added to it. The figures are for test configs, with models and refits fitted to the training configs."
+    )
+    if "reason" in found:
+        yield Text(f"The intervals are not calibrated: {found['reason']}.")
+    judged = [(metric, found["metrics"][metric]) for metric in _ORDER if metric in found["metrics"]]
+    judged = [(metric, facts) for metric, facts in judged if facts["scores"] is not None]
+    if judged:
+        yield _refit_scores(judged)
+        yield _refit_coverage(judged)
+        yield Text(
+            "Coverage is the share of test runs inside their interval; every config has the same weight. Brackets give "
+            "the 90 % interval of the coverage. The predicted best tenth is selected by prediction."
+        )
+        yield _refit_errors(judged)
+        yield Text(_about_distance(judged))
+
+
+def _refit_scores(judged: Sequence[tuple[str, Facts]]) -> Table:
+    rows = [
+        [metric, title, score_text(facts["scores"][name]["tau"]), amount_text(facts["scores"][name]["mae"], metric)]
+        for metric, facts in judged
+        for name, title in _ANSWERS.items()
+    ]
+    return table_of(("metric, last epoch", "predicted by", "tau", "MAE"), rows)
+
+
+def _refit_coverage(judged: Sequence[tuple[str, Facts]]) -> Table:
+    levels = sorted({entry["level"] for _, facts in judged for entry in facts["coverage"]})
+    coverages = [f"coverage of {100 * level:.0f} %" for level in levels]
+    rows = []
+    for metric, facts in judged:
+        for cut in dict.fromkeys(entry["cut"] for entry in facts["coverage"]):
+            by_level = {entry["level"]: entry for entry in facts["coverage"] if entry["cut"] == cut}
+            shares = [
+                f"{100 * entry['share']:.0f} % ({100 * entry['low']:.0f} to {100 * entry['high']:.0f} %)"
+                for entry in (by_level[level] for level in levels)
+            ]
+            title = "predicted best tenth" if cut == "best tenth" else cut
+            labels = [metric, f"{facts['scale']:.1f}", title, str(by_level[0.9]["n_configs"])]
+            rows.append([*labels, *shares, f"{by_level[0.9]['width']:.2f} points"])
+    return table_of(["metric", "scale", "test rows", "configs", *coverages, "median width of 90 %"], rows)
+
+
+def _refit_errors(judged: Sequence[tuple[str, Facts]]) -> Table:
+    heads = (
+        "metric, last epoch", "score", "tau with the absolute error", "tau between tenths", "MAE of the lowest tenth",
+        "MAE of the highest tenth",
+    )  # fmt: skip
+    rows = []
+    for metric, facts in judged:
+        for key, title in _BY.items():
+            by = facts[key]
+            ends = [amount_text(by["mae"][i], metric) for i in (0, -1)]
+            rows.append([metric, title, score_text(by["tau"]), score_text(by["tau_of_bins"]), *ends])
+    return table_of(heads, rows)
+
+
+def _about_distance(judged: Sequence[tuple[str, Facts]]) -> str:
+    taus = [facts["by_distance"]["tau_of_bins"] for _, facts in judged]
+    is_ordered = all(tau is not None and tau >= _ORDERED for tau in taus)
+    verdict = "orders" if is_ordered else "does not order"
+    so = (
+        "as the model sd does"
+        if is_ordered
+        else "so `bench.predict` does not return it; the model sd is the score to use"
+    )
+    return (
+        "The distance is the mean over the five nearest training configs, in ranks of the model's features. It "
+        f"{verdict} the absolute errors (tau between tenths of at least {_ORDERED} is required), {so}."
+    )

@@ -18,9 +18,8 @@ from jahs.tasks.definitions import caveats_of
 from jahs.tasks.metrics import METRICS
 from surrogate.card.cells import amount_text, score_text, table_of
 from surrogate.card.figures import figures_blocks, verdict_blocks
-from surrogate.card.noise import noise_blocks
+from surrogate.card.noise import noise_blocks, uncertainty_blocks
 from surrogate.card.plots import plots_of
-from surrogate.card.uncertainty import uncertainty_blocks
 from surrogate.data.rows import Facts
 from surrogate.judging.quality import FULL_SIZE, QUALITY_FORMAT
 from workshop.folders import write_text, writing

@@ -15,7 +15,7 @@ from jahs.models.forest import open_engine
 from jahs.release import read_release
 from jahs.release.writing import extend_release
 from jahs.tasks.metrics import ACCURACIES
-from surrogate.card.uncertainty import uncertainty_blocks
+from surrogate.card.noise import uncertainty_blocks
 from surrogate.data.rows import by_part, training_rows
 from surrogate.judging.quality import rounded
 from surrogate.judging.uncertainty import LEVELS, choose_scale, covered, uncertain_of
