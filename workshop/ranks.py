@@ -3,7 +3,7 @@
 Rank-biased overlap has two forms, Webber's and the zero-cost benchmark's. Both count the items that two orders share
 down to each depth d, O_d, and weigh depth d with p^(d-1):
 
-- Webber, Moffat and Zobel (2010) average the share O_d / d: divided by its maximum, truncated, or extrapolated.
+- Webber, Moffat and Zobel (2010) average the share O_d / d; here it is truncated at the end and divided by its maximum.
 - The zero-cost benchmark (its equation 5) sums the raw count O_d and divides by the sum of its maxima d, so deep places
   weigh more: p^(d-1) d instead of p^(d-1).
 
@@ -89,30 +89,6 @@ def webber_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
     """
     shared, depths, weights = _shared(a, b, p)
     return float(weights @ (shared / depths) / weights.sum()) if len(shared) else math.nan
-
-
-def webber_truncated(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
-    """Return Webber's overlap of two whole orders as if nothing came after them: (1 - p) sum p^(d-1) O_d / d.
-
-    Example:
-        >>> webber_truncated([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
-        0.4375
-    """
-    shared, depths, weights = _shared(a, b, p)
-    return (1 - p) * float(weights @ (shared / depths)) if len(shared) else math.nan
-
-
-def webber_extrapolated(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
-    """Return Webber's overlap as if the orders continued with the overlap at their end (their eq. 30).
-
-    Whole orders share everything at their end, so it exceeds `webber_truncated` by p^n.
-
-    Example:
-        >>> webber_extrapolated([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
-        0.5
-    """
-    overlap = webber_truncated(a, b, p=p)
-    return overlap + p ** np.size(a) if math.isfinite(overlap) else overlap
 
 
 def benchmark_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:

@@ -16,9 +16,7 @@ from workshop.ranks import (
     benchmark_overlap,
     benchmark_weight,
     choose_p,
-    webber_extrapolated,
     webber_overlap,
-    webber_truncated,
     webber_weight,
 )
 
@@ -36,17 +34,6 @@ def webber(first: Order, second: Order, p: float) -> float:
     return sum(w * s for w, s in terms) / sum(w for w, _ in terms)
 
 
-def truncated(first: Order, second: Order, p: float) -> float:
-    return (1 - p) * sum(p ** (d - 1) * shared / d for d, shared in enumerate(counts(first, second), start=1))
-
-
-def extrapolated(first: Order, second: Order, p: float) -> float:
-    """Webber's equation 30: the overlap of the last depth goes on for ever."""
-    shared, k = counts(first, second), len(first)
-    total = sum(p**d * x / d for d, x in enumerate(shared, start=1))
-    return shared[-1] / k * p**k + (1 - p) / p * total
-
-
 def benchmark(first: Order, second: Order, p: float) -> float:
     """The zero-cost benchmark's equation 5."""
     shared = counts(first, second)
@@ -56,8 +43,6 @@ def benchmark(first: Order, second: Order, p: float) -> float:
 
 FORMS: list[tuple[Callable[..., float], Callable[[Order, Order, float], float]]] = [
     (webber_overlap, webber),
-    (webber_truncated, truncated),
-    (webber_extrapolated, extrapolated),
     (benchmark_overlap, benchmark),
 ]
 
