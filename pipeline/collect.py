@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from jahs.errors import refuse
+from jahs.files.tables import Table
 from jahs.schema import SOURCES
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import Task
@@ -31,7 +32,7 @@ from pipeline.command import add_device, device_faults
 from pipeline.data import load_images
 from pipeline.native.build import load_library
 from pipeline.native.engine import native_faults
-from pipeline.proposals import Proposals, read_proposals
+from pipeline.proposals import read_proposals
 from pipeline.protocol import protocol_digest, protocol_facts, trained_task
 from pipeline.runs import Named, RunsFolder, check_free_space
 from pipeline.sampling import config_table, run_seeds, sample_config
@@ -133,7 +134,7 @@ def collect(settings: CollectSettings) -> int:
     is_done = False
     while not is_done:
         is_done = True
-        wanted = _numbered(settings, folder) if proposals is None else _listed(proposals, folder)
+        wanted = _numbered(settings, folder) if proposals is None else _listed(*proposals, folder)
         jobs = _jobs(settings, folder, wanted, deadline=deadline, yielded=yielded, others=others)
         for done in run_jobs(call, jobs, where=settings.where):
             if done.result is None:
@@ -184,11 +185,11 @@ def _numbered(settings: CollectSettings, folder: RunsFolder) -> Iterator[_Wanted
         yield number, config_id(sample_config(number)), seeds
 
 
-def _listed(proposals: Proposals, folder: RunsFolder) -> Iterator[_Wanted]:
+def _listed(configs: Table, seeds: Sequence[Sequence[int]], folder: RunsFolder) -> Iterator[_Wanted]:
     """Yield the configs of a list, after adding all of them to the table."""
-    folder.add_configs(proposals.configs)
-    identities = proposals.configs["config_id"].tolist()
-    yield from zip(folder.names(identities), identities, proposals.seeds, strict=True)
+    folder.add_configs(configs)
+    identities = configs["config_id"].tolist()
+    yield from zip(folder.names(identities), identities, seeds, strict=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

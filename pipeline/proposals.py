@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,21 +32,8 @@ _LARGEST: Final = 2**31
 _DIGEST: Final = re.compile(r"[0-9a-f]{8,64}|")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Proposals:
-    """Configs to train, in the order of the list.
-
-    Attributes:
-        configs: their rows of the config table.
-        seeds: seeds of each config's trainings.
-    """
-
-    configs: Table
-    seeds: tuple[tuple[int, ...], ...]
-
-
-def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
-    """Read a list of configs.
+def read_proposals(path: Path, source: str, *, protocol: str) -> tuple[Table, list[list[int]]]:
+    """Read a list of configs: their rows of the config table, and the seeds of each, in the order of the list.
 
     Args:
         source: name of the proposer, one of `jahs.schema.SOURCES`.
@@ -108,7 +94,7 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
         )
     rounds, releases = ([content[name] for content in contents] for name in ("round", "release"))
     table = table_of(configs, source=source, number=rounds, release=releases)
-    return Proposals(configs=table, seeds=tuple(tuple(content["seeds"]) for content in contents))
+    return table, [content["seeds"] for content in contents]
 
 
 def _content(line: bytes) -> dict[str, Any]:  # Any: JSON

@@ -26,16 +26,16 @@ def test_a_list_is_read_in_its_order_with_what_it_leaves_out(tmp_path):
         {"config": CONFIGS[1]},
         {"config": CONFIGS[2], "seeds": [2, 0], "round": 4, "release": "ab" * 16, "protocol": "p1", "source": "best"},
     ]
-    proposals = read(tmp_path, contents[0], b"", *contents[1:], b"  ")
-    assert rows({key: proposals.configs[key] for key in CONFIG_KEYS}) == [CONFIGS[3], CONFIGS[1], CONFIGS[2]]
-    assert proposals.configs["config_id"].tolist() == [jahs.config_id(CONFIGS[i]) for i in (3, 1, 2)]
-    assert list(proposals.configs) == list(CONFIG_TABLE_COLUMNS)
-    assert proposals.seeds == ((0,), (0,), (2, 0))
-    assert proposals.configs["config_index"].tolist() == [-1, -1, -1]
-    assert proposals.configs["source"].tolist() == ["best"] * 3
-    assert proposals.configs["round"].tolist() == [0, 0, 4]
-    assert proposals.configs["release"].tolist() == ["", "", "ab" * 16]
-    assert proposals.configs["W"].dtype == np.int8
+    configs, seeds = read(tmp_path, contents[0], b"", *contents[1:], b"  ")
+    assert rows({key: configs[key] for key in CONFIG_KEYS}) == [CONFIGS[3], CONFIGS[1], CONFIGS[2]]
+    assert configs["config_id"].tolist() == [jahs.config_id(CONFIGS[i]) for i in (3, 1, 2)]
+    assert list(configs) == list(CONFIG_TABLE_COLUMNS)
+    assert seeds == [[0], [0], [2, 0]]
+    assert configs["config_index"].tolist() == [-1, -1, -1]
+    assert configs["source"].tolist() == ["best"] * 3
+    assert configs["round"].tolist() == [0, 0, 4]
+    assert configs["release"].tolist() == ["", "", "ab" * 16]
+    assert configs["W"].dtype == np.int8
 
 
 BAD_LINES = [
@@ -99,7 +99,7 @@ def test_a_list_of_two_releases_is_refused(tmp_path):
     contents = [
         {"config": config, "release": digest * 16} for config, digest in zip(CONFIGS, ("ab", "ab", "cd"), strict=False)
     ]
-    assert len(read(tmp_path, *contents[:2], CONFIGS[4]).seeds) == 3
+    assert len(read(tmp_path, *contents[:2], CONFIGS[4])[1]) == 3
     with pytest.raises(InvalidArgument, match=r"line 3: release='cdcd.*but line 1 has 'abab.*a file of its own"):
         read(tmp_path, *contents)
 
