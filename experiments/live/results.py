@@ -155,10 +155,11 @@ def measured_noise(bench: Benchmark) -> CornerNoise:
     configs, last = release.table.configs, last_rows(release.table.runs)
     is_in = np.all([np.isclose(configs[key], value) for key, value in CORNER.items()], axis=0)
     is_used = (last["status"] == "finished") & np.isin(last["config_id"], configs["config_id"][is_in])
-    deviations = apart_by_config(last["config_id"][is_used], last["valid_acc"][is_used].astype(np.float64))
-    n_configs, freedom = int((deviations.freedom > 0).sum()), int(deviations.freedom.sum())
-    sd = float(np.sqrt(deviations.squares.sum() / freedom)) if n_configs else np.nan
-    return CornerNoise(sd, n_configs, n_configs + freedom)
+    values = last["valid_acc"][is_used].astype(np.float64)
+    _, freedom, squares = apart_by_config(last["config_id"][is_used], values)
+    n_configs, n_more = int((freedom > 0).sum()), int(freedom.sum())
+    sd = float(np.sqrt(squares.sum() / n_more)) if n_configs else np.nan
+    return CornerNoise(sd, n_configs, n_configs + n_more)
 
 
 def refuse_seen(bench: Benchmark, ids: Set[int]) -> None:

@@ -7,7 +7,7 @@ So each region of the last epoch is compared: all repeated configs, those at ful
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,26 +26,16 @@ _N_RESAMPLES: Final = 1000
 _Floats = NDArray[np.float64]
 
 
-class Apart(NamedTuple):
-    """How far trainings of a config are apart: one entry for each config.
+def apart_by_config(config_id: NDArray[np.uint64], y: _Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], _Floats]:
+    """Return how far values of the same config are apart, one entry for each config.
 
-    Attributes:
-        first: row of its first training.
-        freedom: its number of trainings minus 1.
-        squares: sum of squared deviations from its mean.
+    Returns:
+        The row of its first value, its number of values minus 1, and the sum of squared deviations from its mean.
     """
-
-    first: NDArray[np.intp]
-    freedom: NDArray[np.intp]
-    squares: _Floats
-
-
-def apart_by_config(config_id: NDArray[np.uint64], y: _Floats) -> Apart:
-    """Return how far values of the same config are apart."""
     _, first, place, counts = np.unique(config_id, return_index=True, return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=y) / np.maximum(counts, 1)
     squares = np.bincount(place, weights=(y - means[place]) ** 2).astype(np.float64)  # integers of no rows
-    return Apart(first, counts - 1, squares)
+    return first, counts - 1, squares
 
 
 def seed_spreads(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> list[Facts]:

@@ -56,11 +56,10 @@ def full_rows(rows: Rows, *, epoch: int) -> Rows:
 
 def seed_sd(rows: Rows) -> tuple[float | None, int]:
     """Return the pooled standard deviation between seeds of a config at one epoch, and the number of such configs."""
-    apart = apart_by_config(rows.config_id, rows.y)
-    freedom = int(apart.freedom.sum())
-    if not freedom:
+    _, freedom, squares = apart_by_config(rows.config_id, rows.y)
+    if not freedom.any():
         return None, 0
-    return math.sqrt(float(apart.squares.sum()) / freedom), int((apart.freedom > 0).sum())
+    return math.sqrt(float(squares.sum()) / int(freedom.sum())), int((freedom > 0).sum())
 
 
 def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted: _Floats) -> dict[str, Facts]:
