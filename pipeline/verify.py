@@ -38,6 +38,7 @@ from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
 from pipeline.train import EPOCH_FIELDS, train
 from workshop.machine import ON_PROCESSOR, processor_model
+from workshop.resampling import within_configs
 
 _log = logging.getLogger(__name__)
 _LOSSES: Final = ("train_loss", "valid_loss", "test_loss")
@@ -272,13 +273,9 @@ def _seed_spread(runs: Table) -> dict[str, float]:
     """Return the pooled standard deviation between seeds at the last epoch; {} if no config is repeated."""
     last = last_rows(runs)
     finished = take(last, last["status"] == "finished")
-    _, inverse, n_seeds = np.unique(finished["config_id"], return_inverse=True, return_counts=True)
-    if not (n_seeds > 1).any():
-        return {}
     spread = {}
     for field in REPRODUCED:
-        values = finished[field].astype(np.float64)
-        deviations = values - (np.bincount(inverse, values) / n_seeds)[inverse]
-        variances = np.bincount(inverse, deviations**2)[n_seeds > 1] / (n_seeds[n_seeds > 1] - 1)
-        spread[field] = float(np.sqrt(variances.mean()))
+        _, _, freedom, squares = within_configs(finished["config_id"], finished[field].astype(np.float64))
+        if (is_repeated := freedom > 0).any():
+            spread[field] = float(np.sqrt((squares[is_repeated] / freedom[is_repeated]).mean()))
     return spread

@@ -1,4 +1,4 @@
-"""Bootstrap intervals."""
+"""Bootstrap intervals, and how far repeated measurements of a config are apart."""
 
 from __future__ import annotations
 
@@ -46,3 +46,17 @@ def bootstrap_estimates(
         ends = np.nanquantile(resampled, np.round([(1 - level) / 2, (1 + level) / 2], 6), axis=0)
     scores = np.ravel(score(np.arange(n))).tolist()
     return [Interval(value=value, low=low, high=high) for value, low, high in zip(scores, *ends.tolist(), strict=True)]
+
+
+def within_configs(
+    config_id: NDArray[np.uint64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
+    """Return how far values of the same config are apart, one entry for each config, in order of the ids.
+
+    Returns:
+        The row of its first value, its mean, its number of values minus 1, and its sum of squared deviations.
+    """
+    _, first, place, counts = np.unique(config_id, return_index=True, return_inverse=True, return_counts=True)
+    means = np.bincount(place, weights=y) / np.maximum(counts, 1)
+    squares = np.bincount(place, weights=(y - means[place]) ** 2).astype(np.float64)  # integers of no rows
+    return first, means, counts - 1, squares

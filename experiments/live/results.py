@@ -31,7 +31,7 @@ from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
 from jahs.files.runs import last_rows
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.configs import Config, config_id
-from surrogate.judging.seed_spread import apart_by_config
+from workshop.resampling import within_configs
 
 _ROUNDING: Final = 1e-9
 
@@ -156,7 +156,7 @@ def measured_noise(bench: Benchmark) -> CornerNoise:
     is_in = np.all([np.isclose(configs[key], value) for key, value in CORNER.items()], axis=0)
     is_used = (last["status"] == "finished") & np.isin(last["config_id"], configs["config_id"][is_in])
     values = last["valid_acc"][is_used].astype(np.float64)
-    _, freedom, squares = apart_by_config(last["config_id"][is_used], values)
+    _, _, freedom, squares = within_configs(last["config_id"][is_used], values)
     n_configs, n_more = int((freedom > 0).sum()), int(freedom.sum())
     sd = float(np.sqrt(squares.sum() / n_more)) if n_configs else np.nan
     return CornerNoise(sd, n_configs, n_configs + n_more)

@@ -16,6 +16,7 @@ from jahs.spaces.cell.paths import effective_depth
 from pipeline.describe.measured import MeasuredRuns
 from workshop.pages.drawing import draw_points, new_panels
 from workshop.pages.style import LIGHT, dash, series
+from workshop.resampling import within_configs
 
 FEWEST_CELLS: Final = 30
 """Distinct cells that their map requires."""
@@ -110,12 +111,9 @@ def noise_by_accuracy(measured: MeasuredRuns) -> Figure:
 def seed_spread(measured: MeasuredRuns) -> tuple[_Floats, _Floats]:
     """Return mean and standard deviation of validation accuracy of each config with two or more finished seeds."""
     finished = take(measured.last, measured.last["status"] == "finished")
-    _, inverse, counts = np.unique(finished["config_id"], return_inverse=True, return_counts=True)
-    y = finished["valid_acc"].astype(np.float64)
-    mean = np.bincount(inverse, weights=y) / counts
-    squares = np.bincount(inverse, weights=(y - mean[inverse]) ** 2)
-    is_repeated = counts > 1
-    return mean[is_repeated], np.sqrt(squares[is_repeated] / (counts[is_repeated] - 1))
+    _, mean, freedom, squares = within_configs(finished["config_id"], finished["valid_acc"].astype(np.float64))
+    is_repeated = freedom > 0
+    return mean[is_repeated], np.sqrt(squares[is_repeated] / freedom[is_repeated])
 
 
 def by_source(measured: MeasuredRuns) -> dict[str, NDArray[np.bool_]]:

@@ -16,7 +16,7 @@ from jahs.models.noise import NoiseModel
 from jahs.tasks.metrics import ACCURACIES
 from surrogate.data.rows import Facts, is_full_size
 from surrogate.judging.predicted import PredictedRows
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_estimates, within_configs
 
 REGIONS: Final = ("all", "full size", "best tenth", "worst third")
 """The regions; the last two by prediction."""
@@ -24,18 +24,6 @@ REGIONS: Final = ("all", "full size", "best tenth", "worst third")
 _FEWEST: Final = 3  # repeated configs that a region needs
 _N_RESAMPLES: Final = 1000
 _Floats = NDArray[np.float64]
-
-
-def apart_by_config(config_id: NDArray[np.uint64], y: _Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], _Floats]:
-    """Return how far values of the same config are apart, one entry for each config.
-
-    Returns:
-        The row of its first value, its number of values minus 1, and the sum of squared deviations from its mean.
-    """
-    _, first, place, counts = np.unique(config_id, return_index=True, return_inverse=True, return_counts=True)
-    means = np.bincount(place, weights=y) / np.maximum(counts, 1)
-    squares = np.bincount(place, weights=(y - means[place]) ** 2).astype(np.float64)  # integers of no rows
-    return first, counts - 1, squares
 
 
 def seed_spreads(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> list[Facts]:
@@ -50,7 +38,7 @@ def seed_spreads(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> l
         rows, mean = predicted[metric].rows, predicted[metric].mean
         is_last = rows.epoch == model.max_epoch
         X, y, p = rows.X[is_last], rows.y[is_last], mean[is_last]
-        first, freedom, squares = apart_by_config(rows.config_id[is_last], y)
+        first, _, freedom, squares = within_configs(rows.config_id[is_last], y)
         drawn = model.deviations([metric], p[first][None], X[first])[0] ** 2 * freedom
         is_repeated = freedom > 0
         table = np.column_stack([freedom, squares, drawn])[is_repeated]

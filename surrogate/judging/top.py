@@ -19,11 +19,10 @@ from jahs.schema import SOURCES
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import FEWEST_TO_FIT, Facts, Rows, group_numbers, is_full_size
 from surrogate.judging.agreement import agreement, ceiling, first_seed
-from surrogate.judging.seed_spread import apart_by_config
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import fit_surrogate
 from workshop.ranks import kendall_tau, spearman
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_estimates, within_configs
 
 _Floats = NDArray[np.float64]
 
@@ -56,7 +55,7 @@ def full_rows(rows: Rows, *, epoch: int) -> Rows:
 
 def seed_sd(rows: Rows) -> tuple[float | None, int]:
     """Return the pooled standard deviation between seeds of a config at one epoch, and the number of such configs."""
-    _, freedom, squares = apart_by_config(rows.config_id, rows.y)
+    _, _, freedom, squares = within_configs(rows.config_id, rows.y)
     if not freedom.any():
         return None, 0
     return math.sqrt(float(squares.sum()) / int(freedom.sum())), int((freedom > 0).sum())
