@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -31,46 +30,44 @@ _ONE_PIXEL: Final = 4  # side in pixels that two halvings reduce to one pixel
 _SHARE: Final = 0.15  # share of the images for each of validation and test
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskChoice:
-    """Settings of `define`: one field per flag, which `--help` explains; None means a share of the images."""
-
-    images: Path
-    name: str
-    out: Path
-    title: str | None = None
-    citation: str = "Own images."
-    side: int = 16
-    train: int | None = None
-    valid: int | None = None
-    test: int | None = None
-    epochs: int = 12
-    batch_size: int = 64
-
-
-def define(settings: TaskChoice) -> Task:
+def define(
+    images: Path,
+    *,
+    name: str,
+    out: Path,
+    title: str | None = None,
+    citation: str = "Own images.",
+    side: int = 16,
+    train: int | None = None,
+    valid: int | None = None,
+    test: int | None = None,
+    epochs: int = 12,
+    batch_size: int = 64,
+) -> Task:
     """Write a task file and return the task, which is registered in this process.
+
+    Its arguments are flags, which `--help` explains.
 
     Raises:
         InvalidArgument: the task is invalid, its name is taken, there are too few images, or `out` exists.
         JahsError: the images cannot be used, see `pipeline.own_images.read_own_images`. Nothing was written.
     """
-    if settings.out.suffix != ".json" or settings.out.exists() or not settings.out.absolute().parent.is_dir():
+    if out.suffix != ".json" or out.exists() or not out.absolute().parent.is_dir():
         raise InvalidArgument(
-            f"out={settings.out} must be a new file in a folder that exists, and end in .json; choose another one"
+            f"out={out} must be a new file in a folder that exists, and end in .json; choose another one"
         )
-    pool = read_own_images(settings.images)
-    n_train, n_valid, n_test = _counts(settings, pool)
+    pool = read_own_images(images)
+    n_train, n_valid, n_test = _counts(pool, train=train, valid=valid, test=test)
     task = Task(
-        name=settings.name,
-        title=settings.name if settings.title is None else settings.title,
-        citation=settings.citation,
+        name=name,
+        title=name if title is None else title,
+        citation=citation,
         data_set=data_set_of(pool),
-        side=settings.side,
+        side=side,
         n_channels=pool.images.shape[1],
         n_classes=int(pool.labels.max()) + 1,
-        max_epoch=settings.epochs,
-        batch_size=settings.batch_size,
+        max_epoch=epochs,
+        batch_size=batch_size,
         has_own_test=pool.n_development < len(pool.labels),
         n_train=n_train,
         n_valid=n_valid,
@@ -79,11 +76,11 @@ def define(settings: TaskChoice) -> Task:
     try:
         split = draw_split(pool, task)
     except CorruptFile as err:
-        raise InvalidArgument(f"{settings.images}: {err}; choose smaller --train, --valid or --test") from err
+        raise InvalidArgument(f"{images}: {err}; choose smaller --train, --valid or --test") from err
     for part in SPLIT_PARTS:
         if missing := {*range(task.n_classes)} - {*np.unique(pool.labels[getattr(split, part)]).tolist()}:
             raise InvalidArgument(
-                f"{settings.images}: no image of class {min(missing)} in {part} (n={len(getattr(split, part))}); give "
+                f"{images}: no image of class {min(missing)} in {part} (n={len(getattr(split, part))}); give "
                 f"more images of it, or a larger --{part}"
             )
     batch_sizes = {task.batch_size, task.n_train % task.batch_size}
@@ -94,20 +91,20 @@ def define(settings: TaskChoice) -> Task:
             "by one"
         )
     task = dataclasses.replace(task, index_digest=split.digest)
-    load_images(task, data_dir=settings.images, resolutions=(0.25,))  # raises what collecting would raise
+    load_images(task, data_dir=images, resolutions=(0.25,))  # raises what collecting would raise
     task = register(task)
-    write_task_file(settings.out, task)
+    write_task_file(out, task)
     return task
 
 
-def _counts(settings: TaskChoice, pool: Pool) -> tuple[int, int, int]:
+def _counts(pool: Pool, *, train: int | None, valid: int | None, test: int | None) -> tuple[int, int, int]:
     """Return the numbers of training, validation and test images."""
-    n_test = len(pool.labels) - pool.n_development
+    n_own_test = len(pool.labels) - pool.n_development
     share = int(_SHARE * pool.n_development)
-    valid = share if settings.valid is None else settings.valid
-    test = (n_test or share) if settings.test is None else settings.test
-    n_left = pool.n_development - valid - (0 if n_test else test)
-    return n_left if settings.train is None else settings.train, valid, test
+    n_valid = share if valid is None else valid
+    n_test = (n_own_test or share) if test is None else test
+    n_left = pool.n_development - n_valid - (0 if n_own_test else n_test)
+    return n_left if train is None else train, n_valid, n_test
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -130,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> object:
-        task = define(TaskChoice(**vars(given)))
+        task = define(**vars(given))
         return {"task": task.name, "data_set": task.data_set, "out": str(given.out)} | {
             f"n_{part}": getattr(task, f"n_{part}") for part in SPLIT_PARTS
         }

@@ -13,7 +13,7 @@ from jahs.tasks.definitions import BUILT_IN, KNOWN, TASKS
 from jahs.tasks.own import register
 from pipeline import own_images
 from pipeline.data import load_images
-from pipeline.define import TaskChoice, define
+from pipeline.define import define
 from pipeline.own_images import data_set_of, read_own_images
 from pipeline.protocol import protocol_digest, protocol_facts, recorded_task, trained_task
 from tests.pipeline.image_files import idx_bytes, write_fashion, write_tiles
@@ -38,9 +38,7 @@ def write_npz(path, **changes):
 
 
 def settings(folder, images, **more):
-    return TaskChoice(
-        **{"images": images, "name": "toy", "out": folder / "toy.json", "epochs": 1, "batch_size": 8, **more}
-    )
+    return {"images": images, "name": "toy", "out": folder / "toy.json", "epochs": 1, "batch_size": 8, **more}
 
 
 def test_npz_images_come_back_grey_or_coloured(tmp_path):
@@ -180,7 +178,7 @@ def test_where_there_are_no_images_the_forms_are_listed(tmp_path, make):
 
 def test_a_task_is_defined_and_found_by_its_file(tmp_path):
     images = write_npz(tmp_path / "toy.npz")
-    made = define(settings(tmp_path, images, title="Toys"))
+    made = define(**settings(tmp_path, images, title="Toys"))
     assert (made.n_train, made.n_valid, made.n_test) == (42, 9, 9)
     assert trained_task(str(tmp_path / "toy.json")) == made
     sets = load_images(made, data_dir=images)
@@ -190,7 +188,7 @@ def test_a_task_is_defined_and_found_by_its_file(tmp_path):
 
 
 def test_a_folder_of_runs_holds_the_task_and_a_process_that_does_not_know_it_has_the_same_digest(tmp_path):
-    made = define(settings(tmp_path, write_npz(tmp_path / "toy.npz"), title="Toys"))
+    made = define(**settings(tmp_path, write_npz(tmp_path / "toy.npz"), title="Toys"))
     facts, digest = protocol_facts(made), protocol_digest(made)
     del KNOWN["toy"]
     assert protocol_digest(made) == digest
@@ -200,12 +198,12 @@ def test_a_folder_of_runs_holds_the_task_and_a_process_that_does_not_know_it_has
 
 def test_the_data_sets_own_test_images_are_used(tmp_path):
     write_fashion(tmp_path / "idx")
-    made = define(settings(tmp_path, tmp_path / "idx", valid=10))
+    made = define(**settings(tmp_path, tmp_path / "idx", valid=10))
     assert (made.has_own_test, made.n_train, made.n_valid, made.n_test) == (True, 30, 10, 20)
 
 
 def test_other_images_are_never_taken_for_a_tasks_own(tmp_path):
-    made = define(settings(tmp_path, write_npz(tmp_path / "toy.npz")))
+    made = define(**settings(tmp_path, write_npz(tmp_path / "toy.npz")))
     other = write_npz(tmp_path / "other.npz", images=toy()[0] ^ 1)  # the same labels, so the same split
     with pytest.raises(ProtocolMismatch, match=r"other.npz holds the images own_\w+, but the task was made from own_"):
         load_images(made, data_dir=other)
@@ -214,7 +212,7 @@ def test_other_images_are_never_taken_for_a_tasks_own(tmp_path):
 
 
 def test_images_in_the_users_cache_may_be_one_file(tmp_path, monkeypatch):
-    made = define(settings(tmp_path, write_npz(tmp_path / "toy.npz")))
+    made = define(**settings(tmp_path, write_npz(tmp_path / "toy.npz")))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(MissingData, match=f"put the ones .* in the folder .*jahs/{made.data_set} or in the file "):
         load_images(made)
@@ -237,7 +235,7 @@ def test_images_in_the_users_cache_may_be_one_file(tmp_path, monkeypatch):
 def test_a_task_that_cannot_be_is_refused_and_nothing_is_written(tmp_path, more, message):
     images = write_npz(tmp_path / "toy.npz")
     with pytest.raises(InvalidArgument, match=message):
-        define(settings(tmp_path, images, **more))
+        define(**settings(tmp_path, images, **more))
     assert [path.name for path in tmp_path.iterdir()] == ["toy.npz"]
     assert {*TASKS} == BUILT_IN
 
@@ -246,17 +244,17 @@ def test_a_task_that_cannot_be_is_refused_and_nothing_is_written(tmp_path, more,
 def test_a_name_that_is_taken_or_no_name_is_refused(tmp_path, name):
     images = write_npz(tmp_path / "toy.npz")
     with pytest.raises(JahsError, match=r"exists already|name"):
-        define(dataclasses.replace(settings(tmp_path, images), name=name))
+        define(**settings(tmp_path, images, name=name))
     assert not (tmp_path / "toy.json").exists()
 
 
 def test_black_images_and_a_file_that_is_there_are_refused(tmp_path):
     images = write_npz(tmp_path / "toy.npz", images=np.zeros((60, 8, 8), np.uint8))
     with pytest.raises(CorruptFile, match="the training images are empty"):
-        define(settings(tmp_path, images))
+        define(**settings(tmp_path, images))
     (tmp_path / "toy.json").write_text("mine")
     with pytest.raises(InvalidArgument, match=re.escape("toy.json must be a new file")):
-        define(settings(tmp_path, images))
+        define(**settings(tmp_path, images))
     assert (tmp_path / "toy.json").read_text() == "mine"
 
 
