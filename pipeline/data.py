@@ -106,7 +106,12 @@ def load_images(
     read = read_own_pool if is_own(task.data_set) else read_pool
     pool = read(task.data_set, data_dir=data_dir)
     _check_pool(pool, task)
-    split = _frozen_split(pool, task)
+    split = draw_split(pool, task)
+    if task.index_digest is not None and split.digest != task.index_digest:
+        raise ProtocolMismatch(
+            f"task {task.name!r}: the split has the digest {split.digest}, but the task was frozen with "
+            f"{task.index_digest}; the files or the sizes are not those that were measured"
+        )
     mean, std = task.mean, task.std
     if mean is None or std is None:
         mean, std = _pixel_statistics(pool.images, split.train)
@@ -168,17 +173,6 @@ def _check_pool(pool: Pool, task: Task) -> None:
             f"task {task.name!r}: the images have {n_channels} channels and {n_classes} classes, not "
             f"{task.n_channels} and {task.n_classes}; the data set is not complete or another one"
         )
-
-
-def _frozen_split(pool: Pool, task: Task) -> ImageSplit:
-    """Return the parts of a task; raise if they are not the frozen ones."""
-    split = draw_split(pool, task)
-    if task.index_digest is not None and split.digest != task.index_digest:
-        raise ProtocolMismatch(
-            f"task {task.name!r}: the split has the digest {split.digest}, but the task was frozen with "
-            f"{task.index_digest}; the files or the sizes are not those that were measured"
-        )
-    return split
 
 
 def _take(pool: Pool, index: NDArray[np.int64], side: int, pad: int) -> Part:

@@ -207,7 +207,10 @@ def write_profile(folder: Path, visits: Table) -> None:
 
     It is the pair that visited the most configs; ties go to more repeats, then to the first name.
     """
-    RunsFolder(folder).commit("profile.parquet", profile_of_visits(_visits_on_main_machine(visits)), PROFILE_COLUMNS)
+    names, index = np.unique(np.column_stack([visits["machine"], visits["torch_version"]]), axis=0, return_inverse=True)
+    by_name = [np.flatnonzero(index.reshape(-1) == number) for number in range(len(names))]  # in order of the names
+    main = min(by_name, key=lambda at: (-len(np.unique(visits["config_id"][at])), -len(at)))
+    RunsFolder(folder).commit("profile.parquet", profile_of_visits(take(visits, main)), PROFILE_COLUMNS)
 
 
 def add_new(visits: Table, more: Table) -> Table:
@@ -227,12 +230,6 @@ def merge_visits(folder: Path, others: Sequence[Table]) -> None:
         if len(visits["visit"]) > n_before:
             write_profile(folder, visits)  # first: after a crash between the two, a new merge still has visits to add
             write_visits(folder, visits)
-
-
-def _visits_on_main_machine(visits: Table) -> Table:
-    names, index = np.unique(np.column_stack([visits["machine"], visits["torch_version"]]), axis=0, return_inverse=True)
-    by_name = [np.flatnonzero(index.reshape(-1) == number) for number in range(len(names))]  # in order of the names
-    return take(visits, min(by_name, key=lambda at: (-len(np.unique(visits["config_id"][at])), -len(at))))
 
 
 def _keys(visits: Table) -> Iterator[tuple[object, ...]]:
