@@ -18,10 +18,13 @@ pytest.register_assert_rewrite("tests.contracts")
 
 @pytest.fixture(scope="session", autouse=True)
 def _compiled_once(tmp_path_factory):
-    """Compile the kernels once for this process and those that tests start, before any test needs them."""
+    """Compile the kernels once for all processes of a run: those of pytest-xdist, and those that tests start."""
     if os.environ.get("JAHS_CACHE_DIR"):
         yield
         return
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # which all workers have
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAHS_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
+        patch.setenv("JAHS_CACHE_DIR", str(folder / "compiled"))
         yield
