@@ -64,13 +64,14 @@ def nothing_goes_on_after_a_test():
     STARTED.clear()
 
 
+def stream():
+    """Yield the number and the seed of each run, in order."""
+    return ((number, seed) for number in itertools.count() for seed in run_seeds(number))
+
+
 def expected(n_runs):
     """The first `n_runs` (config_id, seed) in order."""
-    number, pairs = 0, []
-    while len(pairs) < n_runs:
-        pairs += [(config_id(sample_config(number)), seed) for seed in run_seeds(number)]
-        number += 1
-    return set(pairs[:n_runs])
+    return {(config_id(sample_config(number)), seed) for number, seed in itertools.islice(stream(), n_runs)}
 
 
 def recorded(out):
@@ -125,9 +126,18 @@ def n_shards(out):
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
-    """Five runs, collected without any trouble in one process."""
+    """Seven runs, collected without any trouble in one process."""
     out = tmp_path_factory.mktemp("reference") / "runs"
-    assert collect(CollectSettings(task=TASK, out=out, runs=5, workers=1)) == 5
+    assert collect(CollectSettings(task=TASK, out=out, runs=7, workers=1)) == 7
+    return out
+
+
+def first_of(reference, out, n_runs):
+    """Copy the first runs of the reference, as if it had been stopped after them; return the copy."""
+    shutil.copytree(reference, out)
+    for named, seed in itertools.islice(stream(), n_runs, 7):
+        (out / "new" / f"{named:07d}-{seed}.parquet").unlink()
+    assert recorded(out) == expected(n_runs)
     return out
 
 
@@ -138,15 +148,16 @@ def same_measurements(one, other):
     )
 
 
-def test_the_first_runs_are_those_of_the_stream_and_go_on_where_they_were(reference):
-    assert recorded(reference) == expected(5)
+def test_the_first_runs_are_those_of_the_stream_and_go_on_where_they_were(reference, tmp_path):
+    assert recorded(reference) == expected(7)
     assert read_configs(reference)["config_index"].tolist() == list(range(270))
-    assert collect(CollectSettings(task=TASK, out=reference, runs=5, workers=1)) == 5
-    assert recorded(reference) == expected(10)
+    out = shutil.copytree(reference, tmp_path / "runs")
+    assert collect(CollectSettings(task=TASK, out=out, runs=2, workers=1)) == 2
+    assert recorded(out) == expected(9)
 
 
-def test_workers_measure_what_one_process_measures_after_the_collector_was_killed_twice(tmp_path):
-    out, plain = tmp_path / "runs", tmp_path / "plain"
+def test_workers_measure_what_one_process_measures_after_the_collector_was_killed_twice(tmp_path, reference):
+    out = tmp_path / "runs"
     for n_finished in (1, 3):
         running = start(out, "--workers", 2, "--runs", 7 - (n_shards(out) if out.exists() else 0))
         wait_for(lambda n=n_finished: n_shards(out) >= n)
@@ -155,8 +166,7 @@ def test_workers_measure_what_one_process_measures_after_the_collector_was_kille
     n_left = 7 - n_shards(out)
     assert n_left == 0 or main(command(out, "--runs", n_left, "--workers", 1)[3:]) == 0
     assert recorded(out) == expected(7)
-    collect(CollectSettings(task=TASK, out=plain, runs=7, workers=1))
-    assert same_measurements(out, plain)
+    assert same_measurements(out, reference)
 
 
 def test_a_killed_worker_costs_nothing_but_its_run(tmp_path):
@@ -169,10 +179,9 @@ def test_a_killed_worker_costs_nothing_but_its_run(tmp_path):
     assert recorded(out) == expected(4)
 
 
-def test_what_another_collector_has_is_not_counted(tmp_path, monkeypatch):
+def test_what_another_collector_has_is_not_counted(tmp_path, monkeypatch, reference):
     run_jobs = pipeline.collect.run_jobs
-    out, other = tmp_path / "runs", tmp_path / "other"
-    collect(CollectSettings(task=TASK, out=other, runs=1, workers=1))
+    out, other = tmp_path / "runs", first_of(reference, tmp_path / "other", 1)
 
     def after_the_others_run(call, jobs, *, where):
         first = list(itertools.islice(jobs, 1))
@@ -234,8 +243,7 @@ def test_it_is_stopped_cleanly(tmp_path, way):
 
 
 def test_a_shard_cut_short_is_trained_again(tmp_path, reference):
-    out = tmp_path / "runs"
-    collect(CollectSettings(task=TASK, out=out, runs=3, workers=1))
+    out = first_of(reference, tmp_path / "runs", 3)
     shard = sorted((out / "new").iterdir())[1]
     shard.write_bytes(shard.read_bytes()[:100])
     assert collect(CollectSettings(task=TASK, out=out, runs=2, workers=1)) == 2
@@ -287,8 +295,8 @@ def test_a_read_only_disk_is_one_line_that_says_what_to_do(small_disk, reference
     assert main(["status", str(small_disk / "runs")]) == 0
 
 
-def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path):
-    out, plain = tmp_path / "runs", tmp_path / "plain"
+def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path, reference):
+    out = tmp_path / "runs"
     with DaskCluster() as cluster:
         cluster.start_scheduler()
         first, _ = (cluster.start_worker() for _ in range(2))
@@ -298,8 +306,7 @@ def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path
         _, log = running.communicate(timeout=300)
         assert running.returncode == 0, log
         assert recorded(out) == expected(4)
-    collect(CollectSettings(task=TASK, out=plain, runs=4, workers=1))
-    assert same_measurements(out, plain)
+    assert same_measurements(out, first_of(reference, tmp_path / "plain", 4))
 
 
 @pytest.mark.parametrize(
