@@ -157,8 +157,8 @@ def test_a_list_survives_kill_9(tmp_path):
     out = tmp_path / "runs"
     lines = [{"config": config, "seeds": [0, 1]} for config in LISTED]
     more = ["--configs", write_list(tmp_path / "list", *lines), "--source", "seeds"]
-    for n_finished in (1, 3):
-        running = start(out, "--workers", 2, *more)
+    for n_finished, n_workers in ((1, 2), (3, 1)):
+        running = start(out, "--workers", n_workers, *more)
         wait_for(lambda n=n_finished: n_shards(out) >= n)
         os.killpg(running.pid, signal.SIGKILL)
         running.communicate()
