@@ -16,6 +16,7 @@ from workshop.jobs import Where, run_jobs
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # what Dask says of lost connections
 N_JOBS = 40
+NO_WORKERS = "no workers yet; each is started by: dask worker tcp://"
 
 
 def record(folder: Path, n: int) -> tuple[int, int]:
@@ -25,20 +26,30 @@ def record(folder: Path, n: int) -> tuple[int, int]:
     return n * n, os.getpid()
 
 
+def start_when_waited_for(cluster: DaskCluster, caplog: pytest.LogCaptureFixture) -> None:
+    """Start the first worker, in a thread, when the command has logged that there is none."""
+
+    def start() -> None:
+        while not any(message.startswith(NO_WORKERS) for message in caplog.messages):
+            time.sleep(0.02)
+        cluster.start_worker()
+
+    threading.Thread(target=start, daemon=True).start()
+
+
 def test_nothing_is_lost_or_doubled_while_workers_come_and_go_and_the_scheduler_restarts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "workshop")
     with DaskCluster() as cluster:
         scheduler = cluster.start_scheduler()
-        late = threading.Timer(3.0, cluster.start_worker)
-        late.start()
+        start_when_waited_for(cluster, caplog)
         where = Where(backend="dask", scheduler=cluster.address)
         results = []
         for done in run_jobs(functools.partial(record, tmp_path), range(N_JOBS), where=where):
             results.append(done)
             if len(results) == 1:
-                assert caplog.messages[0].startswith("no workers yet; each is started by: dask worker tcp://")
+                assert caplog.messages[0].startswith(NO_WORKERS)
                 cluster.start_worker()
             if len({done.result[1] for done in results}) == 2 and cluster.processes[1].poll() is None:
                 cluster.kill(cluster.processes[1])
