@@ -203,12 +203,13 @@ _SHORT_TRAINING = (
 
 _WELL_RANKED = (
     "Configs are ranked well over the whole space, less well among good ones. Spearman's rho between trainings and "
-    "CIFAR-10 of JAHS-Bench-201 after 200 epochs is 0.89 over the whole space (between two of its tasks, 0.86 to 0.88), "
-    "0.81 at full size, and Kendall's tau within a fidelity group is 0.44. On 23 random cells of NAS-Bench-201 at full "
-    "size, Spearman's rho between our validation accuracy and the published accuracy after 200 epochs is 0.59 (95 % "
-    "interval 0.16 to 0.85), and 0.41 in the better half; with the accuracy after 12 epochs, it is 0.90. Training is "
-    "short, 2,700 SGD steps instead of 19,600, so deep networks are undertrained. There is no final test set, so errors "
-    "among the best configs are not known. `docs/data/fashion_mnist_mini.md` has the commands that compute these figures."
+    "CIFAR-10 of JAHS-Bench-201 after 200 epochs is 0.89 over the whole space (between two of its tasks, 0.86 to "
+    "0.88), 0.81 at full size, and Kendall's tau within a fidelity group is 0.44. On 23 random cells of NAS-Bench-201 "
+    "at full size, Spearman's rho between our validation accuracy and the published accuracy after 200 epochs is 0.59 "
+    "(95 % interval 0.16 to 0.85), and 0.41 in the better half; with the accuracy after 12 epochs, it is 0.90. "
+    "Training is short, 2,700 SGD steps instead of 19,600, so deep networks are undertrained. There is no final test "
+    "set, so errors among the best configs are not known. `docs/data/fashion_mnist_mini.md` has the commands that "
+    "compute these figures."
 )
 
 _BADLY_RANKED = (
