@@ -21,7 +21,6 @@ from experiments.science.papers import papers_page
 from experiments.science.subjects import Subject, open_subject
 from jahs.comparison.benches import release_of
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.spaces.seeds import read_seed
 from jahs.tasks.definitions import caveats_of
 from workshop.command import add_release
 from workshop.folders import commit_fact, versions_fact
@@ -29,7 +28,6 @@ from workshop.pages.document import Document
 
 _COMMAND: Final = "experiments.science"
 _PAPERS: Final = "papers"
-_SEEDED: Final = ("hyperparameters", "parameter_free")  # the others have fixed seeds, or draw nothing
 _TASKS: Final = ("fashion_mnist_mini", "cifar10_mini")
 
 STUDIES: Final[Mapping[str, Callable[[Sequence[Subject]], Document]]] = {
@@ -48,7 +46,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = page_parser(_COMMAND, "Write the page of a study of the released models.", example="hyperparameters")
     parser.add_argument("study", metavar="STUDY", help=f"one of {', '.join([*STUDIES, _PAPERS])}")
     parser.add_argument("--task", nargs="+", default=_TASKS, help="tasks (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the random draws (default: %(default)s)")
     add_release(parser)
     parser.add_argument("--data", type=Path, help="folder of recorded runs and packs of studies, such as data")
     table_help = "repeats: folders of the runs of imported tables, whose recorded FLOPS are compared with exact ones"
@@ -58,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     if given.study == _PAPERS:
         return run_page(_COMMAND, given, lambda: papers_page(given.pages), _PAPERS, "--pages", str(given.pages))
-    flags = [given.study, "--task", *given.task, *(("--seed", str(given.seed)) if given.seed else ())]
+    flags = [given.study, "--task", *given.task]
     flags += ["--data", "DATA"] if given.data else []
     flags += ["--table", "TABLE"] if given.table else []
 
@@ -67,10 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise UnknownName.of("study", given.study, (*STUDIES, _PAPERS))
         if given.table and given.study != "repeats":
             raise InvalidArgument(f"--table is an option of repeats, not of {given.study}; leave it out")
-        if read_seed(given.seed) and given.study not in _SEEDED:
-            raise InvalidArgument(f"--seed is an option of {' and '.join(_SEEDED)}, not of {given.study}; leave it out")
         page = partial(repeats.repeats_page, tables=given.table) if given.table else STUDIES[given.study]
-        subjects = [open_subject(task, given.release, seed=given.seed, data=given.data) for task in given.task]
+        subjects = [open_subject(task, given.release, data=given.data) for task in given.task]
         releases = [release_of(subject.bench) for subject in subjects]
         versions = ", ".join(f"{r.task.name}: {r.facts.get('version')} ({r.sha256[:16]})" for r in releases)
         facts = (commit_fact(), ("releases", versions), versions_fact())

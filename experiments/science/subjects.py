@@ -24,7 +24,6 @@ class Subject(NamedTuple):
 
     bench: jahs.Benchmark
     refits: tuple[jahs.Benchmark, ...]  # the refits of the release; empty if it has none
-    seed: int  # of all random draws
     data: Path | None  # folder of recorded runs and packs of studies, such as data; None: none is read
 
     @property
@@ -61,12 +60,12 @@ def spread_of(found: Sequence[Floats]) -> Spread:
     return Spread(values, 1.96 * np.std(refits, axis=0, ddof=1) if len(refits) > 1 else np.full(values.shape, np.nan))
 
 
-def open_subject(task: str, release: Path | None, *, seed: int = 0, data: Path | None = None) -> Subject:
+def open_subject(task: str, release: Path | None, *, data: Path | None = None) -> Subject:
     """Return a task with its release and the refits."""
     if data is not None and not data.is_dir():
         raise MissingData(f"data={data} does not exist or is not a folder; give one with TASK/runs and TASK/split.json")
     bench = open_benchmark(task, release)
-    return Subject(bench, refits_of(bench, MAIN), seed, data)
+    return Subject(bench, refits_of(bench, MAIN), data)
 
 
 def answers(bench: Queryable, configs: Configs, metric: str = MAIN) -> Floats:

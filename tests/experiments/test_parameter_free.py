@@ -49,7 +49,7 @@ def test_more_replaced_edges_are_those_of_fewer_and_one_more():
 def test_no_replacement_is_the_prediction_itself_and_all_are_the_cell_alone(release):
     bench = jahs.Benchmark("digits", release=release)
     configs = jahs.space().sample_columns(6, seed=1)
-    predictions = replaced([bench], configs, seed=0)
+    predictions = replaced([bench], configs)
     for name, code in FREE.items():
         np.testing.assert_allclose(predictions[name][0, 0], bench.query_many(configs)["valid_acc"])
         alone = {**configs, **{f"Op{i}": np.full_like(configs["Op1"], code) for i in range(1, 7)}}
