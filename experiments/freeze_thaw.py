@@ -11,6 +11,7 @@ are left out. The same inputs give the same bytes.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +53,6 @@ MEASURES: Final[Mapping[str, str]] = {
 }
 """Titles of the scores."""
 
-_COMMAND: Final = "experiments.freeze_thaw"
 _RUNS: Final = (Path("data/cifar10_mini/runs"), Path("data/fashion_mnist_mini/runs"))
 _METRIC: Final = "valid_acc"
 _FEWEST: Final = 10
@@ -257,16 +257,13 @@ def _draw(scored: Sequence[tuple[Curves, ByStage]]) -> Drawing:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Write the page of freeze-thaw: how well the first epochs of recorded trainings predict their last one."
-    parser = page_parser(_COMMAND, about)
+    parser = page_parser("experiments.freeze_thaw", about)
     parser.add_argument(
         "--runs", type=Path, nargs="+", default=_RUNS, help="folders of runs, each with ../search/params.json"
     )
     parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default: %(default)s)")
-    given = parser.parse_args(argv)
 
-    def make() -> Document:
-        if given.resamples < 1:
-            raise InvalidArgument(f"resamples={given.resamples} must be at least 1")
+    def make(given: argparse.Namespace) -> Document:
         curves = [read_curves(folder) for folder in given.runs]
         protocols = ", ".join(read_protocol(folder).digest for folder in given.runs)
         scored = [(of_task, score(of_task, n_resamples=given.resamples)) for of_task in curves]
@@ -278,8 +275,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             facts=(commit_fact(), ("protocols", protocols), versions_fact()),
         )
 
-    flags = ("--runs", *map(str, given.runs), "--resamples", str(given.resamples))
-    return run_page(_COMMAND, given, make, *flags)
+    return run_page(parser, argv, make)
 
 
 if __name__ == "__main__":

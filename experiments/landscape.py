@@ -7,6 +7,7 @@ The page describes the surrogates of a release. Its intervals include the variat
 
 from __future__ import annotations
 
+import argparse
 import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +34,6 @@ from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import draw_curves, draw_estimates, interval_curves
 
-_COMMAND: Final = "experiments.landscape"
 _N_REFITTED: Final = 2048
 _log = logging.getLogger(__name__)
 
@@ -60,7 +60,6 @@ def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Docum
 
 
 def _quality(bench: jahs.Benchmark, metric: str) -> str:
-    """Describe the quality of the surrogates."""
     if bench.metrics[metric].kind == "exact":
         return f"{metric} is computed from the config, so all numbers are exact."
     try:
@@ -196,19 +195,17 @@ def _percent(share: Interval) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Draw the landscape of a task: effects of keys, similarity of neighbours, mutants of the best configs."
-    parser = page_parser(_COMMAND, about, example="--task cifar10_mini")
+    parser = page_parser("experiments.landscape", about, example="--task cifar10_mini")
     parser.add_argument("--task", default=DEFAULT_TASK, help="task of the benchmark (default: %(default)s)")
     parser.add_argument("--metric", default="valid_acc", help="metric (default: %(default)s)")
     parser.add_argument("--n", type=int, default=8192, help="configs in each of two samples (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
     add_release(parser)
-    given = parser.parse_args(argv)
-    flags = ("--task", given.task, "--metric", given.metric, "--n", str(given.n), "--seed", str(given.seed))
 
-    def make() -> Document:
+    def make(given: argparse.Namespace) -> Document:
         return _document(open_benchmark(given.task, given.release), given.metric, n=given.n, seed=given.seed)
 
-    return run_page(_COMMAND, given, make, *flags)
+    return run_page(parser, argv, make)
 
 
 if __name__ == "__main__":

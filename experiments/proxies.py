@@ -37,7 +37,6 @@ from workshop.pages.html import anchor
 from workshop.ranks import benchmark_weight, choose_p, kendall_tau, spearman, webber_weight
 from workshop.real_landscape import N_CELLS
 
-_COMMAND: Final = "experiments.proxies"
 _RUNS: Final = (Path("data/fashion_mnist_mini/runs"), Path("data/cifar10_mini/runs"))
 _CELLS_FILE: Final = Path("data/nasbench201/agreement.json")
 
@@ -312,7 +311,6 @@ def _agreement(data: _DataSet) -> Iterator[str | Block]:
 def _table(
     data: _DataSet, order: Sequence[str], heads: Mapping[str, str], caption: str, *, is_folded: bool = False
 ) -> Table:
-    """Return a table with a column for each measure in `heads`."""
     rows = tuple((name, *(_estimate(data.measures[name][measure]) for measure in heads)) for name in order)
     return Table(caption=caption, columns=("score", *heads.values()), rows=rows, is_folded=is_folded)
 
@@ -464,15 +462,13 @@ def _estimate(measure: Mapping[str, float | None]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Write the page of the zero-cost proxies from whatever has been scored so far."
-    parser = page_parser(_COMMAND, about)
+    parser = page_parser("experiments.proxies", about)
     parser.add_argument("--runs", type=Path, nargs="+", default=_RUNS, help="folders of runs with scores")
     parser.add_argument(
         "--cells", type=Path, default=_CELLS_FILE, help="comparison of NAS-Bench-201 (default: %(default)s)"
     )
     parser.add_argument("--resamples", type=int, default=200, help="bootstrap resamples (default: %(default)s)")
-    given = parser.parse_args(argv)
-    flags = ("--runs", *map(str, given.runs), "--cells", str(given.cells), "--resamples", str(given.resamples))
-    return run_page(_COMMAND, given, lambda: _document(given.runs, given.cells, n_resamples=given.resamples), *flags)
+    return run_page(parser, argv, lambda given: _document(given.runs, given.cells, n_resamples=given.resamples))
 
 
 if __name__ == "__main__":

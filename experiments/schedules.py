@@ -11,6 +11,7 @@ the same configs were trained both ways. A config counts if all its trainings fi
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,8 +55,6 @@ _N_DRAWS: Final = 400
 _MOST_TRAININGS: Final = 200
 _FREE: Final = ("name", "max_epoch", *PROSE)  # facts that may differ
 
-
-_COMMAND: Final = "experiments.schedules"
 _WHOLE: Final = Path("data/cifar10_mini/runs")
 _SHORT: Final = tuple(Path(f"data/candidates/annealed{n}/runs") for n in (1, 3, 9))
 
@@ -305,19 +304,17 @@ def _blocks(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Write the page of schedules: how well annealed and continued short trainings predict full ones."
-    parser = page_parser(_COMMAND, about)
+    parser = page_parser("experiments.schedules", about)
     parser.add_argument("--whole", type=Path, default=_WHOLE, help="folder of full trainings (default: %(default)s)")
     parser.add_argument("--short", type=Path, nargs="+", default=_SHORT, help="folders of annealed trainings")
     parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default: %(default)s)")
-    given = parser.parse_args(argv)
 
-    def make() -> Document:
+    def make(given: argparse.Namespace) -> Document:
         protocols = ", ".join(read_protocol(folder).digest for folder in (given.whole, *given.short))
         facts = (commit_fact(), ("protocols", protocols), versions_fact())
         return schedules_page(read_trainings(given.whole, given.short), n_resamples=given.resamples, facts=facts)
 
-    flags = ("--whole", str(given.whole), "--short", *map(str, given.short), "--resamples", str(given.resamples))
-    return run_page(_COMMAND, given, make, *flags)
+    return run_page(parser, argv, make)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ from workshop.pages.drawing import draw_estimates
 from workshop.ranks import spearman
 from workshop.resampling import bootstrap_estimates
 
-_COMMAND: Final = "experiments.zoo"
 _FILES: Final = (Path("data/fashion_mnist_mini/zoo.json"), Path("data/cifar10_mini/zoo.json"))
 
 PAPER: Final[Mapping[str, tuple[float, float]]] = {
@@ -275,12 +274,10 @@ def _scores_table(scored: ModelScores, valid: ModelScores | None, cut: str) -> T
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    parser = page_parser(_COMMAND, "Write the page that compares model families.")
+    parser = page_parser("experiments.zoo", "Write the page that compares model families.")
     parser.add_argument("--results", type=Path, nargs="+", default=_FILES, help="files of surrogate.zoo")
     parser.add_argument("--resamples", type=int, default=200, help="bootstrap resamples (default: %(default)s)")
-    given = parser.parse_args(argv)
-    flags = ("--results", *map(str, given.results), "--resamples", str(given.resamples))
-    return run_page(_COMMAND, given, lambda: _document(given.results, n_resamples=given.resamples), *flags)
+    return run_page(parser, argv, lambda given: _document(given.results, n_resamples=given.resamples))
 
 
 if __name__ == "__main__":

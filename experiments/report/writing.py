@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -34,25 +34,40 @@ def page_parser(command: str, about: str, *, example: str = "") -> argparse.Argu
     return parser
 
 
-def run_page(command: str, given: argparse.Namespace, make: Callable[[], Document], *flags: str) -> int:
+def all_flags(given: argparse.Namespace) -> list[str]:
+    """Return the arguments of a command that writes a page, defaults included, without folders of this machine."""
+    flags = []
+    for name, value in vars(given).items():
+        if name not in {"out", "docs", "release"}:
+            flags += [f"--{name}", *map(str, value if isinstance(value, list | tuple) else [value])]
+    return flags
+
+
+def run_page(
+    parser: argparse.ArgumentParser,
+    argv: Sequence[str] | None,
+    make: Callable[[argparse.Namespace], Document],
+    *,
+    flags: Callable[[argparse.Namespace], list[str]] = all_flags,
+) -> int:
     """Write the page of a command, print where it is, and return the exit status.
 
     Args:
-        command: name of the command, such as `experiments.zoo`.
-        given: its arguments, parsed by a `page_parser`.
-        make: returns the document, with its figures drawn.
-        flags: arguments of the command line that makes the page again, the first fact of the page.
+        parser: a `page_parser`.
+        make: returns the document of the parsed arguments, with its figures drawn.
+        flags: returns the arguments of the command line that makes the page again, the first fact of the page.
     """
+    given = parser.parse_args(argv)
 
     def work() -> object:
         target = check_target(given.out)
         with styled():
-            document = make()
-        command_line = shlex.join(["python", "-m", command, *flags, "--out", "DIR"])
+            document = make(given)
+        command_line = f"{parser.prog} {shlex.join([*flags(given), '--out', 'DIR'])}"
         document = replace(document, facts=(("command", command_line), *document.facts))
         return written(write_document(document, target, is_for_docs=given.docs))
 
-    return run_command(command, work)
+    return run_command(parser.prog.removeprefix("python -m "), work)
 
 
 def written(page: Path) -> dict[str, str]:

@@ -8,6 +8,7 @@ instead reads the pages of all studies, and compares the figures of papers with 
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +27,6 @@ from workshop.command import add_release
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Document
 
-_COMMAND: Final = "experiments.science"
 _PAPERS: Final = "papers"
 _TASKS: Final = ("fashion_mnist_mini", "cifar10_mini")
 
@@ -43,7 +43,9 @@ STUDIES: Final[Mapping[str, Callable[[Sequence[Subject]], Document]]] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    parser = page_parser(_COMMAND, "Write the page of a study of the released models.", example="hyperparameters")
+    parser = page_parser(
+        "experiments.science", "Write the page of a study of the released models.", example="hyperparameters"
+    )
     parser.add_argument("study", metavar="STUDY", help=f"one of {', '.join([*STUDIES, _PAPERS])}")
     parser.add_argument("--task", nargs="+", default=_TASKS, help="tasks (default: %(default)s)")
     add_release(parser)
@@ -52,26 +54,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", type=Path, nargs="+", default=(), help=table_help)
     pages_help = "papers: folder of the pages of all studies (default: %(default)s)"
     parser.add_argument("--pages", type=Path, default=Path("docs/studies"), help=pages_help)
-    given = parser.parse_args(argv)
+    return run_page(parser, argv, _document, flags=_flags)
+
+
+def _flags(given: argparse.Namespace) -> list[str]:
     if given.study == _PAPERS:
-        return run_page(_COMMAND, given, lambda: papers_page(given.pages), _PAPERS, "--pages", str(given.pages))
-    flags = [given.study, "--task", *given.task]
-    flags += ["--data", "DATA"] if given.data else []
-    flags += ["--table", "TABLE"] if given.table else []
+        return [_PAPERS, "--pages", str(given.pages)]
+    data, table = ["--data", "DATA"] * bool(given.data), ["--table", "TABLE"] * bool(given.table)
+    return [given.study, "--task", *given.task, *data, *table]
 
-    def make() -> Document:
-        if given.study not in STUDIES:
-            raise UnknownName.of("study", given.study, (*STUDIES, _PAPERS))
-        if given.table and given.study != "repeats":
-            raise InvalidArgument(f"--table is an option of repeats, not of {given.study}; leave it out")
-        page = partial(repeats.repeats_page, tables=given.table) if given.table else STUDIES[given.study]
-        subjects = [open_subject(task, given.release, data=given.data) for task in given.task]
-        releases = [release_of(subject.bench) for subject in subjects]
-        versions = ", ".join(f"{r.task.name}: {r.facts.get('version')} ({r.sha256[:16]})" for r in releases)
-        facts = (commit_fact(), ("releases", versions), versions_fact())
-        return replace(page(subjects), caveats=caveats_of([r.task for r in releases]), facts=facts)
 
-    return run_page(_COMMAND, given, make, *flags)
+def _document(given: argparse.Namespace) -> Document:
+    if given.study == _PAPERS:
+        return papers_page(given.pages)
+    if given.study not in STUDIES:
+        raise UnknownName.of("study", given.study, (*STUDIES, _PAPERS))
+    if given.table and given.study != "repeats":
+        raise InvalidArgument(f"--table is an option of repeats, not of {given.study}; leave it out")
+    page = partial(repeats.repeats_page, tables=given.table) if given.table else STUDIES[given.study]
+    subjects = [open_subject(task, given.release, data=given.data) for task in given.task]
+    releases = [release_of(subject.bench) for subject in subjects]
+    versions = ", ".join(f"{r.task.name}: {r.facts.get('version')} ({r.sha256[:16]})" for r in releases)
+    facts = (commit_fact(), ("releases", versions), versions_fact())
+    return replace(page(subjects), caveats=caveats_of([r.task for r in releases]), facts=facts)
 
 
 if __name__ == "__main__":
