@@ -15,6 +15,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -113,12 +114,8 @@ def read_trainings(whole: Path, short: Sequence[Path]) -> Trainings:
     configs = read_configs(whole)
     runs = _first_seeds(without_final(read_runs(whole), configs)[0])
     last = {task.max_epoch: last_rows(runs), **{n: last_rows(_first_seeds(read_runs(folders[n]))) for n in folders}}
-    shared = np.array(sorted(set.intersection(*(set(rows["config_id"].tolist()) for rows in last.values()))))
-    is_whole = [
-        np.isin(shared, rows["config_id"][(rows["status"] == "finished") & (rows["epoch"] == n)])
-        for n, rows in last.items()
-    ]
-    ids = shared[np.all(is_whole, axis=0)] if len(shared) else shared
+    finished = (take(rows, (rows["status"] == "finished") & (rows["epoch"] == n)) for n, rows in last.items())
+    shared, ids = (reduce(np.intersect1d, [rows["config_id"] for rows in of]) for of in (last.values(), finished))
     if len(ids) < _FEWEST:
         raise InvalidArgument(f"{len(ids)} configs finished with every budget; {_FEWEST} are needed")
     by_budget = {n: rows_of(take(runs, runs["epoch"] == n), ids) for n in budgets}
