@@ -1,4 +1,8 @@
-"""The landscape of a benchmark: variance decomposition, random-walk autocorrelation, mutants of the best configs."""
+"""The landscape of a benchmark: variance decomposition, random-walk autocorrelation, mutants of the best configs.
+
+Walks are those of NAS-Bench-101. Each step is one of `jahs.Space.neighbors`, with equal probability. If only some keys
+change, the walks of one context share the values of all other keys.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from experiments.analysis.locality import autocorrelation, contexts, mutants, random_walk
 from experiments.analysis.variance import Draws, decomposition, draw, effects, unions
+from jahs.adapters.values import shown_parameters
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, mean_interval
-from jahs.errors import UnknownName, refuse
+from jahs.comparison.summaries import Interval, mean_interval, percentile_interval
+from jahs.errors import InvalidArgument, UnknownName, refuse
+from jahs.optimizers.moves import mutated
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.columns import Configs, rows
 from jahs.spaces.configs import Config
@@ -38,6 +43,7 @@ _N_OF_CONTEXT: Final = 400
 _N_STEPS: Final = 48
 _N_LAGS: Final = 24
 _N_MUTANTS: Final = 50
+_N_RESAMPLES: Final = 500
 _DECADES: Final = 0.5
 _MOST_EPOCHS: Final = 12
 _FEWEST: Final = 64
@@ -204,6 +210,51 @@ def _mutants(
         is_top = (ask(changed) >= among_top).reshape(len(best), _N_MUTANTS)
         shares.append(mean_interval(is_top.mean(axis=1)))
     return tuple(shares)
+
+
+def contexts(space: Space, keys: Sequence[str], n: int, *, seed: int) -> list[Space]:
+    """Return `n` spaces that search only `keys`, with all other keys of `space` fixed at random values."""
+    fixed = [key for key in space.searched if key not in set(keys)]
+    columns = space.sample_columns(n, seed=seed)
+    return [space.fix({key: columns[key][i] for key in fixed}) for i in range(n)]
+
+
+def random_walk(space: Space, n_steps: int, *, seed: int) -> list[Config]:
+    """Return a random config and the configs after each of `n_steps` random moves."""
+    rng = np.random.default_rng([seed, 1])
+    visited = [space.sample(seed=seed)]
+    for _ in range(n_steps):
+        near = space.neighbors(visited[-1])
+        visited.append(near[int(rng.integers(len(near)))])
+    return visited
+
+
+def autocorrelation(values: Floats, means: Floats, *, n_lags: int) -> list[Interval]:
+    """Return the correlation of values 1, 2, ... `n_lags` steps apart, with bootstrap intervals over contexts.
+
+    Args:
+        values: (n_contexts, n_walks, n_steps + 1).
+        means: (n_contexts,), the mean over each context; differences between contexts do not count.
+        n_lags: the largest distance, at most the number of steps.
+    """
+    n_places = values.shape[2]
+    dev = values - means[:, None, None]
+    products = np.array([(dev[..., : n_places - lag] * dev[..., lag:]).mean(axis=(1, 2)) for lag in range(n_lags + 1)])
+    if not products[0].any():
+        raise InvalidArgument("values are all equal, so a correlation is undefined")
+    picks = np.random.default_rng(0).integers(0, len(values), (_N_RESAMPLES, len(values)))
+    cov, resampled = products.mean(axis=1), products[:, picks].mean(axis=2)  # (n_lags + 1, n_resamples)
+    return [percentile_interval(float(cov[i] / cov[0]), resampled[i] / resampled[0]) for i in range(1, n_lags + 1)]
+
+
+def mutants(
+    space: Space, config: Config, *, n: int, n_keys: int, decades: float, keys: Sequence[str], seed: int
+) -> list[Config]:
+    """Return `n` mutants of `config`, each with `n_keys` of `keys` changed (`jahs.optimizers.moves.mutated`)."""
+    rng = np.random.default_rng(seed)
+    candidates = [key for key in shown_parameters(space) if key in set(keys)]
+    chosen = (rng.choice(len(candidates), n_keys, replace=False).tolist() for _ in range(n))
+    return [mutated(space, config, rng, keys=[candidates[i] for i in picked], decades=decades) for picked in chosen]
 
 
 def _values_at(bench: Benchmark, metric: str, epoch: int) -> _Ask:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jahs
-from experiments.analysis.locality import autocorrelation, contexts, mutants, random_walk
+from experiments.analysis.landscape_measures import autocorrelation, contexts, mutants, random_walk
 from jahs.errors import InvalidArgument
 from jahs.spaces.space import GROUPS
 
