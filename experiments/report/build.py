@@ -11,13 +11,12 @@ from experiments.packs import season_of
 from experiments.report.baselines import baselines_blocks
 from experiments.report.carried import carried_blocks, read_means
 from experiments.report.comparison import compared
-from experiments.report.cross_scored import cross_scored, cross_scored_blocks, kept_pairs
 from experiments.report.fidelity import fidelity_blocks
 from experiments.report.incumbents import leaderboard_blocks, retrained_blocks
 from experiments.report.joint import joint_blocks, paper_blocks
 from experiments.report.long import long_blocks, worker_blocks
 from experiments.report.multiobjective import multiobjective_blocks
-from experiments.report.refits import refits_blocks
+from experiments.report.refits import cross_scored, cross_scored_blocks, kept_pairs, refits_blocks
 from experiments.report.results import Results
 from experiments.report.truth import truth_blocks
 from experiments.study import Study

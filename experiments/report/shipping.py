@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.packs import season_of
 from experiments.report.comparison import curve
-from experiments.report.cross_scored import last_by_refits
+from experiments.report.refits import last_by_refits
 from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import test_errors
 from experiments.study import Arm

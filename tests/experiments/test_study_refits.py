@@ -12,11 +12,10 @@ import pytest
 
 import experiments.studies
 import jahs
-from experiments.report import cross_scored as cross_scored_module
+from experiments.report import refits as refits_module
 from experiments.report.__main__ import main as report
 from experiments.report.comparison import compared, finals
-from experiments.report.cross_scored import cross_scored, cross_scored_blocks, kept_pairs
-from experiments.report.refits import variance_shares
+from experiments.report.refits import cross_scored, cross_scored_blocks, kept_pairs, variance_shares
 from experiments.report.results import read_results
 from jahs.comparison.ranks import compare_groups
 from jahs.comparison.views import open_view
@@ -129,7 +128,7 @@ def test_pairs_that_the_refits_do_not_confirm_are_named(study, release, monkeypa
     errors = np.stack([np.arange(SEEDS) + 10.0, np.arange(SEEDS) + 90.0])
     group = cross_scored(results)[0][0]._replace(own=errors, crossed=errors[::-1])
     found, crossed = (compare_groups([(values, None)])[0] for values in (group.own, group.crossed))
-    monkeypatch.setattr(cross_scored_module, "cross_scored", lambda _: ((group._replace(tests=found), crossed),))
+    monkeypatch.setattr(refits_module, "cross_scored", lambda _: ((group._replace(tests=found), crossed),))
     first, lost, _ = (block for block in cross_scored_blocks(results) if isinstance(block, Table))
     assert first.rows[0][3:7] == ("1", "0", "0", "1")
     titles = tuple(arm.title for arm in group.arms)
