@@ -20,7 +20,7 @@ from experiments.optimizers import make
 from experiments.study import Arm, Repetition, TaskFacts
 from jahs.comparison.benches import open_benchmark
 from jahs.comparison.logs import Floats
-from jahs.errors import CorruptFile, JahsError, ProtocolMismatch
+from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.files.atomic import write_beside
 from jahs.optimizers.registry import Optimizer
 from jahs.queries.benchmark import Benchmark
@@ -135,17 +135,13 @@ def simulate(world: SurrogateWorld, arm: Arm, facts: TaskFacts, *, seed: int, n_
     return np.stack(curves)
 
 
-def run_beside(folder: StudyFolder, own: Repetition) -> str | None:
-    """Simulate an optimiser with one seed on the release or on a refit, write its curves; return the fault, if any."""
-    facts, target = folder.tasks[own.task], beside_path(folder.path, own.arm, own.seed, own.refit)
-    try:
-        world = SurrogateWorld(open_benchmark(own.task, folder.path / RELEASE, refit=own.refit))
-        n_runs = N_RUNS if own.refit is None else N_RUNS_OF_REFIT
-        curves = simulate(world, folder.study.arm(own.arm), facts, seed=own.seed, n_runs=n_runs)
-        write_arrays(target, facts, curves=curves)
-    except (JahsError, OSError) as err:
-        return f"{target}: {err}"
-    return None
+def run_beside(folder: StudyFolder, own: Repetition) -> None:
+    """Simulate an optimiser with one seed on the release or on a refit, and write its curves."""
+    facts = folder.tasks[own.task]
+    world = SurrogateWorld(open_benchmark(own.task, folder.path / RELEASE, refit=own.refit))
+    n_runs = N_RUNS if own.refit is None else N_RUNS_OF_REFIT
+    curves = simulate(world, folder.study.arm(own.arm), facts, seed=own.seed, n_runs=n_runs)
+    write_arrays(beside_path(folder.path, own.arm, own.seed, own.refit), facts, curves=curves)
 
 
 def write_arrays(path: Path, facts: TaskFacts, **arrays: NDArray[Any]) -> None:  # Any: each has its own type

@@ -142,7 +142,6 @@ def _n_evaluations(folder: StudyFolder, arm: Arm, seed: int) -> float:
 
 
 def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
-    """Open or make the folder of the study, its runs and its release."""
     release_path, path = settings.out / RELEASE, settings.out.absolute()
     (task,) = settings.study.tasks
     bench = open_benchmark(task, settings.release or (release_path if release_path.is_dir() else None))
@@ -197,8 +196,14 @@ def beside(settings: LiveSettings) -> int:
     return len(missing)
 
 
-def _run_job(job: tuple[Path, Callable[[], str | None]]) -> str | None:
-    return job[1]()
+def _run_job(job: tuple[Path, Callable[[], None]]) -> str | None:
+    """Write one file; return the fault, if any."""
+    path, write = job
+    try:
+        write()
+    except (JahsError, OSError) as err:
+        return f"{path}: {err}"
+    return None
 
 
 def _change_release(folder: StudyFolder, release: Path) -> StudyFolder:

@@ -7,7 +7,6 @@ alone. Both predict the optimiser's trainings; the first also answers its runs, 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from experiments.study import TaskFacts
 from experiments.worlds import measurements_of
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
-from jahs.errors import CorruptFile, JahsError
+from jahs.errors import CorruptFile
 from jahs.files.runs import read_configs, read_runs
 from jahs.files.tables import concatenate
 from jahs.queries.benchmark import Benchmark
@@ -32,6 +31,7 @@ from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, RUN_COLUMNS
 from jahs.spaces.columns import config_ids
 from jahs.spaces.configs import Config, config_id
 from jahs.spaces.encoding import encode
+from jahs.tasks.definitions import Task
 from surrogate.data.rows import assemble
 from surrogate.models.boosting import UNTUNED
 from surrogate.models.model import Surrogate, fit_surrogate
@@ -85,34 +85,27 @@ class LeftOutWorld(SurrogateWorld):
         return self._curves[identity]
 
 
-def run_left_out(folder: StudyFolder, arm: str) -> str | None:
-    """Fit the models of one optimiser, run it, and write the result; return the fault, if any."""
-    ((task, facts),), target = folder.tasks.items(), left_out_path(folder.path, arm)
-    try:
-        bench = open_benchmark(task, folder.path / RELEASE)
-        ids, own = _trained_configs(folder, task, arm, bench.max_epoch)
-        measured = measurements_of(_with_trainings(bench, folder.path / RUNS), bench.task)
-        models = {}
-        for name in MEASURED:
-            rows = assemble(name, measured)
-            models[name] = fit_surrogate(name, rows.take(~np.isin(rows.config_id, ids)), bench.task, settings=UNTUNED)
-        X = encode(own, bench.max_epoch)
-        world = LeftOutWorld(bench, models)
-        curves = [
-            simulate(world, folder.study.arm(arm), facts, seed=seed, n_runs=N_RUNS)
-            for seed in range(folder.study.n_seeds)
-        ]
-        write_arrays(
-            target,
-            facts,
-            curves=np.stack(curves),
-            ids=ids,
-            with_others=models[_MAIN].predict(X),
-            with_record=_fit_to_record(folder.path / RELEASE, task, facts.release).predict(X),
-        )
-    except (JahsError, OSError) as err:
-        return f"{target}: {err}"
-    return None
+def run_left_out(folder: StudyFolder, arm: str) -> None:
+    """Fit the models of one optimiser, run it, and write the result."""
+    ((task, facts),) = folder.tasks.items()
+    bench = open_benchmark(task, folder.path / RELEASE)
+    ids, own = _trained_configs(folder, task, arm, bench.max_epoch)
+    with_others = _with_trainings(bench, folder.path / RUNS)
+    models = {name: _fit(name, with_others, bench.task, without=ids) for name in MEASURED}
+    by_record = _fit(_MAIN, release_of(bench).table, bench.task, without=ids)  # which has none of them
+    X = encode(own, bench.max_epoch)
+    world = LeftOutWorld(bench, models)
+    curves = [
+        simulate(world, folder.study.arm(arm), facts, seed=seed, n_runs=N_RUNS) for seed in range(folder.study.n_seeds)
+    ]
+    write_arrays(
+        left_out_path(folder.path, arm),
+        facts,
+        curves=np.stack(curves),
+        ids=ids,
+        with_others=models[_MAIN].predict(X),
+        with_record=by_record.predict(X),
+    )
 
 
 def _trained_configs(
@@ -140,12 +133,10 @@ def _with_trainings(bench: Benchmark, runs: Path) -> RecordedTable:
     )
 
 
-@functools.lru_cache(maxsize=1)
-def _fit_to_record(path: Path, task: str, release: str) -> Surrogate:  # noqa: ARG001  # the digest tells releases apart
-    """Return the model that was fitted to the record of a release alone, the same for every optimiser."""
-    bench = open_benchmark(task, path)
-    rows = assemble(_MAIN, measurements_of(release_of(bench).table, bench.task))
-    return fit_surrogate(_MAIN, rows, bench.task, settings=UNTUNED)
+def _fit(name: str, recorded: RecordedTable, task: Task, *, without: NDArray[np.uint64]) -> Surrogate:
+    """Return the model of a metric that was fitted to a record, without the configs of these ids."""
+    rows = assemble(name, measurements_of(recorded, task))
+    return fit_surrogate(name, rows.take(~np.isin(rows.config_id, without)), task, settings=UNTUNED)
 
 
 def read_left_out(path: Path, facts: TaskFacts) -> LeftOut | None:
