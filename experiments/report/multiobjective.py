@@ -40,10 +40,7 @@ def multiobjective_blocks(results: Results) -> Iterator[str | Block]:
         yield chapter
         arms = results.arms_of(chapter)
         for task in results.tasks if arms else ():
-            if missing := [name for name in arms[0].objectives if name not in results.bench[task].metrics]:
-                yield Text(f"The release of {task} has no {', '.join(missing)}.")
-            else:
-                yield from _blocks(results, task, arms)
+            yield from _blocks(results, task, arms)
 
 
 def _blocks(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block]:
