@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
+from experiments.analysis.live_agreement import curve_distance
 from experiments.live.beside import N_RUNS
-from experiments.live.results import LiveResults, curve_distance, distinct, measured_noise
+from experiments.live.results import LiveResults, distinct, measured_noise
 from experiments.report.single import ERROR_LABEL, error_limits
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import number_text
@@ -86,6 +87,7 @@ def _measures(results: LiveResults, arm: int, *, sd: float) -> list[float]:
 
 
 def _draw(results: LiveResults, known: Sequence[int]) -> Drawing:
+    """Draw a panel for each optimiser."""
     n_rows = -(-len(known) // _PANELS_A_ROW)
     height = 0.9 + 2.2 * n_rows
     drawing, panels = new_panels(n_rows, _PANELS_A_ROW, width=8.4, height=height, share_x=True, share_y=True)

@@ -9,19 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.analysis.live_agreement import attainable, curve_distance, order_agreement, reversed_pairs
 from experiments.live.beside import N_RUNS, N_RUNS_OF_REFIT
 from experiments.live.declared import CORNER, STAGES
-from experiments.live.results import (
-    LiveResults,
-    Trained,
-    attainable,
-    curve_distance,
-    distinct,
-    measured_noise,
-    order_agreement,
-    read_live,
-    reversed_pairs,
-)
+from experiments.live.results import LiveResults, Trained, distinct, measured_noise, read_live
 from experiments.report.build import made_facts
 from experiments.report.left_out import left_out_blocks
 from experiments.report.single import ERROR_LABEL, error_limits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.live.results import attainable, curve_distance, order_agreement, reversed_pairs
+from experiments.analysis.live_agreement import attainable, curve_distance, order_agreement, reversed_pairs
 
 MEANS = np.array([1.0, 2.0, 3.0, 4.0])
 
