@@ -24,7 +24,7 @@ from jahs.comparison.shipped import read_shipped
 from jahs.comparison.standings import REFERENCE, Rollout, Rollouts, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName, refuse
-from jahs.files.atomic import make_folder
+from jahs.files.atomic import check_folder
 from jahs.files.hashing import sha256_file
 from jahs.optimizers import OPTIMIZERS
 from jahs.release.find import default_task, read_path
@@ -106,7 +106,7 @@ def compare(
         return read_claim(log, opened=lambda name: open_benchmark(name, folder))
 
     checked = _check_logs(paths, check)
-    make_folder(out)
+    check_folder(out)  # refused here, not after the runs
     own_logs = [Path(run.log) for run in (*in_processes, *(run for run, _ in here))]
     for log in make_logs(in_processes, here, workers=workers, limit_s=float(limit_s), progress=progress):
         checked[log] = check(log)  # while other processes make more

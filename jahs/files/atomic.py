@@ -89,14 +89,19 @@ def change_folder(path: Path) -> Iterator[Path]:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def check_folder(path: Path) -> None:
+    """Raise InvalidArgument if this folder for results cannot be made or written; nothing is made."""
+    there = next(each for each in (path.absolute(), *path.absolute().parents) if os.path.lexists(each))
+    if not there.is_dir():
+        raise InvalidArgument(f"{path} cannot be written: {there} is not a folder; choose another folder")
+    if not os.access(there, os.W_OK):
+        raise InvalidArgument(f"{path} cannot be written: this user may not write {there}; choose another folder")
+
+
 def make_folder(path: Path) -> None:
     """Make a folder for results, with its parents, unless it exists; InvalidArgument if it cannot be written."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as err:
-        raise InvalidArgument(f"{path} cannot be written: {err.strerror}; choose another folder") from err
-    if not os.access(path, os.W_OK):
-        raise InvalidArgument(f"{path} must be a folder that this user may write; choose another folder")
+    check_folder(path)
+    path.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager

@@ -42,10 +42,12 @@ def read_path(given: object) -> Path:
     """Return the argument as a path.
 
     Raises:
-        InvalidArgument: it is neither a str nor a path-like object.
+        InvalidArgument: it is neither a str nor a path-like object, or holds a null character.
     """
     if not isinstance(given, str | os.PathLike):
         raise InvalidArgument(f"{show(given)} is not a path; give a str or a pathlib.Path")
+    if "\0" in str(given):
+        raise InvalidArgument(f"{show(str(given))} holds a null character, which no path has; give another path")
     return Path(given)
 
 

@@ -52,13 +52,6 @@ class Log:
     ending: Mapping[str, object] | None
 
 
-def log_path(given: Path | str) -> Path:
-    """Return the absolute path of a log; raises as `jahs.release.find.full_path`."""
-    if "\0" in str(path := full_path(given)):
-        raise InvalidArgument(f"{show(str(path))} holds a null character, which no path has; name another file")
-    return path
-
-
 def read_log(path: Path | str) -> Log:
     """Return the content of a log; a last line that was cut short is left out.
 
@@ -68,7 +61,7 @@ def read_log(path: Path | str) -> Log:
         CorruptFile: a line is invalid; says which, and why.
         UnknownFormat: the log was written by another version.
     """
-    path = log_path(path)
+    path = full_path(path)
     lines = _whole_lines(path)
     header = _read_header(path, next(lines, b""))
     trials: list[Trial] = []
@@ -89,7 +82,7 @@ def read_log(path: Path | str) -> Log:
 
 def read_header(path: Path | str) -> Mapping[str, object]:
     """Return the header of a log without reading the trials; raises as `read_log`."""
-    path = log_path(path)
+    path = full_path(path)
     with closing(_whole_lines(path)) as lines:
         return _read_header(path, next(lines, b""))
 
@@ -127,12 +120,9 @@ class LogWriter:
         self._old = _whole_lines(path)
         first = next(self._old, None)
         existing = path.read_bytes() if first is None else first  # without a complete line, the file is short
-        is_resuming = first == header
+        is_resuming = first == header or (first is not None and _read_header(path, first) == json.loads(header))
         if not is_resuming and (first is not None or not header.startswith(existing)):
-            old, new = _read_header(path, existing), json.loads(header)
-            if first is None or old != new:  # the same facts may be in another order
-                raise ProtocolMismatch(_difference(path, old, new))
-            is_resuming = True
+            raise ProtocolMismatch(_difference(path, _read_header(path, existing), json.loads(header)))
         self._n_checked = len(existing) if is_resuming else 0  # bytes of the existing lines that this run wrote, too
         self._n_lines = 1
         self._is_appending = False

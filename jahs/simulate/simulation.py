@@ -12,10 +12,11 @@ from typing import Final, Literal
 
 from jahs.errors import InvalidArgument, OptimizerFailed
 from jahs.queries.views import Queryable, View
+from jahs.release.find import full_path
 from jahs.simulate.answers import Answers, Job
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.driver import Callback, Driver, Optimizer
-from jahs.simulate.log import LogWriter, describe_view, json_fault, log_path
+from jahs.simulate.log import LogWriter, describe_view, json_fault
 from jahs.simulate.settings import Settings, Thinking
 from jahs.simulate.trial import Proposal, Trial
 from jahs.spaces.parameters import is_number, show
@@ -85,7 +86,7 @@ class Simulation:
             evaluation_seed=evaluation_seed,
         )
         self._view = oracle if isinstance(oracle, View) else View(oracle)
-        self._log = None if log is None else log_path(log)
+        self._log = None if log is None else full_path(log)
         if self._log is not None and not self._log.parent.is_dir():
             raise InvalidArgument(f"log={log}: the folder {self._log.parent} does not exist; make it first")
         if self._log is not None and thinking == "measured" and self._log.exists() and self._log.stat().st_size:

@@ -21,6 +21,7 @@ from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table, sample_config
 from pipeline.verify import retrain, verify
 from tests.pipeline.test_collect import TASK, command, n_shards, nothing_goes_on_after_a_test, start, wait_for
+from workshop.jobs import Where
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 __all__ = ["nothing_goes_on_after_a_test"]  # pytest takes it from here
@@ -124,7 +125,7 @@ def test_merging_compacting_profiling_and_scoring_take_every_source(mixed, tmp_p
     trained = np.isin(kept["config_id"], read_runs(out)["config_id"])
     RunsFolder(out).commit("configs.parquet", {n: v[trained] for n, v in kept.items()}, CONFIG_TABLE_COLUMNS)
     assert profile_folder(out, trained_task(TASK), visits=1, repeats=1, allow_busy=True) == 3
-    assert proxy_folder(out, trained_task(TASK)) == 3
+    assert proxy_folder(out, trained_task(TASK), where=Where(workers=1)) == 3
     for table in (read_profile(out), read_proxies(out)):
         assert {*table["config_id"].tolist()} == {i for i, _ in recorded(out)}
     assert verify(out) == []

@@ -47,9 +47,9 @@ def test_it_is_frozen_once_and_its_list_is_written_again(
     final = final_beside(runs / "split.json")
     assert final is not None
     frozen = (runs / "final_test.json").read_bytes()
-    listed = read_proposals(tmp_path / "list", "final", protocol=PROTOCOL)
-    assert listed.configs["config_id"].tolist() == final.config_ids.tolist()
-    assert set(listed.seeds) == {(0, 1)}
+    configs, seeds = read_proposals(tmp_path / "list", "final", protocol=PROTOCOL)
+    assert configs["config_id"].tolist() == final.config_ids.tolist()
+    assert {tuple(each) for each in seeds} == {(0, 1)}
     assert command.main(arguments(runs, tmp_path / "again")) == 0
     assert "was frozen already" in capsys.readouterr().out
     assert (tmp_path / "again").read_bytes() == (tmp_path / "list").read_bytes()

@@ -65,11 +65,11 @@ def test_the_same_arguments_give_the_same_list_and_the_collector_reads_it(
     for name in ("one", "two"):
         assert call(source, runs, tmp_path / name, *more) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    listed = read_proposals(tmp_path / "one", source, protocol=PROTOCOL)
-    assert len(listed.seeds) == (96 if source == "paired" else 12)
-    assert set(listed.configs["round"].tolist()) == {2}
+    configs, seeds = read_proposals(tmp_path / "one", source, protocol=PROTOCOL)
+    assert len(seeds) == (96 if source == "paired" else 12)
+    assert set(configs["round"].tolist()) == {2}
     named = read_release(release).sha256 if source in {"best", "disagreement"} else ""
-    assert set(listed.configs["release"].tolist()) == {named}
+    assert set(configs["release"].tolist()) == {named}
 
 
 def test_the_best_have_a_cell_each_at_full_size_and_the_first_ten_two_seeds(

@@ -284,7 +284,9 @@ def test_several_objectives_are_ranked_by_hypervolume_beside_nsga2(quick, tmp_pa
 
 def test_a_folder_that_cannot_be_made_is_refused_before_any_run(quick, mine, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidArgument, match="below cannot be written: Not a directory; choose another folder"):
+    with pytest.raises(
+        InvalidArgument, match=r"below cannot be written: .*file is not a folder; choose another folder"
+    ):
         quick(f"{mine}:raises", seeds=1, out=tmp_path / "file" / "below")
 
 
