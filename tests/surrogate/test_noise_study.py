@@ -72,4 +72,4 @@ def test_a_page_has_every_size_and_rotation(
     capsys.readouterr()
     monkeypatch.setattr(noise_study, "noise_study", lambda *_, **__: pytest.fail("it was computed before the refusal"))
     assert noise_study.main([*arguments(runs, tmp_path / "page" / "report.md"), *more]) == 2
-    assert "report.md cannot be written: File exists" in capsys.readouterr().err
+    assert "report.md is not a folder; choose another folder" in capsys.readouterr().err

@@ -96,13 +96,16 @@ def test_a_data_folder_without_the_task_leaves_it_to_the_package(tmp_path, monke
 NO_RELEASE = "is not a release, because it is not a folder; name a release's folder, or one that"
 
 
-@pytest.mark.parametrize("given", ["typo", "nul\0"])
-def test_a_release_that_is_not_there_is_told_with_what_to_name(tmp_path, given):
-    with pytest.raises(MissingData, match=NO_RELEASE):
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [("typo", MissingData, NO_RELEASE), ("nul\0", InvalidArgument, "holds a null character, which no path has")],
+)
+def test_a_release_that_is_not_there_is_told_with_what_to_name(tmp_path, given, error, message):
+    with pytest.raises(error, match=message):
         find_release("digits", tmp_path / given)
-    with pytest.raises(MissingData, match=NO_RELEASE):
+    with pytest.raises(error, match=message):
         find_release("leaves", tmp_path / given)
-    with pytest.raises(MissingData, match=NO_RELEASE):
+    with pytest.raises(error, match=message):
         jahs.Benchmark(release=tmp_path / given)
     with pytest.raises(
         UnknownName, match=r"'leaves' does not exist; .* is not a release that defines it, since it has"
