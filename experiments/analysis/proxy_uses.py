@@ -108,6 +108,16 @@ def _mean_over_seeds(values: Floats) -> Floats:
     return np.asarray(np.ma.masked_invalid(values).mean(axis=0).filled(np.nan))
 
 
+class Gain(NamedTuple):
+    """Kendall's tau of held-out predictions, by models fitted to n configs without and with proxies."""
+
+    n: int
+    without: float
+    with_proxies: float
+    difference: float  # mean over folds, with minus without
+    error: float  # standard error of the difference
+
+
 class HalvingResult(NamedTuple):
     """Mean final regret of a search in points of validation accuracy, and its cost in full trainings."""
 
@@ -119,15 +129,11 @@ class HalvingResult(NamedTuple):
     gain_error: float  # standard error of the gain
 
 
-def gains_of_features(scored: ScoredTask) -> list[tuple[int, float, float, float, float]]:
+def gains_of_features(scored: ScoredTask) -> list[Gain]:
     """Return the gain of models of validation accuracy at the last epoch from proxies, by number of training configs.
 
     Models are fitted and scored by cross-validation over the configs outside the test part; sizes that no fold reaches
     are left out.
-
-    Returns:
-        Number of training configs; Kendall's tau of held-out predictions without and with proxies; their mean
-        difference over folds, with minus without, and its standard error.
     """
     used = np.flatnonzero(scored.part != SPLIT_PARTS.index("test"))
     if len(used) < 2 * _N_FOLDS:
@@ -148,7 +154,7 @@ def gains_of_features(scored: ScoredTask) -> list[tuple[int, float, float, float
     for n, pairs in taus_by_size.items():
         without, with_proxies = np.array(pairs).T
         gain = summarize(with_proxies - without)
-        gains.append((n, float(without.mean()), float(with_proxies.mean()), float(gain.mean), float(gain.se)))
+        gains.append(Gain(n, float(without.mean()), float(with_proxies.mean()), float(gain.mean), float(gain.se)))
     return gains
 
 

@@ -54,9 +54,9 @@ def test_what_was_scored_is_read_beside_what_was_measured(folder):
 
 def test_a_proxy_that_knows_the_accuracy_helps_a_model_and_a_search(folder):
     scored = read_scored(folder)
-    ((n, _, _, difference, error),) = gains_of_features(scored)
-    assert n == 100
-    assert difference > 3 * error > 0
+    (gain,) = gains_of_features(scored)
+    assert gain.n == 100
+    assert gain.difference > 3 * gain.error > 0
     searches = halvings(scored, n_repetitions=50)
     assert searches["snip"].gain > 3 * searches["snip"].gain_error > 0
     assert all(each.cost <= searches["plain"].cost + 1e-9 for each in searches.values())
