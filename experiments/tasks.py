@@ -20,14 +20,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from experiments.analysis.paired import (
     FEWEST,
-    OPTIMIZERS,
     Agreement,
     PairedConfigs,
     RecordedTask,
@@ -35,12 +34,11 @@ from experiments.analysis.paired import (
     agreements,
     effects_of_keys,
     effects_of_values,
-    front_transfers,
-    order_transfer,
     pair,
     read_recorded,
     warm_starts,
 )
+from experiments.analysis.transfer import OPTIMIZERS, front_transfers, order_transfer
 from experiments.report.writing import check_target, write_document
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
@@ -61,6 +59,14 @@ from workshop.real_landscape import EPOCHS, real_accuracies
 _STUDY: Final = "baselines"
 _REAL: Final = "CIFAR-10 of JAHS-Bench-201"
 _HEIGHT_OF_ROW: Final = 0.3  # inches
+
+
+class _Row(NamedTuple):
+    """A line of a figure: values with intervals, and a ceiling."""
+
+    title: str
+    values: Sequence[Interval]
+    ceiling: float = math.nan
 
 
 def compare_tasks(runs: Sequence[Path], *, landscape: Path | None, release: Path | None, seeds: int, out: Path) -> Path:
@@ -148,11 +154,7 @@ def _ranks(paired: PairedConfigs, on_both: Sequence[Agreement], on_real: Sequenc
         caption=f"Spearman correlation between the tasks{with_real}, with 95 % bootstrap intervals over configs. "
         f"Crosses are noise ceilings. Parts with fewer than {2 * FEWEST} configs are left out.",
         alt="; ".join(f"{row.title}: {row.rho.value:.2f}" for row in shown),
-        drawing=_draw(
-            {row.title: [row.rho] for row in shown},
-            ceilings=[row.ceiling for row in shown],
-            x_label="Spearman correlation",
-        ),
+        drawing=_draw([_Row(row.title, [row.rho], row.ceiling) for row in shown], x_label="Spearman correlation"),
     )
     yield Text(
         "The noise ceiling is the correlation that two perfect copies of a task would have: the geometric mean of the "
@@ -202,7 +204,7 @@ def _effects(paired: PairedConfigs, real: Mapping[int, Floats], titles: Sequence
         "95 % intervals (1.96 bootstrap standard errors over configs).",
         alt="; ".join(f"{key}: {', '.join(number_text(by_key[key].value) for by_key in keys)}" for key in order),
         drawing=_draw(
-            {key: [by_key[key] for by_key in keys] for key in order},
+            [_Row(key, [by_key[key] for by_key in keys]) for key in order],
             x_label="share of the variance of ranks",
             names=names,
         ),
@@ -239,10 +241,10 @@ def _warm(paired: PairedConfigs, names: Sequence[str]) -> Iterator[str | Block]:
         columns=("from", "to", "configs", "best (%)", "gain (points, 95 % interval)", "random configs"),
         rows=tuple(
             (
-                *(names[source], names[target], str(k)),
-                *(f"{best:.2f}", interval_text(gain), number_text(n_random, 0)),
+                *(names[start.source], names[start.target], str(start.k)),
+                *(f"{start.best:.2f}", interval_text(start.gain), number_text(start.n_random, 0)),
             )
-            for source, target, k, best, gain, n_random in warm_starts(paired)
+            for start in warm_starts(paired)
         ),
         n_labels=2,
     )
@@ -258,27 +260,30 @@ def _release_blocks(
         yield Text(f"Not yet: {' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} no release.")
         return
     yield _fronts(names, benches)
-    terms = [open_terms(_STUDY, record.task.name, release) for record in recorded]
-    errors, tau, split_half = order_transfer(terms, n_seeds=n_seeds)
+    orders = order_transfer([open_terms(_STUDY, record.task.name, release) for record in recorded], n_seeds=n_seeds)
+    means = orders.errors.mean(axis=2)
     yield Text(
         f"Under the terms of the study `baselines`, Kendall's tau between the rankings of the optimisers is "
-        f"{interval_text(tau)}, with a bootstrap interval over {n_seeds} seeds. Between two halves of the "
-        f"seeds, it is {number_text(split_half)} (geometric mean of both tasks)."
+        f"{interval_text(orders.tau)}, with a bootstrap interval over {n_seeds} seeds. Between two halves of the "
+        f"seeds, it is {number_text(orders.split_half)} (geometric mean of both tasks)."
     )
     yield Table(
         caption=f"Mean validation error (%) of the last incumbent, mean over {n_seeds} seeds",
         columns=("optimiser", *names),
         rows=tuple(
-            (ENTRIES[name].title, *(f"{mean:.3f}" for mean in means))
-            for name, means in sorted(zip(OPTIMIZERS, errors.mean(axis=2).T, strict=True), key=lambda row: row[1][0])
+            (ENTRIES[name].title, *(f"{value:.3f}" for value in errors))
+            for name, errors in sorted(zip(OPTIMIZERS, means.T.tolist(), strict=True), key=lambda row: row[1][0])
         ),
     )
 
 
 def _fronts(names: Sequence[str], benches: Sequence[Benchmark]) -> Block:
     rows = tuple(
-        (names[source], names[target], " and ".join(metrics), str(n_configs), f"{share:.3f}", f"{random:.3f}")
-        for source, target, metrics, n_configs, share, random in front_transfers(benches)
+        (
+            *(names[transfer.source], names[transfer.target], " and ".join(transfer.metrics), str(transfer.n_configs)),
+            *(f"{transfer.share:.3f}", f"{transfer.random:.3f}"),
+        )
+        for transfer in front_transfers(benches)
     )
     if not rows:
         return Text("The releases have no front of the same metrics.")
@@ -291,28 +296,19 @@ def _fronts(names: Sequence[str], benches: Sequence[Benchmark]) -> Block:
     )
 
 
-def _draw(
-    rows: Mapping[str, Sequence[Interval]], *, x_label: str, names: Sequence[str] = (), ceilings: Sequence[float] = ()
-) -> Drawing:
+def _draw(rows: Sequence[_Row], *, x_label: str, names: Sequence[str] = ()) -> Drawing:
     """Draw values with intervals below one another, one colour and shape for each task, and ceilings as crosses."""
-    n_values = max(map(len, rows.values()))
+    n_values = max(len(row.values) for row in rows)
     drawing, axes = new_drawing(1.0 + _HEIGHT_OF_ROW * len(rows) * (1 + n_values) / 2 + 0.24 * len(names))
-    for place, values in enumerate(rows.values()):
-        for i, interval in enumerate(values):
+    for place, row in enumerate(rows):
+        for i, interval in enumerate(row.values):
             y = place + 0.24 * (i - (n_values - 1) / 2)
             axes.plot([interval.low, interval.high], [y, y], color=series(i), linewidth=2.0, solid_capstyle="butt")
             label = names[i] if names and not place else None
             axes.plot([interval.value], [y], color=series(i), marker=marker(i), markersize=5, linestyle="", label=label)
-        axes.plot(
-            [ceilings[place] if ceilings else math.nan],
-            [place],
-            color=LIGHT["muted"],
-            marker="x",
-            markersize=6,
-            linestyle="",
-        )
+        axes.plot([row.ceiling], [place], color=LIGHT["muted"], marker="x", markersize=6, linestyle="")
     axes.axvline(0, color=LIGHT["muted"], linewidth=1.0, linestyle=(0, (2, 2)))
-    set_rows(axes, rows)
+    set_rows(axes, [row.title for row in rows])
     axes.set_xlabel(x_label)
     if names:
         drawing.legend(loc="outside lower center", ncols=1)

@@ -1,4 +1,4 @@
-"""Agreement of two tasks: on configs that were trained on both, with its noise ceiling, and between their releases.
+"""Agreement of two tasks on the same configs, compared with the noise ceiling of single trainings.
 
 Every interval is a 95 % bootstrap interval over configs. The noise ceiling of a rank correlation is the geometric mean
 of both tasks' rank correlations between two seeds of the same configs (Spearman's correction for attenuation).
@@ -18,28 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.analysis.carried import split_half_of_two
-from experiments.studies import COMBINATIONS
-from jahs.comparison.claims import by_mean
-from jahs.comparison.compare import BASELINES
-from jahs.comparison.logs import Floats, trial_log
-from jahs.comparison.ranks import rank_agreement
+from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
-from jahs.comparison.terms import StudyTerms
-from jahs.errors import InvalidArgument, InvalidTable, MissingData, UnknownName
+from jahs.errors import InvalidArgument, InvalidTable
 from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs, without_final
 from jahs.files.tables import Table, sort_by, take
-from jahs.optimizers import make
-from jahs.queries.benchmark import Benchmark
 from jahs.schema import CONFIG_KEYS
-from jahs.simulate import visible
 from jahs.spaces.columns import Columns
-from jahs.spaces.configs import Config
 from jahs.spaces.parameters import LARGEST
-from jahs.spaces.space import space
 from jahs.tasks.definitions import Task
 from jahs.tasks.own import task_of_protocol
-from jahs.tasks.pareto import hypervolume
 from workshop.ranks import spearman
 from workshop.real_landscape import key_members, rank_shares
 from workshop.resampling import bootstrap_agreement, bootstrap_estimates
@@ -52,8 +40,6 @@ _N_RESAMPLES: Final = 1000
 _N_BINS: Final = 4
 _BEST: Final = 0.9
 _WARM_SIZES: Final = (1, 5, 10)
-OPTIMIZERS: Final = tuple(name for name in BASELINES if name != "nsga2")  # optimisers whose order is compared
-_N_SAMPLES: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,6 +88,17 @@ class Agreement(NamedTuple):
     n_repeated: int  # number of those with three seeds on both tasks
     rho: Interval  # NaN for fewer than `FEWEST`
     ceiling: float  # the noise ceiling; NaN for fewer than `FEWEST` repeated configs
+
+
+class WarmStart(NamedTuple):
+    """A warm start: the `k` best configs of one task, trained on the other."""
+
+    source: int  # position of the task
+    target: int
+    k: int
+    best: float  # the best accuracy among them on the target (%)
+    gain: Interval  # `best` minus the mean best accuracy of `k` random configs (points)
+    n_random: float  # smallest number of random configs whose mean best accuracy is as high; NaN if no number is enough
 
 
 def read_recorded(path: Path) -> RecordedTask:
@@ -211,13 +208,8 @@ def effects_of_values(columns: Columns, accuracies: Floats) -> dict[str, float]:
     return effects
 
 
-def warm_starts(paired: PairedConfigs) -> Iterator[tuple[int, int, int, float, Interval, float]]:
-    """Yield warm starts: the best k configs of one task, trained on the other. The first seeds of both tasks count.
-
-    Each is positions of source and target, k, the best accuracy among the configs on the target (%), the gain over the
-    mean best accuracy of k random configs (points), and the smallest number of random configs whose mean best accuracy
-    is as high, NaN if no number is enough.
-    """
+def warm_starts(paired: PairedConfigs) -> Iterator[WarmStart]:
+    """Yield warm starts in both directions. The first seeds of both tasks count."""
     for source, target in ((0, 1), (1, 0)):
         on_source, on_target = paired.first[source], paired.first[target]
         means = np.array([_mean_best(on_target, m) for m in range(1, len(paired) + 1)])
@@ -227,7 +219,7 @@ def warm_starts(paired: PairedConfigs) -> Iterator[tuple[int, int, int, float, I
             best = on_target[_best(on_source, k)].max()
             is_as_good = means >= best - 1e-9
             n_random = float(np.argmax(is_as_good) + 1) if is_as_good.any() else math.nan
-            yield source, target, k, float(best), gain, n_random
+            yield WarmStart(source, target, k, float(best), gain, n_random)
 
 
 def _gain(on_source: Floats, on_target: Floats, k: int, at: NDArray[np.int64]) -> float:
@@ -246,48 +238,3 @@ def _mean_best(values: Floats, k: int) -> float:
     i = np.arange(n - k)
     chances = k / n * np.cumprod(np.append(1.0, (n - k - i) / (n - 1 - i)))
     return float(chances @ ordered[: n - k + 1])
-
-
-def front_transfers(benches: Sequence[Benchmark]) -> Iterator[tuple[int, int, tuple[str, ...], int, float, float]]:
-    """Yield the front of each release, evaluated on the other, for all metrics of which both have a front.
-
-    Each is positions of source and target, metrics, size of the source's front, hypervolume of its configs on the
-    target as a share of the hypervolume of the target's front, and the mean share of equally many random configs.
-    """
-    for names in COMBINATIONS:
-        try:
-            fronts = [bench.front(names) for bench in benches]
-        except (MissingData, UnknownName):
-            continue
-        for source, target in ((0, 1), (1, 0)):
-            configs = fronts[source].configs
-            chance = [space().sample(len(configs), seed=seed) for seed in range(_N_SAMPLES)]
-            share, *random = (_share(benches[target], names, sample) for sample in (configs, *chance))
-            yield source, target, names, len(configs), share, float(np.mean(random))
-
-
-def _share(bench: Benchmark, names: Sequence[str], configs: Sequence[Config]) -> float:
-    front = bench.front(names)
-    return hypervolume(bench.objectives(configs, metrics=names), front.reference_point) / front.hypervolume
-
-
-def order_transfer(terms: Sequence[StudyTerms], *, n_seeds: int) -> tuple[Floats, Interval, float]:
-    """Run every optimiser on both tasks under the terms of a study and compare their orders.
-
-    Returns:
-        Final validation errors (%), (2, n_optimizers, n_seeds); Kendall's tau of the mean errors, with a bootstrap
-        interval over seeds; mean tau between two halves of the seeds, geometric mean over both tasks.
-    """
-    errors = np.array(
-        [[[_final_error(t, name, seed) for seed in range(n_seeds)] for name in OPTIMIZERS] for t in terms]
-    )
-    tau = rank_agreement(*errors, has_same_seeds=True)
-    return errors, tau, split_half_of_two(*errors)
-
-
-def _final_error(terms: StudyTerms, name: str, seed: int) -> float:
-    """Return the mean error (%) of the config with the best observed accuracy at the highest fidelity."""
-    optimizer = make(name, visible(terms.view), seed=seed, objectives=terms.rules.objectives)
-    trials = terms.simulation(seed).run(optimizer)
-    _, steps = by_mean(trial_log({"view": {"fidelities": dict(terms.view.full)}}, trials), terms.view)
-    return float(steps.values[-1]) if len(steps.values) else 100.0

@@ -103,11 +103,11 @@ def test_a_warm_start_is_compared_with_the_mean_of_random_starts():
     for k in (1, 3, 8):
         wanted = np.mean([max(of) for of in combinations(values.tolist(), k)])
         assert analysis._mean_best(values, k) == pytest.approx(wanted)
-    for *_, gain, n_random in warm_starts(planted(noise=0.0)):
-        assert n_random == 400
-        assert gain.value > 0
+    for each in warm_starts(planted(noise=0.0)):
+        assert each.n_random == 400
+        assert each.gain.value > 0
     worthless = planted(noise=1e6, n=3000)
-    assert all(n_random < 500 for _, _, k, *_, n_random in warm_starts(worthless) if k == 1)
+    assert all(each.n_random < 500 for each in warm_starts(worthless) if each.k == 1)
 
 
 def test_the_same_inputs_give_the_same_page_with_its_data(settings, tmp_path):
