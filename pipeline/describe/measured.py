@@ -111,6 +111,16 @@ class MeasuredRuns:
         return is_timed(self.last, self.machine)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedNoise:
+    """Difference of two trainings of a config at the last epoch; for runtime, two on the same processor."""
+
+    metric: str
+    n_configs: int  # configs with two finished runs
+    tau: float  # Kendall's tau between two seeds; the mean over pairs of seeds, weighted by shared configs
+    mean_difference: float  # mean absolute difference; for runtime in percent
+
+
 def read_measured(path: Path) -> MeasuredRuns:
     """Read a folder of runs without the final test set: it must not influence choices of the page's readers.
 
@@ -156,15 +166,11 @@ def read_measured(path: Path) -> MeasuredRuns:
     )
 
 
-def seed_noise(measured: MeasuredRuns) -> dict[str, dict[str, float]]:
-    """Return the difference of two trainings of a config at the last epoch, by metric.
-
-    `n_configs` have two finished runs; for runtime, two on the same processor. `tau` is the mean of Kendall's tau over
-    pairs of seeds, weighted by shared configs; `mean_difference` is absolute, for runtime in percent.
-    """
+def seed_noise(measured: MeasuredRuns) -> list[SeedNoise]:
+    """Return the noise of every metric; empty if no two runs of a config finished."""
     finished = take(measured.last, measured.last["status"] == "finished")
     seeds = np.unique(finished["seed"]).tolist()
-    noises: dict[str, dict[str, float]] = {}
+    noises = []
     for metric in NOISY:
         runs = take(finished, is_timed(finished, measured.machine)) if metric == "runtime" else finished
         runs = take(runs, np.isfinite(runs[metric]))
@@ -180,11 +186,14 @@ def seed_noise(measured: MeasuredRuns) -> dict[str, dict[str, float]]:
         if not shared:
             continue
         weight = sum(n for n, _ in taus)
-        noises[metric] = {
-            "n_configs": len(shared),
-            "tau": sum(n * tau for n, tau in taus) / weight if weight else float("nan"),
-            "mean_difference": float(np.concatenate(differences).mean()),
-        }
+        noises.append(
+            SeedNoise(
+                metric=metric,
+                n_configs=len(shared),
+                tau=sum(n * tau for n, tau in taus) / weight if weight else float("nan"),
+                mean_difference=float(np.concatenate(differences).mean()),
+            )
+        )
     return noises
 
 

@@ -364,10 +364,10 @@ def _noise(measured: MeasuredRuns) -> Iterator[str | Block]:
         return
     yield Text(_ABOUT_NOISE)
     rows = []
-    for metric, noise in noises.items():
-        unit = "%" if metric == "runtime" else {"%": "points"}.get(METRICS[metric].unit, "nat")
-        difference = f"{noise['mean_difference']:.{3 if unit == 'nat' else 2}f} {unit}"
-        rows.append((f"`{metric}`", str(noise["n_configs"]), number_text(noise["tau"], 3), difference))
+    for noise in noises:
+        unit = "%" if noise.metric == "runtime" else {"%": "points"}.get(METRICS[noise.metric].unit, "nat")
+        difference = f"{noise.mean_difference:.{3 if unit == 'nat' else 2}f} {unit}"
+        rows.append((f"`{noise.metric}`", str(noise.n_configs), number_text(noise.tau, 3), difference))
     yield _table(("metric", "configs", "tau between seeds", "mean absolute difference"), rows)
     yield Figure(
         name="seeds",

@@ -106,9 +106,9 @@ def test_times_of_another_processor_are_counted_and_not_compared(runs: Path, tmp
     change(tmp_path / "there", "runtime", np.where(is_elsewhere, 100 * table["runtime"], table["runtime"]))
     here, there = (read_measured(tmp_path / name) for name in ("here", "there"))
     assert np.nansum(there.seconds) > 5 * np.nansum(here.seconds)
-    noise = seed_noise(there)
-    assert noise["runtime"]["mean_difference"] < 10
-    assert noise["valid_acc"] == seed_noise(here)["valid_acc"]
+    noise = {each.metric: each for each in seed_noise(there)}
+    assert noise["runtime"].mean_difference < 10
+    assert noise["valid_acc"] == {each.metric: each for each in seed_noise(here)}["valid_acc"]
     assert "\n| another | cpu | 0 | 22 | " in to_markdown(describe(there))
 
 
@@ -230,18 +230,18 @@ def test_noise_between_seeds_is_what_was_planted(tmp_path: Path) -> None:
     change(folder, "valid_acc", 10.0 * place + table["seed"])
     change(folder, "test_acc", np.where(table["seed"] == 1, 90 - 10.0 * place, 10.0 * place))
     change(folder, "runtime", np.exp(0.1 * table["seed"]) * table["epoch"])
-    noise = seed_noise(read_measured(folder))
-    assert noise["valid_acc"]["tau"] == 1
-    assert noise["valid_acc"]["n_configs"] == 3
-    assert noise["valid_acc"]["mean_difference"] == pytest.approx(4 / 3)  # 1, 1 and 2 between three seeds
-    assert noise["test_acc"]["tau"] == pytest.approx(-1 / 3)  # -1, -1 and 1
-    assert noise["runtime"]["mean_difference"] == pytest.approx(100 * 0.4 / 3, rel=1e-4)
-    assert np.isnan(noise["runtime"]["tau"])
+    noise = {row.metric: row for row in seed_noise(read_measured(folder))}
+    assert noise["valid_acc"].tau == 1
+    assert noise["valid_acc"].n_configs == 3
+    assert noise["valid_acc"].mean_difference == pytest.approx(4 / 3)  # 1, 1 and 2 between three seeds
+    assert noise["test_acc"].tau == pytest.approx(-1 / 3)  # -1, -1 and 1
+    assert noise["runtime"].mean_difference == pytest.approx(100 * 0.4 / 3, rel=1e-4)
+    assert np.isnan(noise["runtime"].tau)
 
 
 def test_a_diverged_seed_has_no_part_in_the_noise(tmp_path: Path) -> None:
     folder = make_runs_folder(tmp_path / "runs", 3, repeat_every=1, diverged=(1,))
-    assert {row["n_configs"] for row in seed_noise(read_measured(folder)).values()} == {2}
+    assert {row.n_configs for row in seed_noise(read_measured(folder))} == {2}
 
 
 def test_epochs_agree_with_the_last_as_their_orders_do(measured: MeasuredRuns) -> None:
