@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -27,9 +28,9 @@ from splits.split import Split
 from surrogate.card.figures import figure_values, read_figures
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
-from surrogate.data.rows import Facts, Rows, development_rows
+from surrogate.data.rows import Rows, development_rows
 from surrogate.figures import proposed_gap
-from surrogate.judging.agreement import agreement, first_seed
+from surrogate.judging.agreement import Scores, agreement, first_seed
 from surrogate.models.optima import MAIN
 from surrogate.packing import release_answers
 from workshop.command import run_command
@@ -55,7 +56,31 @@ Known: TypeAlias = tuple[Callable[[NDArray[np.float32]], NDArray[np.float64]], N
 """A release's predictions for encoded configs, and the configs that it was made from."""
 
 
-def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known]) -> list[Facts]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundOutcome:
+    """One source of one round.
+
+    Attributes:
+        round, source: round and source of the proposals.
+        release: the release that predicted them, "" if none is known.
+        n_configs, n_runs: numbers of trained configs and runs, in train and valid.
+        n_new: number of configs that the release was not fitted to; all other numbers are for these.
+        predicted, measured: means over the new configs; None without new configs or without the release.
+        scores: agreement of predictions and measurements, first seeds.
+    """
+
+    round: int
+    source: str
+    release: str
+    n_configs: int
+    n_runs: int
+    n_new: int = 0
+    predicted: float | None = None
+    measured: float | None = None
+    scores: Scores | None = None
+
+
+def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known]) -> list[RoundOutcome]:
     """Return the outcome of each source in each round, in order; configs of the test part are not read.
 
     A source that no release proposed is judged by the one release of its round.
@@ -63,11 +88,6 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
     Args:
         measured, split: see `surrogate.data.measurements.read_with_split`.
         releases: what each release knows, by the sha256 of every release with the same answers.
-
-    Returns:
-        Round, source, release ("" if none is known), and numbers of trained configs and runs. All others are for the
-        `n_new` configs that the release was not fitted to: the means `predicted` and `measured`, and `scores`, the
-        agreement of both for first seeds; None without such configs or without the release.
     """
     if "source" not in measured.configs:
         return []
@@ -88,10 +108,8 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
     return outcomes
 
 
-def _outcome(rows: Rows, known: Known | None, number: int, source: str, release: str) -> Facts:
-    outcome: Facts = {"round": number, "source": source, "release": release}
-    outcome |= {"n_configs": rows.n_configs, "n_runs": len(rows), "n_new": 0}
-    outcome |= dict.fromkeys(("predicted", "measured", "scores"))
+def _outcome(rows: Rows, known: Known | None, number: int, source: str, release: str) -> RoundOutcome:
+    outcome = RoundOutcome(round=number, source=source, release=release, n_configs=rows.n_configs, n_runs=len(rows))
     if known is None:
         return outcome
     ask, seen = known
@@ -99,13 +117,18 @@ def _outcome(rows: Rows, known: Known | None, number: int, source: str, release:
     if not len(first):
         return outcome
     predicted = ask(first.X)
-    means = {"predicted": float(predicted.mean()), "measured": float(first.y.mean())}
-    return outcome | {"n_new": len(first), **means, "scores": agreement(MAIN, first.y, predicted)}
+    return replace(
+        outcome,
+        n_new=len(first),
+        predicted=float(predicted.mean()),
+        measured=float(first.y.mean()),
+        scores=agreement(MAIN, first.y, predicted),
+    )
 
 
 def rounds_page(
     measured: Measurements,
-    came: Sequence[Facts],
+    came: Sequence[RoundOutcome],
     figures: Sequence[dict[str, Any]],  # Any: JSON
     names: Mapping[str, str],
 ) -> Document:
@@ -114,9 +137,7 @@ def rounds_page(
     Args:
         names: names of releases by their sha256; others are named by its first digits.
     """
-    by_round = {
-        number: [row for row in came if row["round"] == number] for number in sorted({row["round"] for row in came})
-    }
+    by_round = {number: [row for row in came if row.round == number] for number in sorted({row.round for row in came})}
     sections = [
         Section(title=f"Round {number}", blocks=(_table(rows, names), *_missing(rows)))
         for number, rows in by_round.items()
@@ -137,24 +158,24 @@ def rounds_page(
     )
 
 
-def _table(outcomes: Sequence[Facts], names: Mapping[str, str]) -> Table:
+def _table(outcomes: Sequence[RoundOutcome], names: Mapping[str, str]) -> Table:
     rows = []
     for outcome in outcomes:
-        counts = [str(outcome[name]) for name in ("n_configs", "n_runs", "n_new")]
-        scores = outcome["scores"] or {}
-        means = [number_text(outcome[name]) for name in ("predicted", "measured")]
+        counts = [str(count) for count in (outcome.n_configs, outcome.n_runs, outcome.n_new)]
+        scores = outcome.scores or {}
+        means = [number_text(value) for value in (outcome.predicted, outcome.measured)]
         errors = [
             number_text(scores.get("bias"), sign="+"),
             number_text(scores.get("mae")),
             number_text(scores.get("tau"), 3),
         ]
-        name = names.get(outcome["release"], outcome["release"][:8] or "–")
-        rows.append((outcome["source"], name, *counts, *means, *errors))
+        name = names.get(outcome.release, outcome.release[:8] or "–")
+        rows.append((outcome.source, name, *counts, *means, *errors))
     return Table(caption="", columns=_HEADS, rows=tuple(rows), n_labels=2)
 
 
-def _missing(outcomes: Sequence[Facts]) -> Iterator[Block]:
-    if releases := sorted({o["release"][:8] for o in outcomes if o["release"] and o["predicted"] is None}):
+def _missing(outcomes: Sequence[RoundOutcome]) -> Iterator[Block]:
+    if releases := sorted({o.release[:8] for o in outcomes if o.release and o.predicted is None}):
         yield Text(
             f"Not measured yet if release {', '.join(releases)} is not given (name it with --releases), or was fitted "
             "to every config."

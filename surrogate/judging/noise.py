@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
@@ -163,11 +164,20 @@ def realism(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> list[F
     return found
 
 
-def held(model: NoiseModel, metric: str, predicted: PredictedRows) -> list[Facts]:
-    """Return, for both kinds, which rows are inside their 90 % interval, the width of the interval, and the config.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Held:
+    """Rows of a metric: whether each is inside its interval, the width of the interval, and the config."""
 
-    A first training has no "seed" interval.
-    """
+    metric: str
+    kind: Kind
+    is_inside: NDArray[np.bool_]
+    is_last: NDArray[np.bool_]
+    width: _Floats
+    config_id: NDArray[np.uint64]
+
+
+def held(model: NoiseModel, metric: str, predicted: PredictedRows) -> list[Held]:
+    """Return, for both kinds, which rows are inside their 90 % interval; a first training has no "seed" interval."""
     low, high = model.interval({metric: predicted.mean}, predicted.rows.X, level=_LEVEL, of="outcome")[metric]
     y, around = predicted.rows.y, outcome_deviations(metric, predicted)
     order = np.lexsort((predicted.rows.seed, predicted.rows.epoch, predicted.rows.config_id))
@@ -183,19 +193,19 @@ def held(model: NoiseModel, metric: str, predicted: PredictedRows) -> list[Facts
         ("outcome", around, ((y >= low) & (y <= high))[order], (high - low)[order]),
     )
     return [
-        {
-            "metric": metric,
-            "kind": kind,
-            "is_inside": is_inside,
-            "is_last": (d.X[:, -1] == model.max_epoch) | (metric == "runtime"),
-            "width": width / d.predicted if metric == "runtime" else width,
-            "config_id": d.config_id,
-        }
+        Held(
+            metric=metric,
+            kind=kind,
+            is_inside=is_inside,
+            is_last=(d.X[:, -1] == model.max_epoch) | (metric == "runtime"),
+            width=width / d.predicted if metric == "runtime" else width,
+            config_id=d.config_id,
+        )
         for kind, d, is_inside, width in kinds
     ]
 
 
-def summary(parts: Sequence[Facts]) -> list[Facts]:
+def summary(parts: Sequence[Held]) -> list[Facts]:
     """Return the coverage for each kind and metric, over all epochs and at the last one.
 
     `share` is the share of rows inside their interval, each config with equal weight; `low` and `high` are its 90 %
@@ -206,9 +216,10 @@ def summary(parts: Sequence[Facts]) -> list[Facts]:
     kinds: tuple[Kind, ...] = ("seed", "outcome")
     for kind in kinds:
         for metric in NOISY:
-            of = [part for part in parts if (part["metric"], part["kind"]) == (metric, kind)]
+            of = [part for part in parts if (part.metric, part.kind) == (metric, kind)]
             ids, is_inside, is_last, width = (
-                np.concatenate([part[name] for part in of]) for name in ("config_id", "is_inside", "is_last", "width")
+                np.concatenate([getattr(part, name) for part in of])
+                for name in ("config_id", "is_inside", "is_last", "width")
             )
             for epochs, is_in in (("all", np.ones(len(ids), np.bool_)), ("last", is_last)):
                 if not is_in.any() or (metric == "runtime" and epochs == "all"):

@@ -51,18 +51,18 @@ def test_every_source_of_a_round_is_predicted_by_its_release(release: Path) -> N
 
     seen = MEASURED.configs["config_id"][MEASURED.configs["config_index"] % 8 == 1]
     outcomes = rounds_of(measured, split, {opened.sha256: (ask, seen)})
-    assert [(outcome["round"], outcome["source"], outcome["release"]) for outcome in outcomes] == [
+    assert [(outcome.round, outcome.source, outcome.release) for outcome in outcomes] == [
         (1, "full", opened.sha256), (1, "best", opened.sha256), (2, "best", "f" * 64)
     ]  # fmt: skip
     in_parts = split.parts_of(MEASURED.configs["config_id"]) < 2
     full, best, later = outcomes
-    assert full["n_configs"] == (in_parts & (np.arange(N) % 4 == 2)).sum() == full["n_new"]
-    assert best["n_new"] == (in_parts & (np.arange(N) % 8 == 5)).sum() < best["n_configs"] < best["n_runs"]
-    assert best["predicted"] is not None
-    assert best["measured"] is not None
-    assert best["scores"] is not None
-    assert best["scores"]["bias"] == pytest.approx(best["predicted"] - best["measured"])
-    assert (later["predicted"], later["scores"]) == (None, None)
+    assert full.n_configs == (in_parts & (np.arange(N) % 4 == 2)).sum() == full.n_new
+    assert best.n_new == (in_parts & (np.arange(N) % 8 == 5)).sum() < best.n_configs < best.n_runs
+    assert best.predicted is not None
+    assert best.measured is not None
+    assert best.scores is not None
+    assert best.scores["bias"] == pytest.approx(best.predicted - best.measured)
+    assert (later.predicted, later.scores) == (None, None)
     assert rounds_of(MEASURED, split, {}) == []
 
 
