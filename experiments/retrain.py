@@ -27,6 +27,7 @@ from experiments.packs import is_pack
 from experiments.report.results import Results, read_results
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import CorruptFile, InvalidArgument, refuse
+from jahs.files.atomic import make_folder
 from jahs.files.runs import last_rows, read_runs
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.files.tables import Table
@@ -108,6 +109,7 @@ def retrain(
             f"{study.study.name} does not query a release alone, so its incumbents have no prediction to compare"
         )
     refuse(*faults)
+    make_folder(path.parent)  # refused here, not after the trainings
     bench = {task: open_benchmark(task, release) for task in study.tasks}
     releases = {task: facts.release for task, facts in study.tasks.items()}
     known_before = read_record(path, study=study.study.name, releases=releases) if path.exists() else []

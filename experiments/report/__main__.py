@@ -14,6 +14,7 @@ from experiments.report.results import read_results
 from experiments.report.shipping import ship
 from experiments.report.writing import check_target, write_document, written
 from jahs.errors import refuse
+from jahs.files.atomic import check_folder
 from workshop.command import add_release, add_workers, new_parser, run_command
 from workshop.jobs import Where
 
@@ -44,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         refuse(*faults)
         folder = read_folder(given.folder)
         target = check_target(given.out or given.folder / "report")
+        if given.ship:
+            check_folder(given.ship)
         if folder.study.name == LIVE.name:
             from experiments.report.live import live_document
 

@@ -108,6 +108,16 @@ def test_a_wrong_start_names_every_fault(study, release, without_images, caplog)
     assert not (study / RECORD).exists()
 
 
+def test_a_result_that_cannot_be_written_is_refused_before_the_work(study, release, without_images, tmp_path, caplog):
+    (tmp_path / "file").touch()
+    assert retrain(study, release, "--record", tmp_path / "file" / "record.json") == 2
+    assert not (study / "retrained").exists(), "nothing was trained"
+    shown = [str(study), "--release", str(release), "--out", str(tmp_path / "page"), "--workers", "1"]
+    assert report([*shown, "--ship", str(tmp_path / "file" / "seasons")]) == 2
+    assert not (tmp_path / "page").exists()
+    assert caplog.text.count("file is not a folder; choose another folder") == 2
+
+
 def test_missing_images_are_said(study, release, tmp_path, caplog):
     assert retrain(study, release, "--data-dir", tmp_path / "nothing") == 2
     assert "fashion" in caplog.text.lower()
