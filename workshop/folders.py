@@ -41,7 +41,7 @@ def check_file(path: Path) -> None:
     if not folder.is_dir():
         raise InvalidArgument(f"{path}: its folder does not exist; make it first")
     if not os.access(folder, os.W_OK):
-        raise InvalidArgument(f"{path} must be in a folder that this user may write; choose another folder")
+        raise InvalidArgument(f"{path} cannot be written: no permission to write to its folder; choose another folder")
 
 
 def writing(path: Path) -> AbstractContextManager[None]:

@@ -95,7 +95,7 @@ def check_folder(path: Path) -> None:
     if not there.is_dir():
         raise InvalidArgument(f"{path} cannot be written: {there} is not a folder; choose another folder")
     if not os.access(there, os.W_OK):
-        raise InvalidArgument(f"{path} cannot be written: this user may not write {there}; choose another folder")
+        raise InvalidArgument(f"{path} cannot be written: no permission to write to {there}; choose another folder")
 
 
 def make_folder(path: Path) -> None:

@@ -96,7 +96,7 @@ class Baseline(ABC, Generic[S]):
             InvalidArgument: `n` is not an integer >= 0.
         """
         if not is_integer(n) or n < 0:
-            raise InvalidArgument(f"n={show(n)} is not an integer >= 0")
+            raise InvalidArgument(f"n={show(n)} must be an integer >= 0")
         proposals: list[Proposal] = []
         while len(proposals) < n and (proposed := self.propose()) is not None:
             config, at, memo = proposed
@@ -111,7 +111,7 @@ class Baseline(ABC, Generic[S]):
         Raises:
             InvalidArgument: it did not propose this trial, or already has its result.
         """
-        if type(trial.tag) is not int or trial.tag not in self._open:  # another's tag may not be hashable
+        if type(trial.tag) is not int or trial.tag not in self._open:  # a foreign tag may not be hashable
             raise InvalidArgument(
                 f"{self.name} does not wait for the result of trial {trial.trial}; tell each proposed trial once"
             )

@@ -38,7 +38,7 @@ TYPES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
         "a list of numbers from 0 to 1, one per channel",
     ),
 }
-"""Whether a value has the type of a field, and the legal values in words, by the first word of its annotation."""
+"""A check of the type and a description of the legal values, by the first word of a field's annotation."""
 
 _ENTRIES: Final = """\
 The JAHS authors. JAHS: joint architecture and hyperparameter search on a laptop. Release: {release}.

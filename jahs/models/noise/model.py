@@ -146,7 +146,7 @@ class NoiseModel:
         config_ids = np.asarray(config_ids)
         _check_lengths({**means, "config_ids": config_ids}, len(X))
         if config_ids.dtype != np.uint64 and len(X):
-            raise InvalidArgument(f"config_ids holds {config_ids.dtype}, not uint64; jahs.config_ids() returns them")
+            raise InvalidArgument(f"config_ids must be uint64, got {config_ids.dtype}; jahs.config_ids() returns them")
         seeds = np.broadcast_to(np.asarray(read_seeds(seed, len(X)), dtype=np.int64), len(X))
         if len(X) <= _FEW:
             return self._draw_few(means, X, config_ids, seeds.tolist())

@@ -315,5 +315,5 @@ def test_no_rows_give_no_draws() -> None:
 @pytest.mark.parametrize("given", [np.int64, object, np.float64, list])
 def test_ids_of_another_type_are_refused_however_many_they_are(n: int, given: type) -> None:
     ids = IDS[:n].tolist() if given is list else IDS[:n].astype(given)
-    with pytest.raises(InvalidArgument, match=r"config_ids holds \w+, not uint64; jahs.config_ids\(\) returns them"):
+    with pytest.raises(InvalidArgument, match=r"config_ids must be uint64, got \w+; jahs.config_ids\(\) returns them"):
         MODEL.draw({"valid_acc": np.ones(n)}, X[:n], np.asarray(ids, object if given is list else None), 0)

@@ -409,7 +409,7 @@ def test_priors_and_names_of_other_kinds_are_refused():
 @pytest.mark.parametrize("n", [-1, 1.5, float("inf"), float("nan"), True, "3", None])
 def test_a_number_of_proposals_that_is_no_count_is_refused(n):
     optimizer = make("random_search", FakeBench(), seed=0)
-    with pytest.raises(InvalidArgument, match=r"n=.* is not an integer >= 0"):
+    with pytest.raises(InvalidArgument, match=r"n=.* must be an integer >= 0"):
         optimizer.ask(n)
     assert optimizer.ask(0) == []
     assert len(optimizer.ask(np.int64(2))) == 2
