@@ -104,7 +104,7 @@ def _renew_split(runs: Path, split_file: Path, settings: ReleaseSettings) -> Non
 def _search(
     measured: Measurements, split: Split, searches: Path, settings: ReleaseSettings, *, evaluations: int, trees: int
 ) -> Path | None:
-    """Search settings for the metrics with validation rows; return the folder of the search, None if there are none."""
+    """Tune the models of all metrics with validation rows; return the search folder, or None if there are none."""
     missing = unmeasured(measured, split)
     metrics = [m for m in LEARNED if m not in missing and len(by_part(assemble(m, measured), split)["valid"])]
     if not metrics:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from jahs.errors import InvalidArgument, translating
-from jahs.files.atomic import out_of_space, write_beside
+from jahs.files.atomic import check_folder, out_of_space, write_beside
 
 _PACKAGES: Final = ("jahs", "numpy", "scikit-learn", "scipy", "xgboost")
 
@@ -40,8 +39,7 @@ def check_file(path: Path) -> None:
         raise InvalidArgument(f"{path} must be a file, got a folder; choose another name")
     if not folder.is_dir():
         raise InvalidArgument(f"{path}: its folder does not exist; make it first")
-    if not os.access(folder, os.W_OK):
-        raise InvalidArgument(f"{path} cannot be written: no permission to write to its folder; choose another folder")
+    check_folder(folder)
 
 
 def writing(path: Path) -> AbstractContextManager[None]:

@@ -7,6 +7,7 @@ alone. Both predict the optimiser's trainings; the first also answers its runs, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, RUN_COLUMNS
 from jahs.spaces.columns import config_ids
 from jahs.spaces.configs import Config, config_id
 from jahs.spaces.encoding import encode
-from jahs.tasks.definitions import Task
+from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
 from surrogate.models.boosting import UNTUNED
 from surrogate.models.model import Surrogate, fit_surrogate
@@ -90,9 +91,8 @@ def run_left_out(folder: StudyFolder, arm: str) -> None:
     ((task, facts),) = folder.tasks.items()
     bench = open_benchmark(task, folder.path / RELEASE)
     ids, own = _trained_configs(folder, task, arm, bench.max_epoch)
-    with_others = _with_trainings(bench, folder.path / RUNS)
-    models = {name: _fit(name, with_others, bench.task, without=ids) for name in MEASURED}
-    by_record = _fit(_MAIN, release_of(bench).table, bench.task, without=ids)  # which has none of them
+    with_others = measurements_of(_with_trainings(bench, folder.path / RUNS), bench.task)
+    models = {name: _fit(name, with_others, without=ids) for name in MEASURED}
     X = encode(own, bench.max_epoch)
     world = LeftOutWorld(bench, models)
     curves = [
@@ -104,7 +104,7 @@ def run_left_out(folder: StudyFolder, arm: str) -> None:
         curves=np.stack(curves),
         ids=ids,
         with_others=models[_MAIN].predict(X),
-        with_record=by_record.predict(X),
+        with_record=_fit_to_record(folder.path / RELEASE, task, facts.release).predict(X),
     )
 
 
@@ -133,10 +133,17 @@ def _with_trainings(bench: Benchmark, runs: Path) -> RecordedTable:
     )
 
 
-def _fit(name: str, recorded: RecordedTable, task: Task, *, without: NDArray[np.uint64]) -> Surrogate:
-    """Return the model of a metric that was fitted to a record, without the configs of these ids."""
-    rows = assemble(name, measurements_of(recorded, task))
-    return fit_surrogate(name, rows.take(~np.isin(rows.config_id, without)), task, settings=UNTUNED)
+@functools.lru_cache(maxsize=1)
+def _fit_to_record(path: Path, task: str, release: str) -> Surrogate:  # noqa: ARG001  # the digest tells releases apart
+    """Return the model that was fitted to the record of a release alone, the same for every optimiser."""
+    bench = open_benchmark(task, path)
+    return _fit(_MAIN, measurements_of(release_of(bench).table, bench.task), without=np.empty(0, np.uint64))
+
+
+def _fit(name: str, measured: Measurements, *, without: NDArray[np.uint64]) -> Surrogate:
+    """Return the model of a metric that was fitted to measurements, without the configs of these ids."""
+    rows = assemble(name, measured)
+    return fit_surrogate(name, rows.take(~np.isin(rows.config_id, without)), measured.task, settings=UNTUNED)
 
 
 def read_left_out(path: Path, facts: TaskFacts) -> LeftOut | None:

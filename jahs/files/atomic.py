@@ -101,7 +101,10 @@ def check_folder(path: Path) -> None:
 def make_folder(path: Path) -> None:
     """Make a folder for results, with its parents, unless it exists; InvalidArgument if it cannot be written."""
     check_folder(path)
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise InvalidArgument(f"{path} cannot be written: {err.strerror}; choose another folder") from err
 
 
 @contextmanager

@@ -27,7 +27,7 @@ def record(folder: Path, n: int) -> tuple[int, int]:
 
 
 def start_when_waited_for(cluster: DaskCluster, caplog: pytest.LogCaptureFixture) -> None:
-    """Start the first worker, in a thread, when the command has logged that there is none."""
+    """In a thread, start the first worker once the command has logged that it is waiting for workers."""
 
     def start() -> None:
         while not any(message.startswith(NO_WORKERS) for message in caplog.messages):
