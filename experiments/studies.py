@@ -18,7 +18,7 @@ from jahs.optimizers import QUALITIES
 _JOINT_VIEWS: Final = (
     ("jahs", "JAHS", ViewChoice(search="all")),
     ("nas_default", "NAS only, default hyperparameters", ViewChoice(search="nas")),
-    ("nas_tuned", "NAS only, tuned hyperparameters", ViewChoice(search="nas", fixed_part="resnet")),
+    ("nas_tuned", "NAS only, tuned hyperparameters", ViewChoice(search="nas", fixed_part="tuned")),
     ("nas_random", "NAS only, random hyperparameters", ViewChoice(search="nas", fixed_part="random")),
     ("hpo_default", "HPO only, default cell", ViewChoice(search="hpo")),
     ("hpo_reference", "HPO only, reference cell", ViewChoice(search="hpo", fixed_part="reference")),
@@ -37,8 +37,8 @@ JOINT: Final = Study(
         "part that is not searched is the default of the space or a random sample for each seed, as in the scripts of "
         "JAHS-Bench-201. The default cell consists of six skip connections, so HPO is also run in three good cells: "
         "the cell of the reference config, NAS-Bench-201's residual block, and NAS-Bench-201's best cell on "
-        "CIFAR-10. Tuned hyperparameters are the best that a search on the release's means finds for the residual "
-        "block; the cost of tuning is not counted."
+        "CIFAR-10. Tuned hyperparameters are the best for the residual block by the mean of the refits, which "
+        "the search does not query; the cost of tuning is not counted."
     ),
     arms=tuple(
         arm_of(optimizer, view, title=title, view=choice, chapter=OPTIMIZERS[optimizer].title)
