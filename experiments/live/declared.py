@@ -33,7 +33,7 @@ CHECKPOINTS: Final = "checkpoints"
 CORNER: Final[Mapping[str, float]] = MappingProxyType({"N": 1, "W": 16, "Resolution": 0.25})
 """The fixed keys: of the groups with about 16 core-seconds per full evaluation, the one with the best accuracies.
 
-Resolution=0.5 takes 33 core-seconds, so 1,800 evaluations would take 16 core-hours instead of 8."""
+Resolution=0.5 takes 33 core-seconds, twice as many."""
 
 STAGES: Final = (25, 50, 100)
 """Numbers of evaluations at which optimisers are compared. All of them reach one stage before any begins the next."""
@@ -51,7 +51,7 @@ LIVE: Final = Study(
         "configs; 20 runs draw 20 different training noises. Time is counted in epochs in both."
     ),
     tasks=("cifar10_mini",),
-    n_seeds=3,
+    n_seeds=6,
     n_refit_seeds=3,
     n_evaluations=STAGES[-1],
     arms=tuple(
