@@ -195,9 +195,9 @@ def _finding(task: Task, by_stage: ByStage) -> str:
     last, model, both = (by_stage[third][name].scores for name in ("last value", "surrogate", "surrogate, corrected"))
     worse = [n for n, of in by_stage.items() if of["last value"].scores["tau"].value < model["tau"].value]
     later = [n for n in by_stage if n > max(worse, default=0)]
-    until = f"its τ is lower at every tested epoch, up to {max(by_stage)}"
+    until = f"the last value's τ is lower than that at every tested epoch (up to {max(by_stage)})"
     if later:
-        until = f"of the tested epochs, its τ is as high from epoch {later[0]} on"
+        until = f"of the tested epochs, the last value's τ is as high from epoch {later[0]} on"
     return (
         f"On {task.title}, after {third} of {task.max_epoch} epochs, the last value ranks held-out configs with "
         f"Kendall's τ {interval_text(last['tau'])}, and the surrogate without any epoch with "

@@ -15,6 +15,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -37,6 +38,7 @@ from workshop.command import add_data_dir, add_minutes, add_release, add_workers
 from workshop.folders import write_text
 
 RECORD: Final = "retrained.json"
+_NO_TIME_S: Final = 1e-6  # no training begins, but the folder of runs is made
 SEEDS: Final = (1000, 1001)
 """Collected runs have seeds below 1000."""
 
@@ -115,6 +117,7 @@ def retrain(
     known_before = read_record(path, study=study.study.name, releases=releases) if path.exists() else []
     results = read_results(folder, bench=bench, workers=workers)
     incumbents: list[Incumbent] = []
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
     for task in tasks or results.tasks:
         chosen = best_incumbents(results, task, top=top, arms=arms or ("*",))
         runs, listed = work / task, work / f"{task}.jsonl"
@@ -129,7 +132,7 @@ def retrain(
                 configs=listed,
                 source="retrained",
                 data_dir=data_dir,
-                minutes=minutes,
+                minutes=None if deadline is None else max(deadline - time.monotonic(), _NO_TIME_S) / 60,
                 workers=workers,
                 device=device,
             )

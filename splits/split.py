@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,6 +66,11 @@ class Split:
     def digest(self) -> str:
         """16 hex digits that depend on the assignments only."""
         return digest_facts(self.assignments)
+
+    def of(self, config_ids: NDArray[np.uint64]) -> Split:
+        """Return the split of these configs alone; ids that it does not have are left out."""
+        is_in = np.isin(self.config_ids, config_ids)
+        return replace(self, config_ids=self.config_ids[is_in], parts=self.parts[is_in])
 
     def parts_of(self, config_ids: NDArray[np.generic]) -> NDArray[np.int8]:
         """Return the part of each id as a position in `SPLIT_PARTS`; -1 for a config that is not in the split."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -76,7 +77,7 @@ def figures(
 
     Args:
         measured, split: see `surrogate.data.measurements.read_with_split`.
-        release: made from train and valid of this split, or of the one that it extends: no config has moved since.
+        release: made from train and valid of this split, or of one that it extends: no config has moved since.
         final: the final test set, if it is read.
         seed: seed of the folds, and of the sample that refits are compared on.
 
@@ -110,15 +111,15 @@ def figures(
 
 
 def _check(release: Release, measured: Measurements, split: Split) -> None:
-    wanted = {"protocol": [measured.protocol], "split": [digest for digest in (split.digest, split.extends) if digest]}
+    splits = [split, split.of(release.table.configs["config_id"])] if release.has("table.npz") else [split]
+    wanted = {"protocol": [measured.protocol], "split": [one.digest for one in splits]}
     if faults := [
-        f"{name} must be {' or '.join(digests)}, got {release.facts.get(name)}"
+        f"its {name} must be {digests[-1]}, got {release.facts.get(name)}"
         for name, digests in wanted.items()
         if release.facts.get(name) not in digests
     ]:
-        raise ProtocolMismatch(
-            "\n".join([f"{release.path} was made from other data; name the release of this split", *faults])
-        )
+        advice = "give the split and the runs that it was made from, or these after they were extended"
+        raise ProtocolMismatch("\n".join([f"{release.path} was made from other data; {advice}", *faults]))
 
 
 def _part_facts(release: Release, test: Rows, all_rows: Rows, measured: Measurements) -> Facts:
@@ -208,6 +209,14 @@ def _fold_facts(
     }
 
 
+def _with_kept(facts: Facts, path: Path, release: Release) -> Facts:
+    """Return figures with the parts that were not measured now, if the file has them for the same release."""
+    with suppress(MissingData, ProtocolMismatch):
+        before = figures_of(path, release)
+        return {**facts, **{name: before.get(name) for name in ("final", "fits") if facts[name] is None}}
+    return facts
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 2 for a user's mistake."""
     example = "runs/ --split split.json --release release/ --out figures.json"
@@ -245,9 +254,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         facts = figures(measured, split, release, final=final, seed=given.seed)
         facts["n_reads"] = n_reads(given.split)
         facts["final_counts"] = None if (members := final_beside(given.split)) is None else members.counts
-        if fits is not None:
-            facts["fits"] = fits
-        write_figures(given.out, facts)
+        facts["fits"] = fits
+        write_figures(given.out, _with_kept(facts, given.out, release))
         return done
 
     return run_command("surrogate.figures", work)

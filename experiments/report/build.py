@@ -102,11 +102,11 @@ def _differing(results: Results) -> str:
     if not pairs:
         return ""
     n_significant, n_differ = sum(pair.is_significant for pair in pairs), sum(pair.differs for pair in pairs)
-    hold = f", {n_differ} of them also on refits" if any(pair.holds is not None for pair in pairs) else ""
+    hold = f"; {n_differ} of these also on the refits" if any(pair.holds is not None for pair in pairs) else ""
     if n_differ and (groups := cross_scored(results)):
         n_kept = sum(kept_pairs(group.tests, crossed)[1] for group, crossed in groups)
-        hold += f", {n_kept} of which keep their sign if the refits score the incumbents"
-    return f"{n_significant} of {len(pairs)} compared pairs of arms differ significantly at the end{hold}. "
+        hold += f", and {n_kept} keep their sign if the refits score the incumbents"
+    return f"Of {len(pairs)} compared pairs of arms, {n_significant} differ significantly at the end{hold}. "
 
 
 def _settings(results: Results) -> Iterator[str | Block]:

@@ -167,10 +167,10 @@ def _answers(parts: Sequence[_GroupTransfer]) -> Iterator[Block]:
         yield answer(
             f"Kendall's τ between the rankings on {TASKS[task].title} and on the real landscape: {taus}."
             + (f" Without training noise on the task: {control_taus}." if controls else "")
-            + f" Pairs of arms with a significant difference on the task: {n}{hold}. On the real landscape, "
-            f"{count['carries over'] + count['same sign']} of them have the same sign of the rank test, "
-            f"{count['carries over']} significantly, and {count['reversed']} are significantly reversed. Pairs with a "
-            f"significant difference on the real landscape alone: {count['only there']}."
+            + f" Pairs of arms with a significant difference on the task: {n}{hold}. Of these, "
+            f"{count['carries over'] + count['same sign']} have the same sign on the real landscape "
+            f"({count['carries over']} significantly), and {count['reversed']} are significantly reversed. Pairs with "
+            f"a significant difference on the real landscape alone: {count['only there']}."
         )
 
 

@@ -129,9 +129,9 @@ def bootstrap_page(subjects: Sequence[Subject]) -> Document:
     return Document(
         title="Do tuned settings generalise?",
         subtitle=f"In {n_best} of {len(moves)} transfers, the setting of regularized evolution tuned on one problem is "
-        f"the best one on the other, too; no 95 % interval of the points lost goes beyond {most:.2f}. In NAS-Bench-101 "
-        f"settings keep their order, and from worst to best the optimisers are {', '.join(_ORDER)}, on a part of the "
-        f"space and on the whole. Here: {gained}.",
+        f"the best one on the other, too; every 95 % interval of the points lost ends at or below {most:.2f}. In "
+        f"NAS-Bench-101 settings keep their order, and from worst to best the optimisers are {', '.join(_ORDER)}, on a "
+        f"part of the space and on the whole. Here: {gained}.",
         sections=sections_of([*blocks, *(b for task in subjects for b in _task_blocks(task, by_task[task.title]))]),
     )
 

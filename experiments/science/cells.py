@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from experiments.science.papers import NO_SIGN, beside_paper, compared, same_sign
+from experiments.science.papers import NO_SIGN, beside_paper, compared
 from experiments.science.subjects import MAIN, Spread, Subject, answers, spread_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import interval_text, number_text
@@ -232,8 +232,8 @@ def _distances(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
 
 def _beside(title: str, cells: Landscape) -> Iterator[tuple[str, ...]]:
     show, ours = partial(interval_text, sign="+"), cells["reach"].at()
-    reach = f"distance beyond which the autocorrelation is below {GONE} (square root of moves)"
-    yield reach, title, "about 6", interval_text(ours), same_sign(ours), _DIAMETER
+    reach = f"square root of the random moves after which the autocorrelation is below {GONE}"
+    yield reach, title, "about 6", interval_text(ours), NO_SIGN, _DIAMETER
     near = f"{_share_within_two(cells)} within 2"
     yield "share near the best", title, "35.4 % within 6", near, NO_SIGN, _DIAMETER
     for operation, (replacement, points, percent) in _PAPER.items():

@@ -33,8 +33,8 @@ _METHOD: Final = f"""Every cell, activation and augmentation is queried on a {N_
     of the finest grid, which are 1.2 % apart, a slightly better config may exist."""
 _KNOWN: Final = """`make release` searches exhaustively at full size (`--rates`), and the search for the fronts starts
     from the best config found. `Benchmark.best` starts from that config and the fronts. The default search does not: it
-    is random sampling, local search, and a grid of the rates at the best config. The present releases were searched on
-    the first two grids only, so their best known config may be below the optimum of this page."""
+    is random sampling, local search, and a grid of the rates at the best config. Its grid has other rates, so it may
+    find a config slightly above the optimum of this page."""
 _CURSE: Final = """The optimum is a maximum over millions of predictions, which selects models' errors upwards (winner's
     curse). The refits did not choose it: their values show how much of its lead is the error of one model."""
 

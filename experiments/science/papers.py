@@ -28,8 +28,8 @@ _CAVEAT: Final = re.compile(r"^\*\*Caveat:\*\* (.+)$", re.MULTILINE)
 _HEAD: Final = re.escape(table_text(COLUMNS, (), n_labels=len(COLUMNS)))
 _TABLE: Final = re.compile(rf"^Figures of (\S+) and ours.*\n\n{_HEAD}\n((?:\|.*\n)+)", re.MULTILINE)
 _METHOD: Final = """“Inconclusive”: the interval covers 0, or too little was measured. A dash: the paper sees no
-    difference, or the figures do not compare. Intervals are 95 % (NAS-Bench-301: 90 %). Agreements of two trainings are
-    positive almost everywhere, so their reasons say whether the interval holds a figure of the paper."""
+    difference, the figures do not compare, or they are agreements of two trainings, which are always positive: there
+    the reason says whether the interval holds a figure of the paper. Intervals are 95 % (NAS-Bench-301: 90 %)."""
 
 
 def same_sign(ours: Interval, paper: float = 1.0) -> str:
@@ -77,7 +77,7 @@ def papers_page(folder: Path) -> Document:
     return Document(
         title="Our results beside those of the papers",
         caveats=tuple(dict.fromkeys(caveat for text in texts for caveat in _CAVEAT.findall(text))),
-        subtitle=" ".join([_counted("papers", rows), *by_paper]),
+        subtitle=" ".join([_counted("all papers", rows), *by_paper]),
         sections=sections_of(["All figures", Text(_METHOD), table]),
         facts=(commit_fact(),),
     )

@@ -7,8 +7,9 @@ accuracy. Recorded configs that have many are compared with the predictions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import chain, cycle, product
+from itertools import cycle, product
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -96,7 +97,7 @@ def study_of(subject: Subject, split: Split) -> Study:
     ops = ops_of(configs)
     return Study(
         subject=subject,
-        changes={name: _changes(values) for name, values in predictions.items()},
+        changes={name: changes_of(values) for name, values in predictions.items()},
         measured=means[is_test],
         predicted=answers(subject.bench, tests),
         ops=ops[is_test],
@@ -105,11 +106,13 @@ def study_of(subject: Subject, split: Split) -> Study:
     )
 
 
-def _changes(values: Floats) -> list[Interval]:
+def changes_of(values: Floats) -> list[Interval]:
     """Return the mean change to no replacement by number replaced, with intervals over configs and refits."""
     change = values - values[:, :1]
-    models = chain(change[:1], cycle(change[1:]))  # the estimate is computed first, then each resample
-    return _estimates(lambda at: next(models)[:, at].mean(axis=1), values.shape[2])
+    refits, n = cycle(change[1:]), values.shape[2]  # each resample is of the next refit
+    spread = _estimates(lambda at: next(refits)[:, at].mean(axis=1), n)
+    means = change[0].mean(axis=1).tolist()
+    return [replace(interval, value=value) for interval, value in zip(spread, means, strict=True)]
 
 
 def parameter_free_page(subjects: Sequence[Subject]) -> Document:

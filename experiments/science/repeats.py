@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.science.papers import beside_paper, same_sign
+from experiments.science.papers import NO_SIGN, beside_paper
 from experiments.science.subjects import Subject
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
@@ -206,7 +206,7 @@ def repeats_page(subjects: Sequence[Subject], tables: Sequence[Path] = ()) -> Do
         alt="; ".join(f"{title}: {tau.value:.2f}" for title, tau in estimates.items()),
         drawing=draw_estimates(estimates, numbers=numbers, x_label="Kendall's tau"),
     )
-    exact = ("both", "1 / 1", "1", "yes", "computed from the config")
+    exact = ("both", "1 / 1", "1", NO_SIGN, "computed from the config")
     rows += [("τ of n_macs", *exact), ("τ of n_params", *exact)]
     more = " over configs; Kendall's τ between two measurements, the paper's on CIFAR-10 and Colorectal-Histology"
     blocks = ("Seven metrics", figure, beside_paper("JAHS-Bench-201", rows, more=more), Text(_METHOD))
@@ -234,7 +234,7 @@ def _row(quantity: str, title: str, name: str, tau: Interval | None) -> tuple[st
         reason = "the interval holds a figure of the paper"
     elif tau.low > max(_PAPER[name]):
         reason = "higher: " + _REASONS.get(name, "configs of all sizes differ by more than those of one")
-    return quantity, title, paper, interval_text(tau, 3), same_sign(tau), reason
+    return quantity, title, paper, interval_text(tau, 3), NO_SIGN, reason
 
 
 def _flops_blocks(computed: Sequence[str], folders: Sequence[Path]) -> Iterator[str | Block]:

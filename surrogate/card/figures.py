@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from jahs.comparison.summaries import number_text
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.release import Release
@@ -226,12 +227,14 @@ def _sources(figures: Facts) -> Iterator[Block]:
     rows = []
     for source in figures["sources"]:
         scores = [_score(source[how], name) for name in ("r2", "tau") for how in ("without", "with")]
+        scores.append(number_text(source.get("ceiling"), 3))
         rows.append((source["source"], str(source["n_train"]), str(source["n_test"]), *scores))
     yield Text(
         "Sources left out: scores on the test configs of a source, at the last epoch, of models fitted to the training "
-        "configs without that source and with it."
+        "configs without that source and with it, and the noise ceiling of tau: repeated configs of that source."
     )
-    columns = ("source", "training configs", "test configs", "R2 without", "R2 with", "tau without", "tau with")
+    scores = (f"{score} {how}" for score in ("R2", "tau") for how in ("without", "with"))
+    columns = ("source", "training configs", "test configs", *scores, "ceiling of tau")
     yield Table(caption="", columns=columns, rows=tuple(rows))
 
 

@@ -161,5 +161,5 @@ def _about_distance(judged: Sequence[tuple[str, Facts]]) -> str:
     )
     return (
         "The distance is the mean over the five nearest training configs, in ranks of the model's features. It "
-        f"{verdict} the absolute errors (tau between tenths of at least {_ORDERED} is required), {so}."
+        f"{verdict} the absolute errors of every metric (tau between tenths of at least {_ORDERED} is required), {so}."
     )

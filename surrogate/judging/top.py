@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from jahs.files.tables import rows_of
 from jahs.schema import SOURCES
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import FEWEST_TO_FIT, Facts, Rows, group_numbers, is_full_size
+from surrogate.data.rows import FEWEST_TO_FIT, Facts, Rows, group_numbers, is_full_size, join_rows
 from surrogate.judging.agreement import agreement, ceiling, first_seed
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import fit_surrogate
@@ -234,11 +234,14 @@ def leave_sources_out(
 
     The difference shows how much a source helps to predict its own configs (NAS-Bench-301, tables 6 and 7).
     Scores are for the last epoch and first seeds; None if the source has fewer than eight test configs, or if no
-    training config is left without it. With one source, there is nothing to leave out.
+    training config is left without it. `ceiling` is the noise ceiling of tau, from all repeated configs of the source.
+    With one source, there is nothing to leave out.
     """
     if "source" not in measured.configs or len(np.unique(measured.configs["source"])) < 2:
         return []
-    train, test = parts["train"], parts["test"]
+    train, test, every = parts["train"], parts["test"], join_rows(list(parts.values()))
+    every = every.take(every.epoch == measured.task.max_epoch)
+    of_every = rows_of(measured.configs, every.config_id)["source"]
     test = test.take((test.epoch == measured.task.max_epoch) & first_seed(test))
     trained, tested = (rows_of(measured.configs, rows.config_id)["source"] for rows in (train, test))
     fitted = fit_surrogate(metric, train, measured.task, settings=settings)
@@ -249,7 +252,8 @@ def leave_sources_out(
         if not any(counts.values()):
             continue
         source_test, other_train = test.take(is_test), train.take(~is_in)
-        facts: Facts = {"source": source, **counts, "with": None, "without": None}
+        bound = ceiling(metric, every.take(of_every == source))["tau"]
+        facts: Facts = {"source": source, **counts, "with": None, "without": None, "ceiling": bound}
         if counts["n_test"] >= _FEWEST_OF_SOURCE and other_train.n_configs >= FEWEST_TO_FIT:
             ablated = fit_surrogate(metric, other_train, measured.task, settings=settings)
             for name, model in (("with", fitted), ("without", ablated)):

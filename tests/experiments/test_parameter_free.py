@@ -7,7 +7,7 @@ import pytest
 
 import jahs
 from experiments.science.__main__ import main
-from experiments.science.parameter_free import FREE, replaced, study_of, with_fewer_parameters
+from experiments.science.parameter_free import FREE, changes_of, replaced, study_of, with_fewer_parameters
 from experiments.science.subjects import open_subject
 from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument
@@ -65,6 +65,13 @@ def test_trained_accuracies_are_of_the_test_part_and_intervals_hold_every_change
         assert all(change.low <= change.high for change in changes)
     with pytest.raises(InvalidArgument, match="no config of the test part"):
         study_of(subject, split_of(PARTS * 0))
+
+
+def test_a_change_is_that_of_the_released_model_and_its_interval_spreads_over_the_refits():
+    changes = np.array([-10.0, *range(-8, 0)])[:, None, None]  # of the released model and eight refits
+    no_change, change = changes_of(np.concatenate([0 * changes, changes], axis=1).repeat(5, axis=2))
+    assert no_change == Interval(value=0.0, low=0.0, high=0.0)
+    assert change == Interval(value=-10.0, low=-8.0, high=-1.0)
 
 
 def test_the_page_says_what_is_predicted_and_what_was_trained_and_is_the_same_again(release, tmp_path, caplog):

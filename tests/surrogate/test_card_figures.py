@@ -42,7 +42,9 @@ FOUND: dict[str, Any] = {
     },
     "trained": {"one_run": {"value": 2.9, "interval": [2.1, 3.6], "n": 30, "missing": ""}, "ten_runs": NONE},
     "sizes": dict.fromkeys(("measured", "predicted", "difference"), NONE),
-    "sources": [{"source": "best", "n_train": 9, "n_test": 8, "with": {"r2": 0.5, "tau": 0.4}, "without": None}],
+    "sources": [
+        {"source": "best", "n_train": 9, "n_test": 8, "with": {"r2": 0.5, "tau": 0.4}, "without": None, "ceiling": 0.75}
+    ],
     "final_counts": {"uniform": 60, "tpe": 60},
     "n_reads": 2,
 }  # fmt: skip
@@ -74,7 +76,7 @@ def test_both_test_sets_are_side_by_side_and_the_final_one_is_judged() -> None:
     assert "tau / noise ceiling, final test set: 3 configs; 80 are needed" in text
     assert "(60 uniform, 60 tpe)" in text
     assert "Its measurements were read 2 times so far." in text
-    assert "| best | 9 | 8 | not measured yet | 0.500 | not measured yet | 0.400 |" in text
+    assert "| best | 9 | 8 | not measured yet | 0.500 | not measured yet | 0.400 | 0.750 |" in text
 
 
 def test_the_verdict_says_what_can_be_told_apart_and_what_is_unknown() -> None:

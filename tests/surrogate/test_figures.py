@@ -12,6 +12,7 @@ import pytest
 from jahs.files.tables import take, write_table
 from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
+from jahs.release.table import RecordedTable
 from jahs.schema import CONFIG_TABLE_COLUMNS, SOURCE_DEFAULTS
 from jahs.spaces.columns import rows
 from jahs.spaces.parameters import LARGEST
@@ -21,7 +22,8 @@ from splits.split import write_split
 from surrogate import figures as command
 from surrogate.card.figures import read_figures, write_figures
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import assemble, by_part
+from surrogate.data.rows import assemble, by_part, join_rows
+from surrogate.judging.agreement import ceiling
 from surrogate.judging.top import leave_sources_out
 from surrogate.models.boosting import ForestSettings
 from tests.jahs.models.noise_models import noise_model
@@ -104,18 +106,45 @@ def test_a_release_of_another_split_is_refused_before_anything_is_read(
 ) -> None:
     other = make_release(tmp_path / "other", task=TASK.name, facts={"protocol": PROTOCOL, "split": "0" * 16})
     assert call(runs, other, tmp_path / "out.json", "--read-final") == 2
-    assert "was made from other data; name the release of this split" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "was made from other data; give the split and the runs that it was made from, or these after" in error
+    assert f"its split must be {split_of(without_members()).digest}, got {'0' * 16}" in error
     assert n_reads(runs / "split.json") == 0
     assert not (tmp_path / "out.json").exists()
 
 
-def test_a_release_of_the_split_that_was_extended_is_judged_too(runs: Path, tmp_path: Path) -> None:
-    split = split_of(without_members())
-    facts = {"protocol": PROTOCOL, "split": "e" * 16}
+@pytest.mark.parametrize("n_moved", [0, 1])
+def test_a_release_is_judged_with_a_later_split_if_no_config_of_it_has_moved(
+    n_moved: int, runs: Path, tmp_path: Path
+) -> None:
+    later = split_of(without_members())
+    is_old = np.arange(len(later.config_ids)) % 3 > 0
+    before = replace(later.of(later.config_ids[is_old]), parts=later.parts[is_old].copy())
+    before.parts[:n_moved] = (before.parts[:n_moved] + 1) % 3
+    tables = {"configs": WITH_FINAL.configs, "runs": WITH_FINAL.runs, "profile": WITH_FINAL.profile}
+    table = RecordedTable(
+        **{name: take(of, np.isin(of["config_id"], before.config_ids)) for name, of in tables.items()}
+    )
     quality = {"metrics": {"valid_acc": {"settings": {"n_trees": 6, "max_depth": 3}}}}
-    before = make_release(tmp_path / "before", task=TASK.name, facts=facts, quality=quality)
-    write_split(runs / "split.json", replace(split, extends="e" * 16))
-    assert call(runs, before, tmp_path / "out.json") == 0
+    facts = {"protocol": PROTOCOL, "split": before.digest}
+    release = make_release(tmp_path / "before", task=TASK.name, facts=facts, quality=quality, table=table)
+    assert call(runs, release, tmp_path / "out.json") == (2 if n_moved else 0)
+
+
+def test_parts_that_are_not_measured_again_stay_if_they_belong_to_the_release(
+    runs: Path, release: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.json"
+    assert call(runs, release, out, "--read-final") == 0
+    final = read_figures(out)["final"]
+    write_figures(out, {**read_figures(out), "fits": {"kept": True}})
+    assert call(runs, release, out) == 0
+    assert (read_figures(out)["final"], read_figures(out)["fits"]) == (final, {"kept": True})
+    quality = {"metrics": {"valid_acc": {"settings": {"n_trees": 5, "max_depth": 3}}}}
+    facts = {"protocol": PROTOCOL, "split": split_of(without_members()).digest}
+    other = make_release(tmp_path / "other", task=TASK.name, facts=facts, quality=quality)
+    assert call(runs, other, out) == 0
+    assert (read_figures(out)["final"], read_figures(out)["fits"]) == (None, None)
 
 
 def test_every_source_is_left_out_in_turn() -> None:
@@ -129,6 +158,10 @@ def test_every_source_is_left_out_in_turn() -> None:
     assert [facts["source"] for facts in results] == ["uniform", "best"]
     assert all(facts["with"].keys() == facts["without"].keys() == {"r2", "tau"} for facts in results)
     assert sum(facts["n_train"] for facts in results) == parts["train"].n_configs
+    every = join_rows(list(parts.values()))
+    every = every.take(every.epoch == TASK.max_epoch)
+    of_best = measured.configs["config_id"][measured.configs["source"] == "best"]
+    assert results[1]["ceiling"] == ceiling("valid_acc", every.take(np.isin(every.config_id, of_best)))["tau"]
     assert results[1]["with"] != results[1]["without"]
     one_source = replace(measured, configs={**measured.configs, "source": np.full(n, "uniform")})
     assert leave_sources_out("valid_acc", one_source, parts, SETTINGS) == []
