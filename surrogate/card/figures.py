@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.comparison.summaries import number_text
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.release import Release
@@ -227,7 +226,7 @@ def _sources(figures: Facts) -> Iterator[Block]:
     rows = []
     for source in figures["sources"]:
         scores = [_score(source[how], name) for name in ("r2", "tau") for how in ("without", "with")]
-        scores.append(number_text(source.get("ceiling"), 3))
+        scores.append(_score(source, "ceiling"))
         rows.append((source["source"], str(source["n_train"]), str(source["n_test"]), *scores))
     yield Text(
         "Sources left out: scores on the test configs of a source, at the last epoch, of models fitted to the training "
@@ -239,7 +238,7 @@ def _sources(figures: Facts) -> Iterator[Block]:
 
 
 def _score(scores: Facts | None, name: str) -> str:
-    return _NOT_YET if scores is None or scores[name] is None else f"{scores[name]:.3f}"
+    return _NOT_YET if scores is None or scores.get(name) is None else f"{scores[name]:.3f}"
 
 
 def _fits(figures: Facts) -> Iterator[Block]:

@@ -65,8 +65,8 @@ def test_all_rows_are_on_one_page_by_paper_with_links_and_counts(pages, tmp_path
     files = page_written_twice(main, ["papers", "--pages", str(pages), "--docs"], tmp_path)
     page = files["report.md"].decode()
     n = len(PAGES)
-    every = f"Of {2 * n} figures of all papers, 2 have the same sign here, {n - 2} the opposite sign, 0 are inconclusive"
-    assert f"{every}, and {n} have no sign to compare. Of" in page
+    every = f"Of {2 * n} figures of all papers, 2 have the same sign here, {n - 2} the opposite sign, 0 are"
+    assert f"{every} inconclusive, and {n} have no sign to compare. Of" in page
     assert "Of 2 figures of NAS-Bench-301, 1 have the same sign here, 0 the opposite sign" in page
     ours = "0.20 (0.10 to 0.30)"
     link = f"[{PAGES[0]}](../{PAGES[0]}/report.md)"
