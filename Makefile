@@ -1,4 +1,4 @@
-# Fifteen commands, on a machine with python3, its venv module and make:
+# Sixteen commands, on a machine with python3, its venv module and make:
 #
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
@@ -8,10 +8,11 @@
 #   make landscape  what the searched space looks like: docs/studies/landscape (minutes: TASK=fashion_mnist_mini)
 #   make science    released models beside papers' figures, landscapes and zoo: docs/studies (half an hour: SCIENCE=optimum)
 #   make proxies    what zero-cost proxies know: docs/studies/proxies (minutes)
+#   make noise      one training of a config or the surrogate, as in NAS-Bench-301: docs/studies/noise
 #   make zoo        which family of models answers best: docs/studies/zoo (a quarter of an hour)
 #   make docs     the site of the documentation: build/site/index.html; sets up .venv-docs (Python 3.11 or newer)
 #   make datasheet   describes the recorded data: docs/data, checksums, Croissant, counts and cost (a minute)
-#   make pages    all of figures, suite, studies, science, proxies and datasheet, after a new release (hours)
+#   make pages    all of figures, suite, studies, science, proxies, noise and datasheet, after a new release (hours)
 #   make dist     the packages to publish, checked in empty environments: dist
 #   make attack   the hostile files of tests/adversarial with ever more seeds, for MINUTES=30
 #   make test-adapters   every adapter with its tool; sets up .venv-adapters, an environment for each (Python 3.11)
@@ -61,7 +62,7 @@ TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
 DOCS_READY := $(DOCS)/.ready-$(call digest,$(DOCS_PINS))
 
 .PHONY: help demo test types types-3.10 types-3.14 imports test-adapters docs datasheet dist attack release figures \
-    suite studies landscape science proxies zoo pages format clean
+    suite studies landscape science proxies noise zoo pages format clean
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -109,7 +110,7 @@ datasheet: $(TEST_READY)
 
 # In this order: the suite opens the release, studies run on it, and pages of science read the packs of studies.
 pages: $(TEST_READY)
-	@for each in figures suite studies science proxies datasheet; do $(MAKE) --no-print-directory $$each || exit 1; done
+	@for each in figures suite studies science proxies noise datasheet; do $(MAKE) --no-print-directory $$each || exit 1; done
 
 suite: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.suite --out jahs/seasons/suites --page docs/studies/suite --workers $(JOBS)
@@ -164,6 +165,10 @@ science-%: $(TEST_READY)
 
 proxies: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.proxies --docs --out docs/studies/proxies
+
+noise: $(TEST_READY)
+	@$(TEST)/bin/python -m surrogate.noise_study data/$(TASK)/runs --split data/$(TASK)/split.json \
+	    --params data/$(TASK)/search/params.json --release jahs/releases/$(TASK) --out docs/studies/noise
 
 # Families that a task's file has for the same data are not fitted again.
 zoo: $(TEST_READY)
