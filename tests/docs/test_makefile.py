@@ -13,7 +13,7 @@ from experiments.science.__main__ import STUDIES
 from experiments.science.papers import PAGES
 
 ROOT = Path(__file__).parents[2]
-NUMBERS = {"Twelve": 12, "Thirteen": 13, "Fourteen": 14, "Fifteen": 15}
+NUMBERS = {"Twelve": 12, "Thirteen": 13, "Fourteen": 14, "Fifteen": 15, "Sixteen": 16}
 
 
 def test_the_header_lists_as_many_commands_as_it_says() -> None:
