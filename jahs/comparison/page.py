@@ -129,7 +129,7 @@ _PAIR_HEAD: Final = ("optimiser", "other", "median difference (points)", "better
 
 def _pair_row(one: str, other: str, pair: Pair) -> tuple[str, ...]:
     share = f"{100 * pair.superiority:.0f} % of seeds"
-    return one, other, f"{pair.difference:+.2f}", share, *(p_text(p) for p in (pair.p, pair.p_holm))
+    return one, other, number_text(pair.difference, sign="+"), share, *(p_text(p) for p in (pair.p, pair.p_holm))
 
 
 def _interval_text(interval: Interval | None) -> str:
