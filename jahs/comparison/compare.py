@@ -59,6 +59,8 @@ def compare(
             of them. A factory is called as `factory(view, seed=..., objectives=..., settings=...)`, with the arguments
             that it has. A factory given as an object runs in this process, others in processes of their own. A
             function given as an object keeps its state from seed to seed; one in a file starts anew for each.
+            Finished logs of an object are kept only if it is a class or function at the top level of a module, so that
+            its code can be compared. Closures, partials, instances and code without a file require a new `out`.
         out: the folder, made if it does not exist.
         study: the study whose terms apply, see `jahs.terms`; None: the first log's, or else `baselines`.
         task: name of the task; None: the first log's, else the release's, else `DEFAULT_TASK`.
@@ -71,7 +73,8 @@ def compare(
         progress: called with the numbers of finished runs and of all runs.
 
     Raises:
-        InvalidArgument: an argument is invalid, or the code of an optimiser cannot be read.
+        InvalidArgument: an argument is invalid, the code of an optimiser cannot be read, or `out` has logs of an object
+            whose code cannot be compared.
         UnknownName: there is no such study, task or baseline.
         OptimizerFailed: an optimiser raised, proposed an invalid config or exceeded the limit; names the seed. Finished
             logs are kept.
@@ -221,9 +224,16 @@ def _check_logs(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal])
 
 
 def _code_of(optimizer: str | Factory) -> str | None:
-    """Return the sha256 of the file in FILE.py:NAME, or of an object's source; None if that is not available."""
+    """Return the sha256 of the file in FILE.py:NAME, or of an object's source.
+
+    None if the source is not available, or does not say everything: a partial, an instance, a method, a decorated
+    function, and what is defined inside a function may refer to other values.
+    """
     if isinstance(optimizer, str):
         return sha256_file(Path(optimizer.rpartition(":")[0]))
+    is_whole = inspect.isfunction(optimizer) or inspect.isclass(optimizer)
+    if not is_whole or getattr(optimizer, "__closure__", None) or "<locals>" in getattr(optimizer, "__qualname__", ""):
+        return None
     try:
         return sha256(inspect.getsource(optimizer).encode()).hexdigest()
     except (OSError, TypeError):

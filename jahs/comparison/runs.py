@@ -84,8 +84,8 @@ def make_optimizer(
     """Return the optimiser of a factory, called with the arguments that its signature has.
 
     A function without a parameter `seed` or `view` is an optimiser itself: it gets the trials so far and returns the
-    next config. `settings` are the arguments of `<name of the factory>Settings` in the same module. OptimizerFailed if
-    the factory raises.
+    next config. `settings` are the arguments of `<name of the factory>Settings` in the same module; without any, a
+    factory that requires settings gets the defaults. OptimizerFailed if the factory raises.
     """
     name = getattr(factory, "__name__", repr(factory))
     arguments: dict[str, Any] = {"seed": seed, "objectives": tuple(objectives)}  # Any: arguments of a factory
@@ -95,7 +95,8 @@ def make_optimizer(
         if not (inspect.isclass(factory) or takes_any or "seed" in params or next(iter(params), None) == "view"):
             return factory
         settings_class = getattr(sys.modules.get(getattr(factory, "__module__", "")), f"{name}Settings", None)
-        if settings and callable(settings_class):
+        is_required = "settings" in params and params["settings"].default is inspect.Parameter.empty
+        if (settings or is_required) and callable(settings_class):
             arguments["settings"] = settings_class(**settings)
         return factory(view, **{k: v for k, v in arguments.items() if takes_any or k in params})  # type: ignore[no-any-return]  # an optimiser
     except Exception as err:
@@ -142,10 +143,21 @@ def run(of: Run, factory: Factory | None = None) -> None:
             pass
 
 
-def check_finished(of: Run) -> bool:
-    """Return whether the log exists; ProtocolMismatch names every difference of its terms or code."""
-    if not Path(of.log).exists():
+def check_finished(of: Run, *, is_object: bool = False) -> bool:
+    """Return whether the log exists; ProtocolMismatch names every difference of its terms or code.
+
+    Args:
+        is_object: whether the optimiser was given as an object. Without a known `code`, InvalidArgument refuses its
+            log: it may be the log of another object of the same name.
+    """
+    log, folder = Path(of.log), Path(of.log).parent
+    if not log.exists():
         return False
+    if is_object and of.code is None:
+        raise InvalidArgument(
+            f"{log.parents[3]} has logs of {of.name}, whose code cannot be compared; choose another folder or remove "
+            f"{folder}"
+        )
     header = read_header(of.log)
     release = open_terms(of.study, of.task, of.release, of.budget_s).release
     expected = {"release": release, "task": of.task, "budget": of.budget_s, "seed": of.seed, **of.facts}

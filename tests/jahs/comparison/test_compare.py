@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import signal
@@ -241,6 +242,25 @@ def make_it(view):
     assert len({each.result for each in found.standings if each.name != "random_search"}) == 1
 
 
+def test_a_factory_that_requires_settings_gets_their_defaults(quick, mine):
+    mine.write_text(
+        MINE
+        + """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class TunedSettings:
+    n_most: int = 1
+
+class Tuned(Mine):
+    def __init__(self, view, *, seed, objectives, settings):
+        assert settings == TunedSettings()
+        Mine.__init__(self, view, seed=seed)
+"""
+    )
+    assert {each.name for each in quick(f"{mine}:Tuned", seeds=1).standings} == {"Tuned", "random_search"}
+
+
 def test_a_function_and_a_class_from_python_run_in_this_process(quick, tmp_path, mine):
     scope = {}
     exec(MINE, scope)
@@ -439,6 +459,30 @@ def test_logs_of_another_release_or_code_are_not_continued(quick, mine, tmp_path
         ProtocolMismatch, match=r"mine.py has changed since it was written; .*, or remove .*logs/.*Mine"
     ):
         quick(f"{mine}:Mine", seeds=1)
+
+
+def test_logs_of_an_object_whose_code_cannot_be_compared_are_not_kept(quick, tmp_path):
+    def drawn_from(seed):
+        def drawn(trials):
+            return jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0}).sample(seed=seed)
+
+        return drawn
+
+    for optimizer in (drawn_from(0), functools.partial(drawn_from(0))):
+        quick(optimizer, seeds=1)
+        with pytest.raises(
+            InvalidArgument, match=r"out has logs of (drawn|partial), whose code cannot be compared; .* remove .*logs"
+        ):
+            quick(optimizer, seeds=1)
+
+
+def test_logs_of_a_function_of_a_module_are_kept(quick, tmp_path):
+    before = files(quick(of_module, seeds=1).out)
+    assert files(quick(of_module, seeds=1).out) == before
+
+
+def of_module(trials):
+    return jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0}).sample(seed=len(trials))
 
 
 def test_what_a_kill_leaves_is_continued_with_the_same_bytes(quick, mine, tmp_path, release):
