@@ -87,6 +87,9 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         more = [f"and {len(faults) - _MOST_SHOWN} more"] if len(faults) > _MOST_SHOWN else []
         raise ProtocolMismatch("\n".join([*faults[:_MOST_SHOWN], *more]))
     header = log.header
+    name = header.get("arm") or header.get("optimizer")
+    if name is None:
+        raise ProtocolMismatch("the header names no optimizer; give facts={'optimizer': 'NAME'} to the Simulation")
     columns = trial_log(header, log.trials)
     full, steps = by_mean(columns, view)
     final = [columns.trials[row].config for row in incumbents(columns).rows[-1:].tolist()]
@@ -97,7 +100,7 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
             test_error = 100.0 - float(view.query_many(final, metrics=("test_acc",))["test_acc"][0])
     return Claim(
         terms=terms_of(view, settings, bench),
-        name=str(header.get("arm") or header.get("optimizer")),
+        name=str(name),
         settings=", ".join(f"{name}={value}" for name, value in _optimizer_settings(header).items()),
         fixed=_fixed_by_hand(view),
         seed=settings.seed,
