@@ -68,6 +68,7 @@ class Board:
     terms: Terms
     differs: Mapping[str, tuple[object, object]]  # terms that differ from the season's: here and there
     lines: tuple[Line, ...]  # one for each optimiser
+    has_several_objectives: bool  # whether a log is of a study of several objectives, of which lines show one
 
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:
@@ -164,6 +165,7 @@ def boards_of(claims: Iterable[Claim], *, season: Terms | None = None) -> list[B
             terms=terms,
             differs=_differences(terms, season or terms),
             lines=tuple(sorted(map(_line, entries.values()), key=_place)),
+            has_several_objectives=any(each.has_several_objectives for claims in entries.values() for each in claims),
         )
         for terms, entries in by_terms.items()
     ]
@@ -231,6 +233,7 @@ def board_text(board: Board) -> str:
     return "\n".join(
         [
             head,
+            *(["ranked by validation error alone; `jahs compare` ranks by hypervolume"] * board.has_several_objectives),
             *([f"terms that differ from the season's: {differences_text(board)}"] if board.differs else []),
             *("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows),
         ]

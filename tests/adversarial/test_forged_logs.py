@@ -198,9 +198,7 @@ def test_a_log_whose_writer_thought_until_the_budget_was_spent_is_accepted(bench
 def test_a_log_of_rounds_in_which_its_writer_thought_between_submissions_is_accepted(bench, tmp_path, workers):
     path, configs = tmp_path / "log.jsonl", iter(bench.sample(60, seed=0))
     facts = {"optimizer": "mine"}
-    simulation = Simulation(
-        bench, workers, n_trials=9, evaluation_seed=0, mode="synchronous", log=path, facts=facts
-    )
+    simulation = Simulation(bench, workers, n_trials=9, evaluation_seed=0, mode="synchronous", log=path, facts=facts)
     happened = True
     while happened:
         while simulation.n_free:
