@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -19,7 +20,7 @@ from jahs.comparison.claims import Claim, terms_of
 from jahs.comparison.leaderboard import Refusal, boards_of, differences_text, each_once, find_logs, read_claim
 from jahs.comparison.page import Comparison, write_page
 from jahs.comparison.processes import make_logs
-from jahs.comparison.runs import Factory, Run, split_named
+from jahs.comparison.runs import RUN_AGAIN, Factory, Run, split_named
 from jahs.comparison.shipped import read_shipped
 from jahs.comparison.standings import REFERENCE, Rollout, Rollouts, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
@@ -115,6 +116,9 @@ def compare(
         checked[log] = check(log)  # while other processes make more
     in_order = dict.fromkeys([*own_logs, *checked])
     claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order}, made=set(own_logs))
+    refused = [
+        replace(each, fault=f"{each.fault}; {RUN_AGAIN}") if Path(each.path) in own_logs else each for each in refused
+    ]
     season_terms = terms_of(terms.view, terms.simulation(seed=0).settings, terms.bench)
     boards = boards_of(claims.values(), season=season_terms)
     if boards and boards[0].differs:

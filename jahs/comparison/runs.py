@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from jahs.comparison.terms import open_terms
-from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch
+from jahs.errors import CorruptFile, InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownFormat
 from jahs.files.atomic import is_running, write_beside
 from jahs.optimizers import make
 from jahs.simulate import Callback, Optimizer, Visible, visible
 from jahs.simulate.log import read_header
+
+RUN_AGAIN: Final = "remove it, and the same command runs this seed again"
+"""What to do about a damaged log of a comparison."""
 
 _SHA256: Final = 64  # hex digits
 
@@ -158,19 +161,18 @@ def check_finished(of: Run, *, is_object: bool = False) -> bool:
             f"{log.parents[3]} has logs of {of.name}, whose code cannot be compared; choose another folder or remove "
             f"{folder}"
         )
-    header = read_header(of.log)
+    try:
+        header = read_header(log)
+    except (CorruptFile, UnknownFormat) as err:
+        raise CorruptFile(f"{err}; {RUN_AGAIN}") from err
     release = open_terms(of.study, of.task, of.release, of.budget_s).release
     expected = {"release": release, "task": of.task, "budget": of.budget_s, "seed": of.seed, **of.facts}
     wrong = {name: value for name, value in expected.items() if header.get(name) != value}
-    faults = [
-        f"it has {name}={_shown(header.get(name))}, not {_shown(wrong[name])}" for name in wrong if name != "code"
-    ]
+    faults = [f"has {name}={_shown(header.get(name))}, not {_shown(wrong[name])}" for name in wrong if name != "code"]
     if "code" in wrong:
-        faults.insert(0, f"{of.optimizer.rpartition(':')[0] or of.name} has changed since it was written")
+        faults.insert(0, f"was made by another version of {of.optimizer.rpartition(':')[0] or of.name}")
     if faults:
-        raise ProtocolMismatch(
-            f"{of.log} cannot be continued: {'; '.join(faults)}; choose another folder, or remove {Path(of.log).parent}"
-        )
+        raise ProtocolMismatch(f"{log} {'; it '.join(faults)}; choose another --out, or remove {folder} to run again")
     return True
 
 

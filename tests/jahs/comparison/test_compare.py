@@ -26,7 +26,7 @@ from jahs.comparison.ranks import least_seeds, wilcoxon_p
 from jahs.comparison.standings import Rollout, pairs_of, standings_of
 from jahs.comparison.steps import Steps
 from jahs.comparison.terms import STUDIES, terms
-from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownName
 from jahs.files.atomic import is_running
 from jahs.optimizers import make
 from jahs.simulate import Simulation, Trial, read_log
@@ -446,17 +446,24 @@ def test_bad_input_is_one_clear_error_before_anything_is_written(quick, mine, tm
     assert not (tmp_path / "out").exists()
 
 
+def test_logs_of_another_study_are_a_mistake_of_the_command(quick, mine, tmp_path, release, capsys):
+    quick(f"{mine}:Mine", seeds=1)
+    command = ["compare", f"{mine}:Mine", "--seeds", "1", "--study", "joint", "--against", "random_search"]
+    assert main([*command, "--out", str(tmp_path / "out"), "--release", str(release)]) == 2
+    assert "has study='baselines', not 'joint'; choose another --out, or remove " in capsys.readouterr().err
+
+
 def test_logs_of_another_release_or_code_are_not_continued(quick, mine, tmp_path):
     quick(f"{mine}:Mine", seeds=1)
     noise = noise_model("fashion_mnist_mini").to_dict()
     other = make_release(tmp_path / "other", task="fashion_mnist_mini", n_trees=5, noise=noise)
-    with pytest.raises(ProtocolMismatch, match=r"has release=[0-9a-f]{16}, not [0-9a-f]{16};.*choose another folder"):
+    with pytest.raises(ProtocolMismatch, match=r"has release=[0-9a-f]{16}, not [0-9a-f]{16};.*choose another --out"):
         quick(f"{mine}:Mine", seeds=1, release=other, study="joint")
     with pytest.raises(ProtocolMismatch, match=r"has no valid log; .*but the pinned release is"):
         quick(tmp_path / "out", seeds=1, release=other, study="joint", out=tmp_path / "new")
     mine.write_text(MINE + "\n")
     with pytest.raises(
-        ProtocolMismatch, match=r"mine.py has changed since it was written; .*, or remove .*logs/.*Mine"
+        ProtocolMismatch, match=r"was made by another version of .*mine.py; .*, or remove .*logs/.*Mine to run again"
     ):
         quick(f"{mine}:Mine", seeds=1)
 
@@ -483,6 +490,20 @@ def test_logs_of_a_function_of_a_module_are_kept(quick, tmp_path):
 
 def of_module(trials):
     return jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0}).sample(seed=len(trials))
+
+
+@pytest.mark.parametrize("line", [0, 2])
+def test_a_damaged_log_says_how_to_run_its_seed_again(quick, mine, line):
+    log = next(quick(f"{mine}:Mine", seeds=1).out.rglob("Mine/*.jsonl"))
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*lines[:line], "{}\n", *lines[line + 1 :]]))
+    said = "; remove it, and the same command runs this seed again"
+    if line == 0:
+        with pytest.raises(CorruptFile, match=f"line 1 is not the header of a trial log{said}"):
+            quick(f"{mine}:Mine", seeds=1)
+    else:
+        (refusal,) = quick(f"{mine}:Mine", seeds=1).refused
+        assert refusal.fault.endswith(said)
 
 
 def test_what_a_kill_leaves_is_continued_with_the_same_bytes(quick, mine, tmp_path, release):
