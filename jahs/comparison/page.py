@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
@@ -55,16 +56,16 @@ def write_page(page: Comparison) -> None:
     page.out.mkdir(parents=True, exist_ok=True)
     chart = _chart(page)
     title = f"{', '.join(page.names) or 'Logs'} and the baselines, under the terms of {page.terms.study}"
-    markdown = [f"# {title}"]
+    markdown = [f"# {_markdown(title)}"]
     html = [f"<h1>{escape(title)}</h1>"]
 
     def paragraph(text: str) -> None:
-        markdown.append(text)
+        markdown.append(_markdown(text))
         html.append(f"<p>{escape(text)}</p>")
 
     def section(title: str, items: Sequence[str]) -> None:
         if items:
-            markdown.extend([f"## {title}", "\n".join(f"- {' '.join(item.split())}" for item in items)])
+            markdown.extend([f"## {title}", "\n".join(f"- {_markdown(item)}" for item in items)])
             html.append(f"<h2>{escape(title)}</h2><ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>")
 
     for name in page.names:
@@ -75,7 +76,8 @@ def write_page(page: Comparison) -> None:
     html.append(chart)
 
     def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        markdown.append("\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)))
+        lines = (head, ["---"] * len(head), *rows)
+        markdown.append("\n".join(f"| {' | '.join(map(_markdown, cells))} |" for cells in lines))
         body = "".join(_row("td", row) for row in rows)
         html.append(f"<table><thead>{_row('th', head)}</thead><tbody>{body}</tbody></table>")
 
@@ -235,6 +237,11 @@ def _terms(terms: StudyTerms) -> list[str]:
         f"{rules.workers} simulated worker{'s' if rules.workers > 1 else ''}",
         "training noise of the run's seed" if rules.noise == "seeded" else "means over trainings",
     ]
+
+
+def _markdown(text: str) -> str:
+    """Return text on one line, in which names that logs give cannot be markup or end a cell."""
+    return " ".join(re.sub(r"[<>|\\]", r"\\\g<0>", text).split())
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:
