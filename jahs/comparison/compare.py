@@ -17,7 +17,15 @@ from typing import Final
 
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import Claim, terms_of
-from jahs.comparison.leaderboard import Refusal, boards_of, differences_text, each_once, find_logs, read_claim
+from jahs.comparison.leaderboard import (
+    Refusal,
+    are_chosen,
+    boards_of,
+    differences_text,
+    each_once,
+    find_logs,
+    read_claim,
+)
 from jahs.comparison.page import Comparison, write_page
 from jahs.comparison.processes import make_logs
 from jahs.comparison.runs import RUN_AGAIN, Factory, Run, split_named
@@ -134,12 +142,13 @@ def compare(
         rollouts = {labels[name]: runs for name, runs in rollouts.items()} | _with_seeds_of(shipped.rollouts, rollouts)
         ours = tuple(labels[name] for name in ours)
     pairs = pairs_of(rollouts, first=ours)
+    chosen = [name for name in ours if are_chosen(rollouts[name])]  # shipped results only follow these seeds
     comparison = Comparison(
         out=out,
         names=ours,
         terms=terms,
         season=shipped.season if shipped else None,
-        standings=tuple(standings_of(rollouts, terms, pairs)),
+        standings=tuple(standings_of(rollouts, terms, pairs, chosen=chosen)),
         pairs=tuple(each for each in pairs if each[0] in ours),
         boards=tuple(boards),
         refused=tuple(refused),

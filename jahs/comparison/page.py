@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Final, get_args
 
-from jahs.comparison.leaderboard import Board, Refusal, board_facts, differences_text, known_facts
+from jahs.comparison.leaderboard import Board, Refusal, board_facts, differences_text, known_facts, seeds_text
 from jahs.comparison.ranks import Pair, least_seeds
 from jahs.comparison.standings import REFERENCE, Standing
 from jahs.comparison.summaries import Interval, digits_for, estimate_text, number_text, p_text
@@ -122,7 +122,7 @@ def standing_row(place: int, of: Standing) -> tuple[str, ...]:
         _interval_text(of.difference),
         "–" if math.isnan(of.superiority) else f"{100 * of.superiority:.0f} % of seeds",
         p_text(of.p_holm),
-        str(len(of.seeds)),
+        seeds_text(len(of.seeds), has_chosen_seeds=of.has_chosen_seeds),
     )
 
 
@@ -159,9 +159,9 @@ def _legend(page: Comparison) -> str:
     ) * any(math.isfinite(each.refit_error) for each in page.standings)
     return (
         f"Result: {what}, mean ± standard error and median over seeds; lower is better. Optimisers see training noise; "
-        "the configs they chose are scored by their means. The area under the regret curve is normalised: 0 has the "
-        f"best known result from the start, 100 never beats a guess. {by_refits}Ranks are over the seeds that all "
-        "optimisers have. "
+        "the configs they chose are scored by their means. The area under the regret curve is normalised (0: the "
+        f"best known result from the start; 100: never better than chance). {by_refits}Ranks are over the seeds that "
+        "all optimisers have. "
         f"Differences from {REFERENCE} are paired over seeds, with bootstrap intervals; below zero is better. p-values "
         "are from Wilcoxon's signed-rank test, with Holm's correction over all pairs of optimisers. Every trial of "
         "every log was queried again from the release."
@@ -173,11 +173,12 @@ def _finding(name: str, page: Comparison) -> str:
     what = "mean validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
     text = f"{name} has a {what} of {estimate_text(standing.result, standing.result_se)} % at the end of the budget"
     if math.isnan(standing.result):
-        text = f"{name} finished no trial at the full fidelity in some of its runs"
+        text = f"{name}: {standing.n_without} of {len(standing.seeds)} runs finished no trial at the full fidelity"
     elif standing.difference is not None:
         pair = next(pair for one, other, pair in page.pairs if (one, other) == (name, REFERENCE))
         text += f", {_verdict(pair, standing.difference.value)} ({_interval_text(standing.difference)} points)"
-    return f"{text}; rank {place} of {len(page.standings)}."
+    last = "; it ranks after the others because its seeds are not 0, 1, 2 and so on" * standing.has_chosen_seeds
+    return f"{text}; rank {place} of {len(page.standings)}{last}."
 
 
 def _verdict(pair: Pair, mean: float) -> str:

@@ -182,6 +182,51 @@ def test_a_page_says_the_direction_of_the_test_that_is_significant(tmp_path, rel
     assert finding in (tmp_path / "report.md").read_text().replace("−", "-")
 
 
+def page_of(tmp_path, release, results, **given):
+    """Write a page of random search and another optimiser, with these results by seed."""
+    rollouts = {
+        name: {
+            seed: Rollout(
+                steps=Steps(times=np.full(len(v), 0.1), values=np.array(v, dtype=float)), test_error=30, refit_error=30
+            )
+            for seed, v in by_seed.items()
+        }
+        for name, by_seed in results.items()
+    }
+    own, pairs = terms("baselines", release=release), pairs_of(rollouts, first=tuple(results)[:1])
+    standings = tuple(standings_of(rollouts, own, pairs, **given))
+    facts = {"season": None, "boards": (), "refused": (), "standings": standings, "names": tuple(results)[:1]}
+    write_page(Comparison(out=tmp_path, terms=own, pairs=tuple(pairs), **facts))
+    return (tmp_path / "report.md").read_text(), standings
+
+
+def test_a_page_says_how_many_runs_have_no_result_and_shows_no_difference(tmp_path, release):
+    results = {"mine": {0: [], 1: [20.0], 2: []}, "random_search": {0: [30.0], 1: [30.0], 2: [30.0]}}
+    report, _ = page_of(tmp_path, release, results)
+    assert "mine: 2 of 3 runs finished no trial at the full fidelity; rank 2 of 2." in report
+    assert "| mine | random_search | – | 33 % of seeds |" in report
+
+
+def test_names_cannot_be_markup_of_the_report(tmp_path, release):
+    results = {"<b>a|b\nc": {0: [20.0], 1: [20.0]}, "random_search": {0: [30.0], 1: [30.0]}}
+    report, _ = page_of(tmp_path, release, results)
+    assert r"| \<b\>a\|b c | random_search |" in report
+    assert "<b>" not in report
+
+
+def test_optimisers_whose_seeds_could_have_been_selected_rank_last_and_it_is_said(quick, tmp_path, release):
+    own = terms("baselines", release=release)
+    for seed in (3, 5):
+        own.simulation(seed, log=tmp_path / f"{seed}.jsonl").run(make("local_search", own.view, seed=seed))
+    found = quick(*(tmp_path / f"{seed}.jsonl" for seed in (3, 5)))
+    assert [(each.name, each.has_chosen_seeds) for each in found.standings] == [
+        *(("random_search", False), ("local_search", True)),
+    ]
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "| 2 (not 0, 1, 2 ...) |" in report
+    assert "rank 2 of 2; it ranks after the others because its seeds are not 0, 1, 2 and so on." in report
+
+
 @pytest.mark.parametrize("n_pairs", [1, 3, 6, 21, 36, 1000])
 def test_from_the_least_seeds_on_the_smallest_p_value_is_significant_after_correction(n_pairs):
     n_seeds = least_seeds(n_pairs)
