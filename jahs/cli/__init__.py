@@ -21,13 +21,17 @@ from jahs.errors import (
     JahsError,
     MissingData,
     NotRecorded,
+    ProtocolMismatch,
     UnknownName,
 )
 from jahs.files.atomic import write_fault
 
 __all__ = ["main"]
 
-_MISTAKES: Final = (InvalidArgument, InvalidConfig, InvalidFidelity, MissingData, NotRecorded, UnknownName)
+_MISTAKES: Final = (
+    *(InvalidArgument, InvalidConfig, InvalidFidelity),
+    *(MissingData, NotRecorded, ProtocolMismatch, UnknownName),
+)
 
 _MODULES: Final = (tour, ask, plots, compare, releases, completion)
 """The modules that define commands, in the order of --help; each has `add_commands`."""

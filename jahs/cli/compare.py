@@ -17,7 +17,7 @@ from jahs.comparison.compare import BASELINES, compare
 from jahs.comparison.leaderboard import Refusal, board_facts, board_text, find_logs, leaderboard
 from jahs.comparison.page import HEAD, few_seeds, standing_row
 from jahs.comparison.terms import STUDIES, open_terms
-from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
+from jahs.errors import InvalidArgument, JahsError, MissingData
 from jahs.tasks.definitions import DEFAULT_TASK
 
 
@@ -85,12 +85,12 @@ def _leaderboard(arguments: argparse.Namespace) -> str:
 
 
 def _result(arguments: argparse.Namespace, text: str, facts: Mapping[str, object], refused: Sequence[Refusal]) -> str:
-    """Return the result; if some logs were refused, print it and raise ProtocolMismatch that names them."""
+    """Return the result; if some logs were refused, print it and raise an error that names them: exit code 1."""
     if arguments.json:
         text = to_json(facts)
     if refused:
         write_stdout(text)
-        raise ProtocolMismatch("\n".join(f"refused {each.path}: {each.fault}" for each in refused))
+        raise JahsError("\n".join(f"refused {each.path}: {each.fault}" for each in refused))
     return text
 
 

@@ -64,6 +64,7 @@ class Claim:
     settings: str  # settings of the optimiser except its seed, as text
     fixed: Mapping[str, object]  # values that the view fixes and that differ from its defaults
     seed: int  # seed of the simulation
+    has_several_objectives: bool  # whether the log is of a study of several objectives
     valid_error: float  # the release's mean for the final incumbent (%); NaN without an incumbent
     test_error: float  # the same for the test error (%); NaN if the release does not answer it
     refit_error: float  # the refits' mean validation error for it (%); NaN without refits
@@ -87,6 +88,10 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         more = [f"and {len(faults) - _MOST_SHOWN} more"] if len(faults) > _MOST_SHOWN else []
         raise ProtocolMismatch("\n".join([*faults[:_MOST_SHOWN], *more]))
     header = log.header
+    name = header.get("arm") or header.get("optimizer")
+    if name is None:
+        raise ProtocolMismatch("the header names no optimizer; give facts={'optimizer': 'NAME'} to the Simulation")
+    study = STUDIES.get(str(header.get("study")))
     columns = trial_log(header, log.trials)
     full, steps = by_mean(columns, view)
     final = [columns.trials[row].config for row in incumbents(columns).rows[-1:].tolist()]
@@ -97,10 +102,11 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
             test_error = 100.0 - float(view.query_many(final, metrics=("test_acc",))["test_acc"][0])
     return Claim(
         terms=terms_of(view, settings, bench),
-        name=str(header.get("arm") or header.get("optimizer")),
+        name=str(name),
         settings=", ".join(f"{name}={value}" for name, value in _optimizer_settings(header).items()),
         fixed=_fixed_by_hand(view),
         seed=settings.seed,
+        has_several_objectives=study is not None and len(study.objectives) > 1,
         valid_error=float(steps.values[-1]) if len(steps.values) else math.nan,
         test_error=test_error,
         refit_error=refit_error,

@@ -10,16 +10,25 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import Claim, terms_of
-from jahs.comparison.leaderboard import Refusal, boards_of, differences_text, each_once, find_logs, read_claim
+from jahs.comparison.leaderboard import (
+    Refusal,
+    are_chosen,
+    boards_of,
+    differences_text,
+    each_once,
+    find_logs,
+    read_claim,
+)
 from jahs.comparison.page import Comparison, write_page
 from jahs.comparison.processes import make_logs
-from jahs.comparison.runs import Factory, Run, split_named
+from jahs.comparison.runs import RUN_AGAIN, Factory, Run, split_named
 from jahs.comparison.shipped import read_shipped
 from jahs.comparison.standings import REFERENCE, Rollout, Rollouts, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
@@ -59,6 +68,8 @@ def compare(
             of them. A factory is called as `factory(view, seed=..., objectives=..., settings=...)`, with the arguments
             that it has. A factory given as an object runs in this process, others in processes of their own. A
             function given as an object keeps its state from seed to seed; one in a file starts anew for each.
+            Finished logs of an object are kept only if it is a class or function at the top level of a module, so that
+            its code can be compared. Closures, partials, instances and code without a file require a new `out`.
         out: the folder, made if it does not exist.
         study: the study whose terms apply, see `jahs.terms`; None: the first log's, or else `baselines`.
         task: name of the task; None: the first log's, else the release's, else `DEFAULT_TASK`.
@@ -71,7 +82,8 @@ def compare(
         progress: called with the numbers of finished runs and of all runs.
 
     Raises:
-        InvalidArgument: an argument is invalid, or the code of an optimiser cannot be read.
+        InvalidArgument: an argument is invalid, the code of an optimiser cannot be read, or `out` has logs of an object
+            whose code cannot be compared.
         UnknownName: there is no such study, task or baseline.
         OptimizerFailed: an optimiser raised, proposed an invalid config or exceeded the limit; names the seed. Finished
             logs are kept.
@@ -112,6 +124,9 @@ def compare(
         checked[log] = check(log)  # while other processes make more
     in_order = dict.fromkeys([*own_logs, *checked])
     claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order}, made=set(own_logs))
+    refused = [
+        replace(each, fault=f"{each.fault}; {RUN_AGAIN}") if Path(each.path) in own_logs else each for each in refused
+    ]
     season_terms = terms_of(terms.view, terms.simulation(seed=0).settings, terms.bench)
     boards = boards_of(claims.values(), season=season_terms)
     if boards and boards[0].differs:
@@ -127,12 +142,13 @@ def compare(
         rollouts = {labels[name]: runs for name, runs in rollouts.items()} | _with_seeds_of(shipped.rollouts, rollouts)
         ours = tuple(labels[name] for name in ours)
     pairs = pairs_of(rollouts, first=ours)
+    chosen = [name for name in ours if are_chosen(rollouts[name])]  # shipped results only follow these seeds
     comparison = Comparison(
         out=out,
         names=ours,
         terms=terms,
         season=shipped.season if shipped else None,
-        standings=tuple(standings_of(rollouts, terms, pairs)),
+        standings=tuple(standings_of(rollouts, terms, pairs, chosen=chosen)),
         pairs=tuple(each for each in pairs if each[0] in ours),
         boards=tuple(boards),
         refused=tuple(refused),
@@ -221,9 +237,16 @@ def _check_logs(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal])
 
 
 def _code_of(optimizer: str | Factory) -> str | None:
-    """Return the sha256 of the file in FILE.py:NAME, or of an object's source; None if that is not available."""
+    """Return the sha256 of the file in FILE.py:NAME, or of an object's source.
+
+    None if the source is not available, or does not say everything: a partial, an instance, a method, a decorated
+    function, and what is defined inside a function may refer to other values.
+    """
     if isinstance(optimizer, str):
         return sha256_file(Path(optimizer.rpartition(":")[0]))
+    is_whole = inspect.isfunction(optimizer) or inspect.isclass(optimizer)
+    if not is_whole or getattr(optimizer, "__closure__", None) or "<locals>" in getattr(optimizer, "__qualname__", ""):
+        return None
     try:
         return sha256(inspect.getsource(optimizer).encode()).hexdigest()
     except (OSError, TypeError):

@@ -68,6 +68,7 @@ class Board:
     terms: Terms
     differs: Mapping[str, tuple[object, object]]  # terms that differ from the season's: here and there
     lines: tuple[Line, ...]  # one for each optimiser
+    has_several_objectives: bool  # whether a log is of a study of several objectives, of which lines show one
 
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:
@@ -164,6 +165,7 @@ def boards_of(claims: Iterable[Claim], *, season: Terms | None = None) -> list[B
             terms=terms,
             differs=_differences(terms, season or terms),
             lines=tuple(sorted(map(_line, entries.values()), key=_place)),
+            has_several_objectives=any(each.has_several_objectives for claims in entries.values() for each in claims),
         )
         for terms, entries in by_terms.items()
     ]
@@ -179,6 +181,16 @@ def _place(line: Line) -> tuple[bool, bool, float]:
     return not np.isfinite(line.valid_error), line.has_chosen_seeds, line.valid_error
 
 
+def are_chosen(seeds: Collection[int]) -> bool:
+    """Return whether seeds are not 0, 1, 2 and so on: then they could have been selected."""
+    return set(seeds) != set(range(len(seeds)))
+
+
+def seeds_text(n_seeds: int, *, has_chosen_seeds: bool) -> str:
+    """Return the number of seeds, and whether they could have been selected."""
+    return f"{n_seeds} (not 0, 1, 2 ...)" if has_chosen_seeds else str(n_seeds)
+
+
 def _line(claims: Sequence[Claim]) -> Line:
     names = ("valid_error", "test_error", "refit_error")
     valid, test, by_refits = (summarize(np.array([getattr(claim, name) for claim in claims])) for name in names)
@@ -188,7 +200,7 @@ def _line(claims: Sequence[Claim]) -> Line:
         settings=claims[0].settings,
         fixed=_fixed(claims),
         n_seeds=len(seeds),
-        has_chosen_seeds=seeds != set(range(len(seeds))),
+        has_chosen_seeds=are_chosen(seeds),
         valid_error=float(valid.mean),
         valid_se=float(valid.se),
         valid_median=float(valid.median),
@@ -216,11 +228,12 @@ def board_text(board: Board) -> str:
     heads = ("validation error (%)", "median", "by the refits (%)", "test error (%)")
     rows = [("", "optimiser", *heads, "seeds", "fixed", "settings")]
     for place, line in enumerate(board.lines, start=1):
-        few = " (not 0, 1, 2 ...)" if line.has_chosen_seeds else " (few)" if line.n_seeds < _FEW_SEEDS else ""
+        few = " (few)" if line.n_seeds < _FEW_SEEDS and not line.has_chosen_seeds else ""
         valid, test = estimate_text(line.valid_error, line.valid_se), estimate_text(line.test_error, line.test_se)
         by_refits = estimate_text(line.refit_error, line.refit_se)
         median = number_text(line.valid_median, digits_for(line.valid_se))
-        seeds, fixed = f"{line.n_seeds}{few}", line.fixed or "default values"
+        seeds = seeds_text(line.n_seeds, has_chosen_seeds=line.has_chosen_seeds) + few
+        fixed = line.fixed or "default values"
         rows.append((f"{place}", line.name, valid, median, by_refits, test, seeds, fixed, line.settings or "–"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     workers = f"{terms.workers} worker{'s' if terms.workers > 1 else ''}"
@@ -231,6 +244,7 @@ def board_text(board: Board) -> str:
     return "\n".join(
         [
             head,
+            *(["ranked by validation error alone; `jahs compare` ranks by hypervolume"] * board.has_several_objectives),
             *([f"terms that differ from the season's: {differences_text(board)}"] if board.differs else []),
             *("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows),
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
@@ -11,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Final, get_args
 
-from jahs.comparison.leaderboard import Board, Refusal, board_facts, differences_text, known_facts
+from jahs.comparison.leaderboard import Board, Refusal, board_facts, differences_text, known_facts, seeds_text
 from jahs.comparison.ranks import Pair, least_seeds
 from jahs.comparison.standings import REFERENCE, Standing
 from jahs.comparison.summaries import Interval, digits_for, estimate_text, number_text, p_text
@@ -55,16 +56,16 @@ def write_page(page: Comparison) -> None:
     page.out.mkdir(parents=True, exist_ok=True)
     chart = _chart(page)
     title = f"{', '.join(page.names) or 'Logs'} and the baselines, under the terms of {page.terms.study}"
-    markdown = [f"# {title}"]
+    markdown = [f"# {_markdown(title)}"]
     html = [f"<h1>{escape(title)}</h1>"]
 
     def paragraph(text: str) -> None:
-        markdown.append(text)
+        markdown.append(_markdown(text))
         html.append(f"<p>{escape(text)}</p>")
 
     def section(title: str, items: Sequence[str]) -> None:
         if items:
-            markdown.extend([f"## {title}", "\n".join(f"- {' '.join(item.split())}" for item in items)])
+            markdown.extend([f"## {title}", "\n".join(f"- {_markdown(item)}" for item in items)])
             html.append(f"<h2>{escape(title)}</h2><ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>")
 
     for name in page.names:
@@ -75,7 +76,8 @@ def write_page(page: Comparison) -> None:
     html.append(chart)
 
     def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        markdown.append("\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)))
+        lines = (head, ["---"] * len(head), *rows)
+        markdown.append("\n".join(f"| {' | '.join(map(_markdown, cells))} |" for cells in lines))
         body = "".join(_row("td", row) for row in rows)
         html.append(f"<table><thead>{_row('th', head)}</thead><tbody>{body}</tbody></table>")
 
@@ -120,7 +122,7 @@ def standing_row(place: int, of: Standing) -> tuple[str, ...]:
         _interval_text(of.difference),
         "–" if math.isnan(of.superiority) else f"{100 * of.superiority:.0f} % of seeds",
         p_text(of.p_holm),
-        str(len(of.seeds)),
+        seeds_text(len(of.seeds), has_chosen_seeds=of.has_chosen_seeds),
     )
 
 
@@ -129,7 +131,7 @@ _PAIR_HEAD: Final = ("optimiser", "other", "median difference (points)", "better
 
 def _pair_row(one: str, other: str, pair: Pair) -> tuple[str, ...]:
     share = f"{100 * pair.superiority:.0f} % of seeds"
-    return one, other, f"{pair.difference:+.2f}", share, *(p_text(p) for p in (pair.p, pair.p_holm))
+    return one, other, number_text(pair.difference, sign="+"), share, *(p_text(p) for p in (pair.p, pair.p_holm))
 
 
 def _interval_text(interval: Interval | None) -> str:
@@ -157,9 +159,9 @@ def _legend(page: Comparison) -> str:
     ) * any(math.isfinite(each.refit_error) for each in page.standings)
     return (
         f"Result: {what}, mean ± standard error and median over seeds; lower is better. Optimisers see training noise; "
-        "the configs they chose are scored by their means. The area under the regret curve is normalised: 0 has the "
-        f"best known result from the start, 100 never beats a guess. {by_refits}Ranks are over the seeds that all "
-        "optimisers have. "
+        "the configs they chose are scored by their means. The area under the regret curve is normalised (0: the "
+        f"best known result from the start; 100: never better than chance). {by_refits}Ranks are over the seeds that "
+        "all optimisers have. "
         f"Differences from {REFERENCE} are paired over seeds, with bootstrap intervals; below zero is better. p-values "
         "are from Wilcoxon's signed-rank test, with Holm's correction over all pairs of optimisers. Every trial of "
         "every log was queried again from the release."
@@ -171,11 +173,12 @@ def _finding(name: str, page: Comparison) -> str:
     what = "mean validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
     text = f"{name} has a {what} of {estimate_text(standing.result, standing.result_se)} % at the end of the budget"
     if math.isnan(standing.result):
-        text = f"{name} finished no trial at the full fidelity in some of its runs"
+        text = f"{name}: {standing.n_without} of {len(standing.seeds)} runs finished no trial at the full fidelity"
     elif standing.difference is not None:
         pair = next(pair for one, other, pair in page.pairs if (one, other) == (name, REFERENCE))
         text += f", {_verdict(pair, standing.difference.value)} ({_interval_text(standing.difference)} points)"
-    return f"{text}; rank {place} of {len(page.standings)}."
+    last = "; it ranks after the others because its seeds are not 0, 1, 2 and so on" * standing.has_chosen_seeds
+    return f"{text}; rank {place} of {len(page.standings)}{last}."
 
 
 def _verdict(pair: Pair, mean: float) -> str:
@@ -235,6 +238,11 @@ def _terms(terms: StudyTerms) -> list[str]:
         f"{rules.workers} simulated worker{'s' if rules.workers > 1 else ''}",
         "training noise of the run's seed" if rules.noise == "seeded" else "means over trainings",
     ]
+
+
+def _markdown(text: str) -> str:
+    """Return text on one line, in which names that logs give cannot be markup or end a cell."""
+    return " ".join(re.sub(r"[<>|\\]", r"\\\g<0>", text).split())
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:

@@ -78,7 +78,7 @@ def make_logs(
 ) -> Iterator[Path]:
     """Make and yield the missing logs; first one of each optimiser, so that a faulty optimiser shows early."""
     pending = [each for each in in_processes if not check_finished(each)]
-    pending_here = [(each, factory) for each, factory in here if not check_finished(each)]
+    pending_here = [(each, factory) for each, factory in here if not check_finished(each, is_object=True)]
     n_all = len(pending) + len(pending_here)
     show_progress = progress or (lambda _n_done, _n_all: None)
     for n_done, (job, factory) in enumerate(pending_here, 1):

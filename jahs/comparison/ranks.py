@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import FEWEST_SEEDS, N_RESAMPLES, Interval, percentile_interval
@@ -30,10 +31,10 @@ class Pair:
     p: float
     p_holm: float  # after Holm's correction
     rank_sum: float  # sum of the test's signed ranks of one minus other; below zero, one is better
-    difference: float  # median over blocks of one minus other
+    difference: float  # median over blocks of one minus other; NaN if it rests on a missing result
     superiority: float  # share of blocks in which one is better; ties count half
-    mean: Interval | None  # mean of one minus other, with an interval over seeds and refits; None without refits
-    holds: float | None  # estimated share of refits on which the arms differ in this direction; None without refits
+    mean: Interval | None  # mean of one minus other, with an interval; None without refits, or with a missing result
+    holds: float | None  # estimated share of refits on which the arms differ in this direction; None as for `mean`
     differs: bool  # whether the difference is significant and holds on at least 95 % of the refits
 
     @property
@@ -116,18 +117,19 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]]) -> list[Compa
     """Compare the arms of each group, at least two on two blocks; Holm's correction is over the pairs of all groups.
 
     Args:
-        groups: values (n_arms, n_blocks), less is better, NaN without a result; and the values of the same arms on
-            refits of the release, (n_arms, n_refits, n_seeds), or None. The seeds of the refits are those of the first
-            blocks. With fewer than two of them, no statement about refits is made.
+        groups: values (n_arms, n_blocks), less is better, NaN without a result, which is worse than every result; and
+            the values of the same arms on refits of the release, (n_arms, n_refits, n_seeds), or None. The seeds of the
+            refits are those of the first blocks. With fewer than two of them, no statement about refits is made.
     """
     tests = []
     for values, _ in groups:
         n_arms, n_blocks = values.shape
         if n_arms < 2 or n_blocks < 2:
             raise InvalidArgument(f"values has {n_arms} arms and {n_blocks} blocks; a comparison requires two of each")
-        # An arm without a result gets the worst result of all.
-        worst = np.nanmax(values) if not np.all(np.isnan(values)) else 0.0
-        filled = np.where(np.isnan(values), worst, values)
+        known = values[~np.isnan(values)]
+        # A missing result is worse than the worst by more than any two results differ: its difference ranks last.
+        worse = 2 * known.max() - known.min() + 1 if len(known) else 0.0
+        filled = np.where(np.isnan(values), worse, values)
         tests.append((filled, [wilcoxon_p(filled[i], filled[j]) for i, j in combinations(range(n_arms), 2)]))
     corrected = holm(np.array([p for _, p_values in tests for p in p_values]))
     comparisons = []
@@ -135,7 +137,7 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]]) -> list[Compa
         p_holms, corrected = corrected[: len(p_values)], corrected[len(p_values) :]
         numbers = combinations(range(len(filled)), 2)
         pairs = tuple(
-            _pair(i, j, p=p, p_holm=float(p_holm), values=filled, on_refits=on_refits)
+            _pair(i, j, p=p, p_holm=float(p_holm), values=filled, is_known=~np.isnan(values), on_refits=on_refits)
             for (i, j), p, p_holm in zip(numbers, p_values, p_holms, strict=True)
         )
         arm_ranks = mean_ranks(values)
@@ -153,10 +155,14 @@ def compare_groups(groups: Sequence[tuple[Floats, Floats | None]]) -> list[Compa
     return comparisons
 
 
-def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits: Floats | None) -> Pair:
+def _pair(
+    i: int, j: int, *, p: float, p_holm: float, values: Floats, is_known: NDArray[np.bool_], on_refits: Floats | None
+) -> Pair:
     differences, rank_sum = values[i] - values[j], float(signed_ranks(values[i], values[j]).sum())
+    are_known, n = is_known[i] & is_known[j], len(differences)
+    middle = np.argsort(differences, kind="stable")[(n - 1) // 2 : n // 2 + 1]
     mean = holds = None
-    if on_refits is not None and on_refits.shape[2] > 1:
+    if on_refits is not None and on_refits.shape[2] > 1 and are_known.all():
         refit_differences = on_refits[i] - on_refits[j]
         mean = mean_with_refits(differences, refit_differences)
         sign = np.sign(rank_sum or differences.mean())
@@ -167,7 +173,7 @@ def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits:
         p=p,
         p_holm=p_holm,
         rank_sum=rank_sum,
-        difference=float(np.median(differences)),
+        difference=float(np.median(differences)) if are_known[middle].all() else math.nan,
         superiority=float((0.5 - np.sign(differences) / 2).mean()),
         mean=mean,
         holds=holds,

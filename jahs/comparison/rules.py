@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -182,17 +182,22 @@ def _status_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Ite
 
 
 def _start_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
-    """Yield trials that start while the optimiser thinks, or, if it is synchronous, while others run."""
+    """Yield trials that start while the optimiser thinks, or, if it is synchronous, while an earlier round runs.
+
+    A round gives work to workers 0, 1, 2 and so on, later ones later if the optimiser thinks between its submissions.
+    """
     seconds = 0.0 if isinstance(settings.thinking, str) else settings.thinking
-    by_start = sorted(trials, key=lambda trial: trial.start)
-    last, busy_until = 0.0, 0.0
-    for start, simultaneous in groupby(by_start, key=lambda trial: trial.start):
-        group = list(simultaneous)
-        if start < last + seconds * (1 - RELATIVE):
-            yield f"trial {group[0].trial}: starts at {start} s, but thinking takes {seconds} s after {last} s"
-        if settings.mode == "synchronous" and start < busy_until:
-            yield f"trial {group[0].trial}: starts at {start} s, but the trials before it run until {busy_until} s"
-        last, busy_until = start, max(busy_until, *(trial.end for trial in group))
+    last, worker = 0.0, -1
+    round_end, busy_until = 0.0, 0.0  # ends of the earlier rounds, and of all trials so far
+    for place, trial in enumerate(sorted(trials, key=lambda each: (each.start, each.trial))):
+        is_new_ask = place == 0 or trial.start > last
+        if is_new_ask and trial.start < last + seconds * (1 - RELATIVE):
+            yield f"trial {trial.trial}: starts at {trial.start} s, but thinking takes {seconds} s after {last} s"
+        if trial.worker <= worker:
+            round_end = busy_until
+        if settings.mode == "synchronous" and trial.start < round_end:
+            yield f"trial {trial.trial}: starts at {trial.start} s, but the trials before it run until {round_end} s"
+        last, worker, busy_until = trial.start, trial.worker, max(busy_until, trial.end)
 
 
 def _ending_faults(trials: Sequence[Trial], log: Log, settings: SimulationSettings) -> Iterator[str]:
@@ -200,7 +205,8 @@ def _ending_faults(trials: Sequence[Trial], log: Log, settings: SimulationSettin
     if not (ending := log.ending):
         return
     clock = max((trial.end for trial in trials), default=0.0)
-    can_think = settings.thinking != "free" or log.header.get("optimizer") is None  # `Simulation.think` charges it
+    # Where you drive, `Simulation.think` charges thinking; the header then has no settings, as of a function that ran.
+    can_think = settings.thinking != "free" or not log.header.get("optimizer_settings")
     if ending.get("clock") == settings.budget and can_think:
         clock = settings.budget or clock  # the optimiser was thinking when the budget ended
     reason = "optimizer"

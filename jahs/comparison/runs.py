@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from jahs.comparison.terms import open_terms
-from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch
+from jahs.errors import CorruptFile, InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownFormat
 from jahs.files.atomic import is_running, write_beside
 from jahs.optimizers import make
 from jahs.simulate import Callback, Optimizer, Visible, visible
 from jahs.simulate.log import read_header
+
+RUN_AGAIN: Final = "remove it, and the same command runs this seed again"
+"""What to do about a damaged log of a comparison."""
 
 _SHA256: Final = 64  # hex digits
 
@@ -84,8 +87,8 @@ def make_optimizer(
     """Return the optimiser of a factory, called with the arguments that its signature has.
 
     A function without a parameter `seed` or `view` is an optimiser itself: it gets the trials so far and returns the
-    next config. `settings` are the arguments of `<name of the factory>Settings` in the same module. OptimizerFailed if
-    the factory raises.
+    next config. `settings` are the arguments of `<name of the factory>Settings` in the same module; without any, a
+    factory that requires settings gets the defaults. OptimizerFailed if the factory raises.
     """
     name = getattr(factory, "__name__", repr(factory))
     arguments: dict[str, Any] = {"seed": seed, "objectives": tuple(objectives)}  # Any: arguments of a factory
@@ -95,7 +98,8 @@ def make_optimizer(
         if not (inspect.isclass(factory) or takes_any or "seed" in params or next(iter(params), None) == "view"):
             return factory
         settings_class = getattr(sys.modules.get(getattr(factory, "__module__", "")), f"{name}Settings", None)
-        if settings and callable(settings_class):
+        is_required = "settings" in params and params["settings"].default is inspect.Parameter.empty
+        if (settings or is_required) and callable(settings_class):
             arguments["settings"] = settings_class(**settings)
         return factory(view, **{k: v for k, v in arguments.items() if takes_any or k in params})  # type: ignore[no-any-return]  # an optimiser
     except Exception as err:
@@ -142,23 +146,33 @@ def run(of: Run, factory: Factory | None = None) -> None:
             pass
 
 
-def check_finished(of: Run) -> bool:
-    """Return whether the log exists; ProtocolMismatch names every difference of its terms or code."""
-    if not Path(of.log).exists():
+def check_finished(of: Run, *, is_object: bool = False) -> bool:
+    """Return whether the log exists; ProtocolMismatch names every difference of its terms or code.
+
+    Args:
+        is_object: whether the optimiser was given as an object. Without a known `code`, InvalidArgument refuses its
+            log: it may be the log of another object of the same name.
+    """
+    log, folder = Path(of.log), Path(of.log).parent
+    if not log.exists():
         return False
-    header = read_header(of.log)
+    if is_object and of.code is None:
+        raise InvalidArgument(
+            f"{log.parents[3]} has logs of {of.name}, whose code cannot be compared; choose another folder or remove "
+            f"{folder}"
+        )
+    try:
+        header = read_header(log)
+    except (CorruptFile, UnknownFormat) as err:
+        raise CorruptFile(f"{err}; {RUN_AGAIN}") from err
     release = open_terms(of.study, of.task, of.release, of.budget_s).release
     expected = {"release": release, "task": of.task, "budget": of.budget_s, "seed": of.seed, **of.facts}
     wrong = {name: value for name, value in expected.items() if header.get(name) != value}
-    faults = [
-        f"it has {name}={_shown(header.get(name))}, not {_shown(wrong[name])}" for name in wrong if name != "code"
-    ]
+    faults = [f"has {name}={_shown(header.get(name))}, not {_shown(wrong[name])}" for name in wrong if name != "code"]
     if "code" in wrong:
-        faults.insert(0, f"{of.optimizer.rpartition(':')[0] or of.name} has changed since it was written")
+        faults.insert(0, f"was made by another version of {of.optimizer.rpartition(':')[0] or of.name}")
     if faults:
-        raise ProtocolMismatch(
-            f"{of.log} cannot be continued: {'; '.join(faults)}; choose another folder, or remove {Path(of.log).parent}"
-        )
+        raise ProtocolMismatch(f"{log} {'; it '.join(faults)}; choose another --out, or remove {folder} to run again")
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -50,6 +51,8 @@ class Standing:
 
     name: str
     seeds: tuple[int, ...]
+    has_chosen_seeds: bool  # whether they are not 0, 1, 2 and so on, so that they could have been selected
+    n_without: int  # number of runs without a result
     result: float  # mean of the results at the end of the budget
     result_se: float
     median: float
@@ -76,8 +79,14 @@ def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> Rollouts:
     return rollouts
 
 
-def standings_of(rollouts: Rollouts, terms: StudyTerms, pairs: Sequence[tuple[str, str, Pair]]) -> list[Standing]:
-    """Return a standing for each optimiser, the best first, from runs under the same terms and their `pairs_of`."""
+def standings_of(
+    rollouts: Rollouts, terms: StudyTerms, pairs: Sequence[tuple[str, str, Pair]], *, chosen: Collection[str] = ()
+) -> list[Standing]:
+    """Return a standing for each optimiser, the best first, from runs under the same terms and their `pairs_of`.
+
+    Args:
+        chosen: optimisers whose seeds could have been selected; they come after the others.
+    """
     seeds = sorted(set.intersection(*(set(runs) for runs in rollouts.values())))
     finals = np.array([[runs[seed].final for seed in seeds] for runs in rollouts.values()])
     ranks = mean_ranks(finals).tolist() if seeds else [np.nan] * len(rollouts)
@@ -95,6 +104,8 @@ def standings_of(rollouts: Rollouts, terms: StudyTerms, pairs: Sequence[tuple[st
             Standing(
                 name=name,
                 seeds=tuple(runs),
+                has_chosen_seeds=name in chosen,
+                n_without=sum(math.isnan(run.final) for run in runs.values()),
                 result=float(result.mean),
                 result_se=float(result.se),
                 median=float(result.median),
@@ -110,7 +121,7 @@ def standings_of(rollouts: Rollouts, terms: StudyTerms, pairs: Sequence[tuple[st
                 curve=tuple(zip(_GRID.tolist(), mean.tolist(), strict=True)),
             )
         )
-    return sorted(standings, key=lambda each: (np.isnan(each.result), each.result))
+    return sorted(standings, key=lambda each: (math.isnan(each.result), each.has_chosen_seeds, each.result))
 
 
 def pairs_of(rollouts: Rollouts, *, first: Collection[str] = ()) -> list[tuple[str, str, Pair]]:

@@ -87,8 +87,9 @@ class Problem:
             ProtocolMismatch: a trial is of another problem; says why.
 
         Returns:
-            The final incumbent's mean validation error (%); with several objectives the share of the hypervolume of the
-            release's front that the means of all trials miss (%). NaN without a trial at the highest fidelity.
+            The final incumbent's mean validation error (%), NaN without a trial at the highest fidelity; with several
+            objectives the share of the hypervolume of the release's front that the means of all trials at the highest
+            fidelity miss (%), 100 without any.
         """
         self._check(trials)
         columns = trial_log({"view": {"fidelities": dict(self.view.full)}}, trials)

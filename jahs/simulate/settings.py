@@ -16,6 +16,7 @@ Thinking: TypeAlias = Literal["free", "measured"] | float
 """The cost of the optimiser's own time: nothing, as measured by a clock, or seconds per ask."""
 
 _MOST_WORKERS: Final = 1_000_000
+_LEAST_SPEED: Final = 1e-9  # slower trials could end at an infinite time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ class Settings:
             faults.append("budget (simulated seconds) and n_trials are both None; give at least one of them")
         if self.speeds is not None and not _are_speeds(self.speeds, self.workers):
             each = f"each of the {show(self.workers)} workers"
-            faults.append(f"speeds={show(self.speeds)} is not one positive number for {each}")
+            faults.append(f"speeds={show(self.speeds)} is not one number >= {_LEAST_SPEED:g} for {each}")
         refuse(*faults)
         for name, value in self.facts().items():
             object.__setattr__(self, name, value)
@@ -90,7 +91,9 @@ def _is_positive(value: object) -> bool:
 
 def _are_speeds(speeds: object, workers: object) -> bool:
     has_right_length = is_list(speeds) and is_integer(workers) and len(speeds) == workers
-    return has_right_length and all(map(_is_positive, cast("Sequence[object]", speeds)))
+    return has_right_length and all(
+        is_number(speed) and cast("float", speed) >= _LEAST_SPEED for speed in cast("Sequence[object]", speeds)
+    )
 
 
 _RANGES: Final[tuple[tuple[str, str, Callable[[object], bool]], ...]] = (

@@ -177,7 +177,7 @@ class Simulation:
             if self._state != "over" and self._cluster.n_running:
                 raise self._failure("no worker is free: wait()")
             if self._state == "over" and not self._cluster.is_cut:
-                raise self._failure("asks after the simulation was closed")
+                raise self._failure("a trial was submitted after the simulation was closed; make another simulation")
             raise self._failure(f"proposes a trial after the end ({self._cluster.why_over()})")
         (job,) = self._answers.answer([proposal])
         if not isinstance(job, Job):
@@ -235,7 +235,9 @@ class Simulation:
         Raises:
             InvalidArgument: the simulation is not over: until then, metrics of the test images are hidden.
         """
-        if self._state != "over":
+        if not self._cluster.is_cut and self._state == "over":
+            raise InvalidArgument("the simulation was closed before it was over; resume it with its log")
+        if not self._cluster.is_cut:
             raise InvalidArgument("the simulation is not over: wait() until it returns an empty list")
         return list(self._submitted)
 

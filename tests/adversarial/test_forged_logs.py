@@ -182,7 +182,8 @@ def test_an_honest_log_is_accepted_whatever_its_terms(bench, tmp_path, mode, con
 
 def test_a_log_whose_writer_thought_until_the_budget_was_spent_is_accepted(bench, tmp_path):
     path = tmp_path / "log.jsonl"
-    with Simulation(bench, 1, budget=3000.0, evaluation_seed=0, log=path) as simulation:
+    facts = {"optimizer": "mine"}
+    with Simulation(bench, 1, budget=3000.0, evaluation_seed=0, log=path, facts=facts) as simulation:
         for seed in range(3):
             simulation.submit(bench.sample(seed=seed))
             simulation.wait()
@@ -191,6 +192,32 @@ def test_a_log_whose_writer_thought_until_the_budget_was_spent_is_accepted(bench
             pass
     assert read_log(path).ending == {"clock": 3000.0, "ended": "budget", "n_trials": 3}
     assert not boards_of(bench, path)[1]
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_log_of_rounds_in_which_its_writer_thought_between_submissions_is_accepted(bench, tmp_path, workers):
+    path, configs = tmp_path / "log.jsonl", iter(bench.sample(60, seed=0))
+    facts = {"optimizer": "mine"}
+    simulation = Simulation(bench, workers, n_trials=9, evaluation_seed=0, mode="synchronous", log=path, facts=facts)
+    happened = True
+    while happened:
+        while simulation.n_free:
+            simulation.submit(next(configs))
+            simulation.think(1000.0)  # the second one may start after the first one ends
+        happened = bool(simulation.wait())
+    starts = [trial.start for trial in simulation.trials()]
+    assert len(set(starts)) == 9
+    assert not boards_of(bench, path)[1]
+
+
+def test_a_log_that_names_no_optimiser_is_refused(bench, tmp_path):
+    path = tmp_path / "log.jsonl"
+    with Simulation(bench, 1, n_trials=1, evaluation_seed=0, log=path) as simulation:
+        simulation.submit(bench.sample(seed=0))
+        while simulation.wait():
+            pass
+    (refusal,) = boards_of(bench, path)[1]
+    assert refusal.fault == "the header names no optimizer; give facts={'optimizer': 'NAME'} to the Simulation"
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ class View(Queryable):
             InvalidFidelity: `s` is not a number in (0, 1].
         """
         if not is_real(s) or not 0 < s <= 1:
-            raise InvalidFidelity(f"s={show(s)} is not a number in (0, 1]; 1 is the full fidelity")
+            raise InvalidFidelity(f"share={show(s)} must be in (0, 1]; 1 is the full fidelity")
         share = float(s)
         fidelity: dict[str, float] = {}
         for name, values in self.fidelities.items():

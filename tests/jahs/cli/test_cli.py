@@ -16,6 +16,7 @@ from jahs.models.cost import cost
 from jahs.spaces.cell import Cell
 
 ROOT = Path(__file__).resolve().parents[3]
+RELEASES = Path(jahs.__file__).parent / "releases"
 
 
 def stdout_of(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
@@ -93,6 +94,10 @@ def test_info_lists_every_task_and_metric(capsys: pytest.CaptureFixture[str]) ->
         (["sample", "-n", "-1"], "n=-1"),
         (["sample", "-n", "1000000000000"], "n=1000000000000 is not an integer in 0..10000000"),
         (["import", "no/such.tar", "--out", "releases"], "no/such.tar"),
+        (
+            ["query", "--task", "fashion_mnist_mini", "--release", str(RELEASES / "cifar10_mini")],
+            "is a release of cifar10_mini, not of fashion_mnist_mini",
+        ),
         (["cell", "1", "2", "3"], "ops=(1, 2, 3)"),
         (["cell", "15625"], "15625"),
         (["cell", "conv"], "'conv' is not an integer"),

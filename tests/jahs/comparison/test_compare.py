@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import signal
@@ -25,7 +26,7 @@ from jahs.comparison.ranks import least_seeds, wilcoxon_p
 from jahs.comparison.standings import Rollout, pairs_of, standings_of
 from jahs.comparison.steps import Steps
 from jahs.comparison.terms import STUDIES, terms
-from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownName
 from jahs.files.atomic import is_running
 from jahs.optimizers import make
 from jahs.simulate import Simulation, Trial, read_log
@@ -181,6 +182,51 @@ def test_a_page_says_the_direction_of_the_test_that_is_significant(tmp_path, rel
     assert finding in (tmp_path / "report.md").read_text().replace("−", "-")
 
 
+def page_of(tmp_path, release, results, **given):
+    """Write a page of random search and another optimiser, with these results by seed."""
+    rollouts = {
+        name: {
+            seed: Rollout(
+                steps=Steps(times=np.full(len(v), 0.1), values=np.array(v, dtype=float)), test_error=30, refit_error=30
+            )
+            for seed, v in by_seed.items()
+        }
+        for name, by_seed in results.items()
+    }
+    own, pairs = terms("baselines", release=release), pairs_of(rollouts, first=tuple(results)[:1])
+    standings = tuple(standings_of(rollouts, own, pairs, **given))
+    facts = {"season": None, "boards": (), "refused": (), "standings": standings, "names": tuple(results)[:1]}
+    write_page(Comparison(out=tmp_path, terms=own, pairs=tuple(pairs), **facts))
+    return (tmp_path / "report.md").read_text(), standings
+
+
+def test_a_page_says_how_many_runs_have_no_result_and_shows_no_difference(tmp_path, release):
+    results = {"mine": {0: [], 1: [20.0], 2: []}, "random_search": {0: [30.0], 1: [30.0], 2: [30.0]}}
+    report, _ = page_of(tmp_path, release, results)
+    assert "mine: 2 of 3 runs finished no trial at the full fidelity; rank 2 of 2." in report
+    assert "| mine | random_search | – | 33 % of seeds |" in report
+
+
+def test_names_cannot_be_markup_of_the_report(tmp_path, release):
+    results = {"<b>a|b\nc": {0: [20.0], 1: [20.0]}, "random_search": {0: [30.0], 1: [30.0]}}
+    report, _ = page_of(tmp_path, release, results)
+    assert r"| \<b\>a\|b c | random_search |" in report
+    assert "<b>" not in report
+
+
+def test_optimisers_whose_seeds_could_have_been_selected_rank_last_and_it_is_said(quick, tmp_path, release):
+    own = terms("baselines", release=release)
+    for seed in (3, 5):
+        own.simulation(seed, log=tmp_path / f"{seed}.jsonl").run(make("local_search", own.view, seed=seed))
+    found = quick(*(tmp_path / f"{seed}.jsonl" for seed in (3, 5)))
+    assert [(each.name, each.has_chosen_seeds) for each in found.standings] == [
+        *(("random_search", False), ("local_search", True)),
+    ]
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "| 2 (not 0, 1, 2 ...) |" in report
+    assert "rank 2 of 2; it ranks after the others because its seeds are not 0, 1, 2 and so on." in report
+
+
 @pytest.mark.parametrize("n_pairs", [1, 3, 6, 21, 36, 1000])
 def test_from_the_least_seeds_on_the_smallest_p_value_is_significant_after_correction(n_pairs):
     n_seeds = least_seeds(n_pairs)
@@ -239,6 +285,25 @@ def make_it(view):
     )
     found = quick(f"{mine}:NoSeed", f"{mine}:make_it", seeds=1)
     assert len({each.result for each in found.standings if each.name != "random_search"}) == 1
+
+
+def test_a_factory_that_requires_settings_gets_their_defaults(quick, mine):
+    mine.write_text(
+        MINE
+        + """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class TunedSettings:
+    n_most: int = 1
+
+class Tuned(Mine):
+    def __init__(self, view, *, seed, objectives, settings):
+        assert settings == TunedSettings()
+        Mine.__init__(self, view, seed=seed)
+"""
+    )
+    assert {each.name for each in quick(f"{mine}:Tuned", seeds=1).standings} == {"Tuned", "random_search"}
 
 
 def test_a_function_and_a_class_from_python_run_in_this_process(quick, tmp_path, mine):
@@ -426,19 +491,64 @@ def test_bad_input_is_one_clear_error_before_anything_is_written(quick, mine, tm
     assert not (tmp_path / "out").exists()
 
 
+def test_logs_of_another_study_are_a_mistake_of_the_command(quick, mine, tmp_path, release, capsys):
+    quick(f"{mine}:Mine", seeds=1)
+    command = ["compare", f"{mine}:Mine", "--seeds", "1", "--study", "joint", "--against", "random_search"]
+    assert main([*command, "--out", str(tmp_path / "out"), "--release", str(release)]) == 2
+    assert "has study='baselines', not 'joint'; choose another --out, or remove " in capsys.readouterr().err
+
+
 def test_logs_of_another_release_or_code_are_not_continued(quick, mine, tmp_path):
     quick(f"{mine}:Mine", seeds=1)
     noise = noise_model("fashion_mnist_mini").to_dict()
     other = make_release(tmp_path / "other", task="fashion_mnist_mini", n_trees=5, noise=noise)
-    with pytest.raises(ProtocolMismatch, match=r"has release=[0-9a-f]{16}, not [0-9a-f]{16};.*choose another folder"):
+    with pytest.raises(ProtocolMismatch, match=r"has release=[0-9a-f]{16}, not [0-9a-f]{16};.*choose another --out"):
         quick(f"{mine}:Mine", seeds=1, release=other, study="joint")
     with pytest.raises(ProtocolMismatch, match=r"has no valid log; .*but the pinned release is"):
         quick(tmp_path / "out", seeds=1, release=other, study="joint", out=tmp_path / "new")
     mine.write_text(MINE + "\n")
     with pytest.raises(
-        ProtocolMismatch, match=r"mine.py has changed since it was written; .*, or remove .*logs/.*Mine"
+        ProtocolMismatch, match=r"was made by another version of .*mine.py; .*, or remove .*logs/.*Mine to run again"
     ):
         quick(f"{mine}:Mine", seeds=1)
+
+
+def test_logs_of_an_object_whose_code_cannot_be_compared_are_not_kept(quick, tmp_path):
+    def drawn_from(seed):
+        def drawn(trials):
+            return jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0}).sample(seed=seed)
+
+        return drawn
+
+    for optimizer in (drawn_from(0), functools.partial(drawn_from(0))):
+        quick(optimizer, seeds=1)
+        with pytest.raises(
+            InvalidArgument, match=r"out has logs of (drawn|partial), whose code cannot be compared; .* remove .*logs"
+        ):
+            quick(optimizer, seeds=1)
+
+
+def test_logs_of_a_function_of_a_module_are_kept(quick, tmp_path):
+    before = files(quick(of_module, seeds=1).out)
+    assert files(quick(of_module, seeds=1).out) == before
+
+
+def of_module(trials):
+    return jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0}).sample(seed=len(trials))
+
+
+@pytest.mark.parametrize("line", [0, 2])
+def test_a_damaged_log_says_how_to_run_its_seed_again(quick, mine, line):
+    log = next(quick(f"{mine}:Mine", seeds=1).out.rglob("Mine/*.jsonl"))
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*lines[:line], "{}\n", *lines[line + 1 :]]))
+    said = "; remove it, and the same command runs this seed again"
+    if line == 0:
+        with pytest.raises(CorruptFile, match=f"line 1 is not the header of a trial log{said}"):
+            quick(f"{mine}:Mine", seeds=1)
+    else:
+        (refusal,) = quick(f"{mine}:Mine", seeds=1).refused
+        assert refusal.fault.endswith(said)
 
 
 def test_what_a_kill_leaves_is_continued_with_the_same_bytes(quick, mine, tmp_path, release):

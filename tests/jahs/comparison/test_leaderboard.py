@@ -14,10 +14,10 @@ import pytest
 import jahs
 from jahs.cli import main
 from jahs.comparison.claims import claim_of
-from jahs.comparison.leaderboard import find_logs, leaderboard
+from jahs.comparison.leaderboard import board_text, find_logs, leaderboard
 from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import InvalidArgument
-from jahs.optimizers import make
+from jahs.optimizers import make, random_search
 from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation, read_log
 from tests.jahs.simulate.chaos import Chaos
@@ -465,6 +465,20 @@ def test_another_run_of_the_same_optimiser_and_seed_does_not_count_beside_the_fi
     (board,), (refusal,) = boards_of(bench, *paths)
     assert board.lines[0].valid_error == claim_of(read_log(paths[0]), bench).valid_error
     assert refusal.fault == f"{paths[0]} has another run of random_search, seed 0"
+
+
+def test_a_rerun_of_one_of_our_optimisers_makes_its_settings(log, bench):
+    rerun = f"{random_search.__file__}:RandomSearch"
+    boards, refused = leaderboard([log], opened=lambda task: bench, rerun=rerun)
+    assert (len(boards), refused) == (1, [])
+
+
+def test_a_board_of_a_study_of_several_objectives_says_what_it_ranks_by(tmp_path, release, bench, log):
+    own = jahs.terms("multiobjective", release=release)
+    path = tmp_path / "many.jsonl"
+    own.simulation(0, log=path).run(make("random_search", own.view, seed=0, objectives=own.rules.objectives))
+    said = "ranked by validation error alone; `jahs compare` ranks by hypervolume"
+    assert [said in board_text(board) for board in boards_of(bench, log, path)[0]] == [False, True]
 
 
 def test_the_command_prints_boards_and_says_what_it_refused(tmp_path, log, release, bench, capsys):

@@ -186,6 +186,17 @@ def test_an_arm_without_results_is_last():
     assert found.mean_ranks.tolist() == [1, 2, 3]
 
 
+def test_a_missing_result_is_worse_than_every_result_and_two_missing_ones_tie():
+    missing = np.nan
+    values = np.array([[missing, missing, missing, missing], [9.0, 5.0, 1.0, missing]])
+    (pair,) = compare(values).pairs
+    assert pair.superiority == 0.125  # not better in any block, and a tie in one of four
+    assert np.isnan(pair.difference)
+    (last,) = compare(np.array([[1.0, 2.0, 3.0, missing], [2.0, 3.0, 5.0, 100.0]])).pairs
+    assert (last.superiority, last.rank_sum) == (0.75, 4 - 1.5 - 1.5 - 3)
+    assert last.difference == -1.0  # the median of -2, -1, -1 and a missing one
+
+
 def test_one_arm_or_one_block_is_refused():
     with pytest.raises(InvalidArgument, match="1 arms and 5 blocks"):
         compare(np.ones((1, 5)))

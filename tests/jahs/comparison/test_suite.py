@@ -54,6 +54,7 @@ def test_a_method_runs_on_a_whole_suite_in_one_loop(problems, tmp_path):
     trials = problem.simulation(seed=1, log=log).run(make("random_search", problem.view, seed=1))
     assert problem.result(trials) == claim_of(read_log(log), problem.terms.bench).valid_error
     assert np.isnan(problem.result([]))
+    assert chosen[1].result([]) == 100.0  # all of the hypervolume is missing
 
 
 def test_trials_of_another_problem_are_refused(problems):

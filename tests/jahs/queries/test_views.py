@@ -378,7 +378,7 @@ def test_thirds_of_the_path_are_the_steps_of_the_published_diagonal() -> None:
 
 @pytest.mark.parametrize("s", [0, -0.1, 1.01, float("nan"), 10**400, True, "1", None], ids=lambda s: repr(s)[:9])
 def test_a_share_is_a_number_above_zero_up_to_one(s: object) -> None:
-    with pytest.raises(InvalidFidelity, match=r"s=.* is not a number in \(0, 1\]"):
+    with pytest.raises(InvalidFidelity, match=r"share=.* must be in \(0, 1\]; 1 is the full fidelity"):
         view().path(s)
 
 

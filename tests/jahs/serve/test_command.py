@@ -51,6 +51,15 @@ def spend(process: subprocess.Popen[bytes], configs: list) -> dict:
     return state
 
 
+def test_a_log_of_another_run_is_a_mistake_of_the_command(serve, bench, release, tmp_path: Path, capsys) -> None:
+    log = tmp_path / "log.jsonl"
+    process = serve("--log", log, "--workers", 2)
+    ask(process, do="submit", config=bench.view(fixed={"N": 5, "W": 16, "Resolution": 1.0}).sample(seed=0))
+    assert process.communicate(timeout=60) == (b"", b"")
+    assert main(["serve", "--log", str(log), "--release", str(release), "--workers", "3"]) == 2
+    assert "is the log of another run" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("options", [(), ("--workers", 3, "--study", "joint", "--seed", 2, "--client", "agent")])
 def test_the_leaderboard_recomputes_a_served_log(options, serve, bench, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"

@@ -130,10 +130,27 @@ def test_a_simulation_without_the_metric_of_its_optimiser_is_refused():
         make("random_search", VIEW, seed=0, objectives="valid_acc")
 
 
+def test_a_simulation_that_was_closed_before_its_end_hides_its_trials():
+    of = simulation()
+    with of:
+        of.submit(CONFIGS[0])
+        of.wait()
+    assert of.wait() == []
+    with pytest.raises(InvalidArgument, match="was closed before it was over; resume it with its log"):
+        of.trials()
+
+
+@pytest.mark.parametrize("speed", [5e-324, 9e-10, 0.0, np.inf])
+def test_speeds_at_which_a_trial_might_never_end_are_refused(speed):
+    with pytest.raises(InvalidArgument, match=r"speeds=.* is not one number >= 1e-09 for each of the 2 workers"):
+        simulation(speeds=[1.0, speed])
+    assert simulation(speeds=[1.0, 1e-9]).run(lambda trials: None) == []
+
+
 def test_a_proposal_after_the_simulation_was_closed_says_so():
     of = simulation()
     of.close()
-    with pytest.raises(OptimizerFailed, match="asks after the simulation was closed"):
+    with pytest.raises(OptimizerFailed, match="a trial was submitted after the simulation was closed; make another"):
         of.submit(CONFIGS[0])
 
 
