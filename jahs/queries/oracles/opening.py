@@ -14,7 +14,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, get_args
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, MissingDependency, ProtocolMismatch, UnknownName
+from jahs.errors import (
+    CorruptFile,
+    InvalidArgument,
+    MissingData,
+    MissingDependency,
+    ProtocolMismatch,
+    UnknownName,
+    reading,
+)
 from jahs.files.hashing import sha256_file
 from jahs.files.runs import read_configs, read_profile, read_protocol, read_runs, run_shards
 from jahs.models.forest import EngineKind
@@ -159,8 +167,10 @@ def sha256_of(request: OracleRequest) -> str | None:
 
 def _runs_folder(request: OracleRequest) -> Path | None:
     """Return the folder of runs that a table is read from, None if it is read from a release."""
-    is_runs = request.kind == "table" and request.release is not None and (request.release / "protocol.json").is_file()
-    return request.release if is_runs else None
+    if request.kind != "table" or request.release is None:
+        return None
+    with reading(request.release):
+        return request.release if (request.release / "protocol.json").is_file() else None
 
 
 def _open_runs(folder: Path, request: OracleRequest) -> OpenedOracle:
@@ -181,8 +191,12 @@ def _open_runs(folder: Path, request: OracleRequest) -> OpenedOracle:
 
 def _sha256_of_runs(folder: Path) -> str:
     files = [*(folder / name for name in _ANSWER_FILES), *run_shards(folder)]
-    digests = "".join(sha256_file(path) for path in files if path.is_file())
-    return hashlib.sha256(digests.encode()).hexdigest()
+    digests = []
+    for file in files:
+        with reading(file):
+            if file.is_file():
+                digests.append(sha256_file(file))
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def open_live(task: Task, *, root: Path = _ROOT) -> Oracle:
