@@ -402,7 +402,15 @@ class Benchmark(Queryable):
             )
         release = self._opened.release
         if release is None or not self._has_references:
-            raise MissingData(f"{self!r} has no references.json: no front and no reference point is frozen for it")
+            to_do = (
+                "`jahs import SOURCE --out FOLDER --with-front` adds them to an import, or "
+                "`bench.best(metric, bench.view())` searches"
+                if self.kind == "surrogate"
+                else "`jahs.hypervolume(F, point)` takes a reference point of your own"
+            )
+            raise MissingData(
+                f"{self!r} has no references.json: no front and no reference point is frozen for it; {to_do}"
+            )
         return release.parse("references.json", References.from_dict)
 
     @property

@@ -164,6 +164,8 @@ def _resolved(value: str) -> Path:
 def _in_given_folder(folder: Path, name: str) -> Path:
     if (place := _release_in(folder, name)) is not None:
         return place
+    if runs := next((place for place in (folder, folder / name) if _mode(place / "protocol.json")), None):
+        raise MissingData(f"{runs} is a folder of runs, not a release; open it with kind='table', or name a release")
     if not stat.S_ISDIR(_mode(folder)):
         why = ", because it is not a folder"
     elif name in TASKS:

@@ -31,11 +31,11 @@ from jahs.queries.oracles.repaired import RepairedOracle
 from jahs.queries.oracles.surrogate import SurrogateOracle
 from jahs.queries.oracles.table import TableOracle
 from jahs.release import RecordedTable, Release, find_release, read_release
-from jahs.release.manifest import read_manifest
+from jahs.release.manifest import MANIFEST, read_manifest
 from jahs.spaces.parameters import is_integer, show
 from jahs.tasks.definitions import Task
 from jahs.tasks.definitions import task as task_called
-from jahs.tasks.own import task_of_protocol
+from jahs.tasks.own import TASK_NAME, task_of_protocol
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _ANSWER_FILES: Final = ("protocol.json", "configs.parquet", "profile.parquet")
@@ -169,8 +169,11 @@ def _runs_folder(request: OracleRequest) -> Path | None:
     """Return the folder of runs that a table is read from, None if it is read from a release."""
     if request.kind != "table" or request.release is None:
         return None
+    places = [request.release]
     with reading(request.release):
-        return request.release if (request.release / "protocol.json").is_file() else None
+        if TASK_NAME.fullmatch(request.task) and not (request.release / MANIFEST).is_file():
+            places.append(request.release / request.task)
+        return next((place for place in places if (place / "protocol.json").is_file()), None)
 
 
 def _open_runs(folder: Path, request: OracleRequest) -> OpenedOracle:
