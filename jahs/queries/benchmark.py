@@ -279,7 +279,8 @@ class Benchmark(Queryable):
             view: a view of this benchmark; its fixed keys and its full fidelity apply.
 
         Raises:
-            UnknownName: the metric is not answered, or the references of the release do not compare it.
+            UnknownName: the metric is not answered, or the release has no fronts for this metric; pass a view to
+                search for it.
             MissingData: there are no references, as for a live oracle, or no recorded config is in the view.
             InvalidArgument: `view` is not a view of this benchmark.
 

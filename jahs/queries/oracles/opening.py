@@ -126,8 +126,8 @@ def _check(request: OracleRequest) -> None:
 def _check_digest(request: OracleRequest, sha256: str, folder: Path) -> None:
     if request.sha256 not in {None, sha256}:
         raise ProtocolMismatch(
-            f"sha256 must be {request.sha256}, but {folder} has {sha256}; give the folder of that release as release=, "
-            "or leave sha256 out"
+            f"{folder} has sha256 {sha256}, but sha256={request.sha256} was required; give the folder of the required "
+            "release, or leave sha256 out"
         )
 
 
