@@ -24,8 +24,9 @@ PoorView               (UserWarning)  the best of 1,000 random configs of a view
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -241,3 +242,9 @@ def translating(*kinds: type[_Raised], into: Callable[[_Raised], JahsError]) -> 
         raise
     except kinds as err:
         raise into(err) from err
+
+
+def reading(path: Path, *, or_else: str = "name another folder") -> AbstractContextManager[None]:
+    """Raise MissingData in place of an OSError: it names the file or folder that cannot be read, and what to do."""
+    to_do = f"make it and its folder readable for this user, or {or_else}"
+    return translating(OSError, into=lambda err: MissingData(f"{path} cannot be read ({err.strerror or err}); {to_do}"))

@@ -62,7 +62,8 @@ def _verify(arguments: argparse.Namespace) -> str:
     """Check every file of a release: its sha256, and that it can be read."""
     folder = _find_folder(arguments.release)
     if not folder.is_dir():
-        raise InvalidArgument(f"{folder} is not a folder; give a release's folder, or a task: {', '.join(TASKS)}")
+        tasks = ", ".join({**TASKS, **releases()})
+        raise InvalidArgument(f"{folder} is not a folder; give a release's folder, or a task: {tasks}")
     release = read_release(folder)
     names = sorted(release.manifest.files)
     checks: list[Callable[[], object]] = [
@@ -90,7 +91,8 @@ def _verify(arguments: argparse.Namespace) -> str:
 
 def _find_folder(name: str) -> Path:
     task = read_task(name)
-    if task not in TASKS or (task != name and Path(name).is_dir()):
+    is_task = task in TASKS or (not Path(name).is_dir() and task in releases())
+    if not is_task or (task != name and Path(name).is_dir()):
         return Path(name)
     if (folder := releases().get(task)) is None:
         raise MissingData(f"there is no release for task {task!r}; give the folder of one: jahs verify FOLDER")

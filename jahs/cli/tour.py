@@ -17,7 +17,7 @@ from jahs.queries.benchmark import Benchmark
 from jahs.queries.drop_in import read_task
 from jahs.release import read_release, releases
 from jahs.release.find import default_task
-from jahs.tasks.definitions import task
+from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import METRICS
 
 _NEXT: Final = """\
@@ -68,7 +68,7 @@ def _option(arguments: argparse.Namespace) -> str:
 
 def _find_bench(arguments: argparse.Namespace) -> Benchmark | None:
     """Return the benchmark, or None if no release was named and none exists."""
-    if arguments.release is None and task(arguments.task).name not in releases():
+    if arguments.release is None and arguments.task in TASKS and arguments.task not in releases():
         return None
     return Benchmark(arguments.task, "surrogate", release=arguments.release, engine="numpy")
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from jahs.errors import CorruptFile, JahsError, MissingData, UnsafeFile, translating
+from jahs.errors import CorruptFile, JahsError, UnsafeFile, reading, translating
 
 MOST_MEMBERS: Final = 10_000
 LARGEST_MEMBER: Final = 1 << 36
@@ -28,11 +28,8 @@ _BROKEN: Final = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, lzma
 @contextmanager
 def open_archive(path: Path) -> Iterator[tarfile.TarFile]:
     """Yield a tar archive, compressed or not, open for reading; MissingData, UnsafeFile or CorruptFile name it."""
-    try:
-        with _reading_headers(str(path)):
-            archive = tarfile.open(path, tarinfo=_bounded_headers(str(path)))  # noqa: SIM115  # closed below
-    except FileNotFoundError as err:
-        raise MissingData(f"{path}: no such file") from err
+    with reading(path, or_else="name another file"), _reading_headers(str(path)):
+        archive = tarfile.open(path, tarinfo=_bounded_headers(str(path)))  # noqa: SIM115  # closed below
     try:
         with archive:
             yield archive

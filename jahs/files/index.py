@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from jahs.errors import CorruptFile, MissingData, UnknownFormat
+from jahs.errors import CorruptFile, MissingData, UnknownFormat, reading
 from jahs.files.atomic import out_of_space, write_beside
 from jahs.files.hashing import digest_facts, sha256_file
 
@@ -28,15 +28,17 @@ Files: TypeAlias = Mapping[str, tuple[str | None, ...]]
 def read_index(folder: Path) -> Files | None:
     """Return the files that the index of a folder lists; None without an index.
 
-    Raises CorruptFile if a byte of it has changed, UnknownFormat if another version wrote it.
+    Raises CorruptFile if a byte of it has changed, UnknownFormat if another version wrote it, MissingData if it cannot
+    be read.
     """
     path = folder / INDEX
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except NotADirectoryError as err:
-        raise MissingData(f"{folder} is a file, not a folder") from err
+    with reading(path):
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except NotADirectoryError as err:
+            raise MissingData(f"{folder} is a file, not a folder") from err
     try:
         content = json.loads(data)
         version, files = content["format"], content["files"]

@@ -1,5 +1,7 @@
 """Reading a folder of runs: the trained configs and their measurements.
 
+Over 300 lines: a folder is one format, whose tables are read under one index, and its readers share their checks.
+
     FOLDER/index.json             sha256 of every file below except single runs (`jahs.files.index`)
     FOLDER/protocol.json          the protocol's facts and digest; one folder holds one protocol
     FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_TABLE_COLUMNS`)
@@ -30,10 +32,10 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch
+from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch, reading
 from jahs.files.index import Files, index_faults, read_index
 from jahs.files.strict_json import check_format, parse_json
-from jahs.files.tables import Table, concatenate, empty_table, equal_values, read_table, sort_by, take
+from jahs.files.tables import Table, concatenate, empty_table, equal_values, parquet_files, read_table, sort_by, take
 from jahs.schema import (
     CONFIG_TABLE_COLUMNS,
     FINAL_SOURCE,
@@ -71,11 +73,13 @@ class Protocol:
 
 
 def read_protocol(path: Path) -> Protocol:
-    """Read the protocol of a folder; MissingData if it is not a folder of runs."""
+    """Read the protocol of a folder; MissingData if it is not a folder of runs, or cannot be read."""
     file = path / "protocol.json"
-    if not file.is_file():
-        raise MissingData(f"{path} is not a folder of runs: it has no protocol.json")
-    data = file.read_bytes()
+    with reading(file):
+        try:
+            data = file.read_bytes()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as err:
+            raise MissingData(f"{path} is not a folder of runs: it has no protocol.json") from err
     if (files := read_index(path)) and hashlib.sha256(data).hexdigest() not in files.get(file.name, ()):
         raise CorruptFile(f"{file} is not the file that its folder's index lists; restore it from a copy")
     try:
@@ -94,13 +98,14 @@ def run_shards(path: Path) -> list[Path]:
 
     Single runs are listed first, so that one that is compacted meanwhile is in at least one list.
     """
-    single = sorted((path / "new").glob("*.parquet"))
-    return [*sorted(path.glob("runs-*.parquet")), *single]
+    single = parquet_files(path / "new")
+    return [*(file for file in parquet_files(path) if file.name.startswith("runs-")), *single]
 
 
 def committed_files(path: Path) -> list[str]:
     """Return the names of a folder's files that its index must list: all but single runs, which carry digests."""
-    return [*(n for n in _LISTED if (path / n).exists()), *(s.name for s in run_shards(path) if s.parent == path)]
+    shards = [shard.name for shard in run_shards(path) if shard.parent == path]
+    return [*(name for name in _LISTED if (path / name).exists()), *shards]
 
 
 def committed_faults(path: Path) -> list[str]:

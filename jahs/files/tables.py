@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -18,7 +20,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import CorruptFile, InvalidTable, MissingData, MissingDependency
+from jahs.errors import CorruptFile, InvalidTable, MissingData, MissingDependency, reading
 from jahs.files.atomic import out_of_space, write_beside
 from jahs.files.hashing import digest_bytes
 
@@ -53,8 +55,9 @@ def read_table(
         InvalidTable: columns are missing or have other types.
     """
     pa, _ = require_pyarrow()
-    if not path.is_file():
-        raise MissingData(f"{path} does not exist")
+    with reading(path):
+        if not path.is_file():
+            raise MissingData(f"{path} does not exist")
     try:
         table = _read_arrow(path, sha256)
         digests = json.loads((table.schema.metadata or {}).get(_DIGESTS, b"{}"))
@@ -167,6 +170,13 @@ def _digest(column: Any) -> str:  # Any: pyarrow ships no types
         if values.dtype.kind == "f":
             values = np.where(np.isnan(values), values.dtype.type(np.nan), values)
     return digest_bytes(f"{len(values)}\0{words}\0".encode() + values.tobytes())
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """Return the Parquet files of a folder, sorted; none if there is no such folder, MissingData if unreadable."""
+    with reading(folder), suppress(FileNotFoundError), os.scandir(folder) as entries:  # glob ignores every error
+        return sorted(folder / entry.name for entry in entries if entry.name.endswith(".parquet"))
+    return []
 
 
 def empty_table(columns: Mapping[str, str]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownName, reading
 from jahs.files.archives import checked_members, open_archive
 from jahs.files.hashing import sha256_stream
 from jahs.tasks.definitions import task
@@ -41,7 +42,9 @@ class PublishedFile:
 @contextmanager
 def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]]:
     """Yield the files with these names in an archive or a folder, at any depth, sorted."""
-    if path.is_dir():
+    with reading(path):
+        paths, is_there = _files_below(path) if path.is_dir() else None, path.exists()
+    if paths is not None:
         yield [
             PublishedFile(
                 # The last two names of the path itself may name the task.
@@ -50,11 +53,11 @@ def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]
                 where=str(p),
                 open=partial(_open_path, p),
             )
-            for p in sorted(path.rglob("*"))
-            if p.name in names and p.is_file()
+            for p in paths
+            if p.name in names
         ]
         return
-    if not path.exists():
+    if not is_there:
         raise MissingData(f"{path} does not exist; see: jahs download jahs-bench-201")
     with open_archive(path) as archive:
         members = {PurePosixPath(member.name): member for member in checked_members(archive, str(path))}
@@ -103,8 +106,20 @@ def files_by_task(
         yield by_task
 
 
+def _files_below(folder: Path) -> list[Path]:
+    """Return the files of a folder at any depth, sorted; MissingData if a folder cannot be read, which glob ignores."""
+
+    def refuse(err: OSError) -> None:
+        with reading(Path(err.filename)):
+            raise err
+
+    walk = os.walk(folder, onerror=refuse)
+    return sorted(path for at, _, names in walk for name in names if (path := Path(at, name)).is_file())
+
+
 def _open_path(path: Path) -> BinaryIO:
-    return path.open("rb")
+    with reading(path):
+        return path.open("rb")
 
 
 def _open_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> BinaryIO:

@@ -115,7 +115,7 @@ def _import_task(
         raise InvalidArgument(f"{name}: several models of one metric; import from one folder of models at a time")
     sources = {_key(headers): file.sha256() for file, headers in selected}
     request = {"models": sources, "metrics": None if metric_names is None else sorted(metric_names), "costs": costs}
-    if _is_imported(release, request):
+    if _is_imported(release, request, report):
         report(f"{name}: {release} is there already, from the same files")
         return release
     make_folder(out)  # refused here, not after minutes of reading
@@ -133,8 +133,11 @@ def _key(headers: Headers) -> str:
     return ",".join(headers.metrics)
 
 
-def _is_imported(release: Path, request: dict[str, Any]) -> bool:
-    """Return whether this release exists undamaged; a damaged one is made again, anything else is never replaced."""
+def _is_imported(release: Path, request: dict[str, Any], report: Callable[[str], None]) -> bool:
+    """Return whether this release exists undamaged; a damaged one is made again, anything else is never replaced.
+
+    Other files in its folder, such as notes, do not damage a release; a damaged one beside them is refused.
+    """
     if not release.exists() or (release.is_dir() and not any(release.iterdir())):
         return False
     refusal = InvalidArgument(
@@ -148,8 +151,16 @@ def _is_imported(release: Path, request: dict[str, Any]) -> bool:
     if existing.facts.get("imported") != request:
         raise refusal
     try:
-        existing.verify()
-    except JahsError:
+        for file in existing.manifest.files:
+            existing.manifest.check(file)
+    except JahsError as err:
+        if others := existing.manifest.strangers():
+            raise InvalidArgument(
+                f"{err}\n{release} is not replaced, since it also holds {', '.join(others[:10])}; move what you want "
+                "to keep to another folder, delete the release, and import again"
+            ) from err
+        front = "; its front must be searched again (--with-front)" if existing.has("references.json") else ""
+        report(f"{existing.task.name}: {release} is damaged and is imported again{front}")
         return False
     return True
 

@@ -1,6 +1,6 @@
 """From `metric_data.tar` to folders of runs, one for each task, with a report of all oddities.
 
-OUT/runs/<task>/              a folder of runs, as `jahs.files.runs` lays it out
+OUT/runs/<task>/              a folder of runs, as `jahs.files.runs` lays it out, with its index
 OUT/runs/<task>/report.json   numbers of rows, runs and configs read and written, and the count of each oddity
 OUT/runs/<task>/oddities.parquet   every oddity, one row each (`jahs.published.oddities`)
 """
@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable
+from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidTable
 from jahs.files.atomic import change_folder, make_folder
-from jahs.files.hashing import digest_facts
+from jahs.files.hashing import digest_facts, sha256_file
+from jahs.files.index import INDEX, read_index, write_index
+from jahs.files.runs import committed_faults, committed_files
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import require_pyarrow, write_table
 from jahs.published.frames import Frame, read_frame
@@ -29,6 +31,7 @@ from jahs.tasks.definitions import task
 _log = logging.getLogger(__name__)
 
 REPORT: Final = "report.json"
+_ODDITIES: Final = "oddities.parquet"
 RAW: Final = "raw.pkl.gz"
 _SIDES: Final = ("train_set", "valid_set", "test_set")
 
@@ -45,7 +48,8 @@ def import_table(
         report: called with a line about the progress.
 
     UnsafeFile names a file that holds more than data; CorruptFile, UnknownFormat and InvalidTable, a file that
-    JAHS-Bench-201 did not publish. InvalidArgument if a folder holds other runs.
+    JAHS-Bench-201 did not publish. InvalidArgument if a folder holds other runs. A damaged import is made again, but
+    InvalidArgument if its folder has other files, too.
     """
     require_pyarrow()
     with files_by_task(path, (RAW, *(f"{side}.pkl.gz" for side in _SIDES)), tasks) as by_task:
@@ -62,8 +66,10 @@ def _import_task(name: str, files: dict[str, PublishedFile], folder: Path, repor
     if folder.exists():
         if _sources_of(folder) != sources:
             raise InvalidArgument(f"{folder} is there already, from other files; choose another folder, or delete it")
-        report(f"{name}: {folder} is there already, from the same files")
-        return folder
+        if not (faults := _faults_of(folder)):
+            report(f"{name}: {folder} is there already, from the same files")
+            return folder
+        report(f"{name}: {folder} is damaged and is imported again: {', '.join(faults)}")
     make_folder(folder.parent)
     with change_folder(folder) as beside, _blaming(files["raw"]):
         _write(name, files, sources, beside, report)
@@ -87,6 +93,21 @@ def _sources_of(folder: Path) -> object:
         return None
 
 
+def _faults_of(folder: Path) -> list[str]:
+    """Return the faults of an import; InvalidArgument if replacing it would delete files that it did not write."""
+    try:
+        faults, names = committed_faults(folder), read_index(folder) or committed_files(folder)
+    except CorruptFile as err:
+        faults, names = [str(err)], committed_files(folder)
+    others = sorted({path.name for path in folder.iterdir()} - {INDEX, REPORT, _ODDITIES, *names})
+    if faults and others:
+        raise InvalidArgument(
+            f"{folder} is damaged: {', '.join(faults)}\nit is not replaced, since it also holds "
+            f"{', '.join(others[:10])}; move what you want to keep to another folder, delete it, and import again"
+        )
+    return faults
+
+
 def _write(
     name: str, files: dict[str, PublishedFile], sources: dict[str, str], folder: Path, report: Callable[[str], None]
 ) -> None:
@@ -100,7 +121,7 @@ def _write(
     write_table(folder / "configs.parquet", recorder.configs, CONFIG_COLUMNS)
     write_table(folder / "profile.parquet", recorder.profile, PROFILE_COLUMNS)
     split = recorder.compare_split({side: _read(files[side], folder) for side in _SIDES if side in files})
-    write_table(folder / "oddities.parquet", recorder.oddities.table(), ODDITY_COLUMNS)
+    write_table(folder / _ODDITIES, recorder.oddities.table(), ODDITY_COLUMNS)
     report_facts: dict[str, Any] = {  # Any: JSON
         "counts": recorder.counts(),
         "findings": recorder.oddities.summary(),
@@ -109,6 +130,7 @@ def _write(
         "task": name,
     }
     _write_json(folder / REPORT, report_facts)
+    write_index(folder, {file: (sha256_file(folder / file),) for file in committed_files(folder)})
 
 
 def _read(file: PublishedFile, scratch: Path) -> Frame:

@@ -135,7 +135,8 @@ class Benchmark(Queryable):
         self.space = Space()
         self.fidelities = MappingProxyType({"epoch": tuple(range(1, self.max_epoch + 1))})
         known = self._oracle.metrics
-        self._names = tuple(known) if metrics is None else read_metrics(metrics, known=known)
+        self._requested = None if metrics is None else read_metrics(metrics, known=known)
+        self._names = tuple(known) if self._requested is None else self._requested
         self.metrics: Mapping[str, Metric] = MappingProxyType({name: known[name] for name in self._names})
 
     def __repr__(self) -> str:
@@ -143,7 +144,7 @@ class Benchmark(Queryable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle a reference: how to open the benchmark, and the required digest."""
-        return _reopen, (asdict(self._request) | {"metrics": self._names}, self._opened.sha256)
+        return _reopen, (asdict(self._request) | {"metrics": self._requested}, self._opened.sha256)
 
     def fidelity(self, at: object = None) -> dict[str, float]:
         """Return the fidelity of a budget: the epoch is rounded to the nearest integer, half to even.
@@ -278,7 +279,8 @@ class Benchmark(Queryable):
             view: a view of this benchmark; its fixed keys and its full fidelity apply.
 
         Raises:
-            UnknownName: the metric is not answered, or the references of the release do not compare it.
+            UnknownName: the metric is not answered, or the release has no fronts for this metric; pass a view to
+                search for it.
             MissingData: there are no references, as for a live oracle, or no recorded config is in the view.
             InvalidArgument: `view` is not a view of this benchmark.
 
@@ -367,18 +369,25 @@ class Benchmark(Queryable):
             nepochs: the epoch; None is the last.
             full_trajectory: whether to answer all epochs up to it, too.
 
+        Losses, which a table has, are answered only if `metrics` of the benchmark names them.
+
         Raises:
             InvalidConfig, InvalidFidelity, NotRecorded: as `query`.
         """
         epoch = self.max_epoch if nepochs is None else read_epoch(nepochs, self.max_epoch, name="nepochs")
         codes = config_codes({key: value for key, value in mapping_of(config).items() if key != "epoch"})
         if not full_trajectory:
-            values = self._oracle.query(codes, epoch, seed=None, metrics=self._names)
+            values = self._oracle.query(codes, epoch, seed=None, metrics=self._published)
             return {epoch: with_published_names(values, self.metrics)}
-        columns = self._oracle.trajectory(codes, np.arange(1, epoch + 1), seed=None, metrics=self._names)
+        columns = self._oracle.trajectory(codes, np.arange(1, epoch + 1), seed=None, metrics=self._published)
         rows = zip(*(values.tolist() for values in columns.values()), strict=True)
         answers = (dict(zip(columns, row, strict=True)) for row in rows)
         return {e: with_published_names(values, self.metrics) for e, values in enumerate(answers, 1)}
+
+    @cached_property
+    def _published(self) -> tuple[str, ...]:
+        """The metrics that a call as in jahs_bench answers."""
+        return self._requested or tuple(name for name in self._names if self.metrics[name].kind != "recorded")
 
     def sample_config(self, random_state: RandomState = None) -> Config:
         """Return one random config, as `jahs_bench.Benchmark.sample_config`, but without the key `epoch`."""
@@ -402,7 +411,15 @@ class Benchmark(Queryable):
             )
         release = self._opened.release
         if release is None or not self._has_references:
-            raise MissingData(f"{self!r} has no references.json: no front and no reference point is frozen for it")
+            to_do = (
+                "`jahs import SOURCE --out FOLDER --with-front` adds them to an import, or "
+                "`bench.best(metric, bench.view())` searches"
+                if self.kind == "surrogate"
+                else "`jahs.hypervolume(F, point)` takes a reference point of your own"
+            )
+            raise MissingData(
+                f"{self!r} has no references.json: no front and no reference point is frozen for it; {to_do}"
+            )
         return release.parse("references.json", References.from_dict)
 
     @property
@@ -418,7 +435,7 @@ def _reopen(arguments: Mapping[str, Any], sha256: str | None) -> Benchmark:
 
 
 @lru_cache(maxsize=_MOST_REOPENED)
-def _open_same(asked: OracleRequest, metrics: tuple[str, ...], sha256: str | None) -> Benchmark:
+def _open_same(asked: OracleRequest, metrics: tuple[str, ...] | None, sha256: str | None) -> Benchmark:
     bench = Benchmark(**asdict(asked), metrics=metrics)
     if bench._opened.sha256 != sha256:
         raise ProtocolMismatch(f"{bench!r} is not the release that was pickled; restore the one with sha256 {sha256}")

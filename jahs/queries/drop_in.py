@@ -53,7 +53,7 @@ def seed_of(random_state: RandomState) -> int | None:
 
 
 def with_published_names(values: Mapping[str, float], metrics: Mapping[str, Metric]) -> dict[str, float]:
-    """Return a query's answers under JAHS-Bench-201's names and in its units; metrics that it lacks are left out.
+    """Return a query's answers under JAHS-Bench-201's names and in its units.
 
     Example:
         >>> with_published_names({"valid_acc": 91.5, "n_params": 1531546.0}, jahs.tasks.metrics.METRICS)
@@ -62,5 +62,5 @@ def with_published_names(values: Mapping[str, float], metrics: Mapping[str, Metr
     return {
         published: value / (1 / metric.published_scale)  # over a million: closer than times a millionth
         for name, value in values.items()
-        if (published := (metric := metrics[name]).published_name) is not None and metric.kind != "recorded"
+        if (published := (metric := metrics[name]).published_name) is not None
     }

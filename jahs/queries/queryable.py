@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
 from jahs.queries.answers import Answers, Result
-from jahs.spaces.columns import Configs
-from jahs.spaces.configs import Sampler, as_mapping
+from jahs.spaces.columns import Configs, as_columns
+from jahs.spaces.configs import Sampler, is_frame
 from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import show
 from jahs.spaces.seeds import Seeds, read_seeds
@@ -167,8 +167,8 @@ class Queryable(Sampler):
         """
         from jahs.queries.prediction import Prediction
 
-        mapping = as_mapping(configs)
-        is_one = isinstance(mapping, Mapping) and np.ndim(next(iter(mapping.values()), 0)) == 0  # else many configs
+        given = None if is_frame(configs) else as_columns(cast("Configs", configs))
+        is_one = isinstance(given, Mapping) and np.ndim(next(iter(given.values()), 0)) == 0  # else many configs
         codes = self._read_configs(cast("Configs", [configs] if is_one else configs))
         fidelities, n_each, shape = self._read_at(at, each_at, len(codes))
         uncertain = self._predict(np.repeat(codes, n_each, axis=0), fidelities, metrics=metrics)

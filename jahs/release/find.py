@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName
+from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName, reading
 from jahs.release.manifest import MANIFEST, read_manifest
 from jahs.spaces.parameters import show
 from jahs.tasks.definitions import DEFAULT_TASK, TASKS, task
@@ -93,9 +93,9 @@ def data_folders() -> tuple[Path, ...]:
 
 
 def releases() -> dict[str, Path]:
-    """Return the folder of each task's release, for the tasks that have one.
+    """Return the folder of each task's release, for the tasks that have one, also for your own in `$JAHS_DATA_DIR`.
 
-    A release in `$JAHS_DATA_DIR/<task>/` comes before the one inside the package. Nothing is read or downloaded.
+    A release in `$JAHS_DATA_DIR/<task>/` comes before the one inside the package. Nothing is downloaded.
 
     Raises:
         MissingData: `$JAHS_DATA_DIR` is not a folder, or cannot be read.
@@ -104,7 +104,23 @@ def releases() -> dict[str, Path]:
         >>> all((folder / "manifest.json").is_file() for folder in releases().values())
         True
     """
-    return {name: folder for name in TASKS if (folder := _in_usual_folders(name)) is not None}
+    names = dict.fromkeys([*TASKS, *(name for folder in data_folders() for name in _own_releases(folder))])
+    return {name: folder for name in names if (folder := _in_usual_folders(name)) is not None}
+
+
+def _own_releases(folder: Path) -> list[str]:
+    """Return the tasks whose releases are in a data folder, sorted, except those that are known without it."""
+    with reading(folder), suppress(FileNotFoundError), os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in entries if TASK_NAME.fullmatch(entry.name))
+        return [name for name in names if name not in TASKS and _is_release(folder / name) and _is_of(folder, name)]
+    return []
+
+
+def _is_of(folder: Path, name: str) -> bool:
+    """Return whether a release is of the task that its folder is named after; opening a damaged one says what to do."""
+    with suppress(JahsError):
+        return read_manifest(folder / name).task == name
+    return True
 
 
 def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: Path | str | None = None) -> Path:
@@ -123,7 +139,9 @@ def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: 
         return place
     if (place := _in_usual_folders(name)) is not None:
         return place
-    name, available = task(name).name, releases()
+    available = releases()
+    if name not in TASKS:
+        raise UnknownName.of("task", name, {**TASKS, **available})
     searched = ", ".join(str(place / name) for place in data_folders())
     hint = f"; there are releases for {', '.join(available)}" if available else ""
     raise MissingData(
@@ -146,6 +164,8 @@ def _resolved(value: str) -> Path:
 def _in_given_folder(folder: Path, name: str) -> Path:
     if (place := _release_in(folder, name)) is not None:
         return place
+    if runs := next((place for place in (folder, folder / name) if _mode(place / "protocol.json")), None):
+        raise MissingData(f"{runs} is a folder of runs, not a release; open it with kind='table', or name a release")
     if not stat.S_ISDIR(_mode(folder)):
         why = ", because it is not a folder"
     elif name in TASKS:
@@ -179,9 +199,8 @@ def _is_release(place: Path) -> bool:
 
 def _mode(path: Path) -> int:
     """Return the mode of a path, 0 if nothing is there; MissingData if it cannot be inspected."""
-    try:
-        return path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no path has such a character
-        return 0
-    except OSError as err:
-        raise MissingData(f"{path} cannot be read ({err.strerror}); allow it, or name another folder") from err
+    with reading(path):
+        try:
+            return path.stat().st_mode
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no path has such a character
+            return 0

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Final, TypeVar
 
-from jahs.errors import CorruptFile, MissingData, UnknownFormat, translating
+from jahs.errors import CorruptFile, MissingData, UnknownFormat, reading
 from jahs.files.strict_json import parse_json
 
 RELEASE_FORMAT: Final = 1
@@ -154,9 +154,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _naming(path: Path) -> AbstractContextManager[None]:
-    """Raise an error that names the file that the system does not let us read, and what to do about it."""
-    to_do = "make it and its folder readable for this user, or name another release as release="
-    return translating(OSError, into=lambda err: MissingData(f"{path} cannot be read ({err.strerror or err}); {to_do}"))
+    return reading(path, or_else="name another release as release=")
 
 
 def _entry(path: Path, name: str, entry: Any) -> tuple[int, str]:  # Any: JSON

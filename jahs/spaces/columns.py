@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -23,7 +24,7 @@ from jahs.spaces.configs import (
     many_faults,
     validate_many,
 )
-from jahs.spaces.parameters import PARAMETERS, Parameter, masked_fault, show
+from jahs.spaces.parameters import PARAMETERS, Parameter, Value, masked_fault, show
 
 Columns: TypeAlias = dict[str, npt.NDArray[np.generic]]
 """Many configs: one array per key, all of the same length."""
@@ -71,7 +72,7 @@ def validate_columns(columns: Mapping[str, npt.ArrayLike]) -> Columns:
         raise InvalidArgument(
             f"columns={show(columns)} is not a mapping of keys to arrays; jahs.validate_many reads a list of configs"
         )
-    return columns_of_codes(_codes_of_columns(given))
+    return columns_of_codes(codes_of_columns(given))
 
 
 def columns_of_codes(found: npt.NDArray[np.float64]) -> Columns:
@@ -131,7 +132,7 @@ def codes(configs: Configs) -> npt.NDArray[np.float64]:
     """
     configs = as_columns(configs)
     if isinstance(configs, Mapping):
-        return _codes_of_columns(configs)
+        return codes_of_columns(configs)
     check_many(configs)
     configs = list(configs)
     try:
@@ -163,7 +164,10 @@ class RowFaults:
             raise many_faults(lines, self.n_faults, f"in {self.n_rows} rows")
 
 
-def _codes_of_columns(columns: Mapping[str, npt.ArrayLike]) -> npt.NDArray[np.float64]:
+def codes_of_columns(
+    columns: Mapping[str, npt.ArrayLike], *, fixed: Mapping[str, Value] = MappingProxyType({})
+) -> npt.NDArray[np.float64]:
+    """Return the `codes` of columns; InvalidConfig also names the rows that differ from `fixed` values."""
     arrays = {name: _as_array(columns[name]) for name in PARAMETERS if name in columns}
     if arrays and all(array.ndim == 0 for array in arrays.values()):
         raise InvalidArgument("configs is one config, not columns; give a list of configs: [config]")
@@ -177,6 +181,9 @@ def _codes_of_columns(columns: Mapping[str, npt.ArrayLike]) -> npt.NDArray[np.fl
     for j, (name, array) in enumerate(arrays.items()):
         is_bad = _read_column(PARAMETERS[name], array, matrix[:, j])
         row_faults.note(is_bad, partial(_fault, PARAMETERS[name], array))
+        if name in fixed:
+            is_other = ~is_bad & (matrix[:, j] != PARAMETERS[name].code_of.get(fixed[name], fixed[name]))
+            row_faults.note(is_other, partial(_contradiction, PARAMETERS[name], array, fixed[name]))
     row_faults.raise_if_any()
     return matrix
 
@@ -237,6 +244,10 @@ def _read_objects(
         else:
             out[i] = builtin if parameter.kind == "float" else code_of[builtin]
     return is_bad
+
+
+def _contradiction(parameter: Parameter, array: npt.NDArray[np.generic], value: Value, i: int) -> str:
+    return f"{parameter.name}={parameter.read(array[i])!r} is fixed at {value!r} in this space"
 
 
 def _fault(parameter: Parameter, array: npt.NDArray[np.generic], i: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from hashlib import blake2b
@@ -106,6 +106,13 @@ def validate_many(configs: Iterable[Mapping[str, object]]) -> list[Config]:
     if is_frame(configs):
         raise InvalidArgument('configs is a DataFrame, not a list of configs; give configs.to_dict("records")')
     check_many(configs)
+    return validate_each(configs, validate)
+
+
+def validate_each(
+    configs: Iterable[Mapping[str, object]], validate: Callable[[Mapping[str, object]], Config]
+) -> list[Config]:
+    """Validate every config by a function such as `jahs.validate`; raises as `validate_many`."""
     clean: list[Config] = []
     faults: list[str] = []
     n_faulty = 0

@@ -132,7 +132,8 @@ def _fault_of(name: str, known: Mapping[str, Metric]) -> str:
         return f"metric={name!r} is recorded, not predicted: ask a table for it (kind='table', --kind table)"
     if name in _NAMES and is_hidden(_NAMES[name]) and "valid_acc" in known:
         return (
-            f"metric={name!r} is of the test images, which optimisers do not see; metric is one of: {', '.join(known)}"
+            f"metric={name!r} is measured on the test images, which optimisers must not see; metric is one of: "
+            f"{', '.join(known)}"
         )
     return str(UnknownName.of("metric", name, known))
 

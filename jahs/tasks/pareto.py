@@ -1,8 +1,8 @@
 """Sets of points in several objectives, all minimised: dominance, fronts and hypervolume.
 
 A point dominates another if it is nowhere larger and somewhere smaller. Equal points do not dominate one another.
-Two and three objectives take O(n log n) (Kung, Luccio, Preparata 1975; for the volume Beume et al. 2009). Only the
-products and one exact sum are rounded.
+Two and three objectives take O(n log n) (Kung, Luccio, Preparata 1975; for the volume Beume et al. 2009). Volumes are
+exact up to rounding: a few units in the last place.
 """
 
 from __future__ import annotations

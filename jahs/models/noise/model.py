@@ -52,9 +52,10 @@ from jahs.models.noise.spread import (
     to_line_one,
     with_tail,
 )
+from jahs.schema import CONFIG_KEYS
 from jahs.spaces.parameters import is_number, show
 from jahs.spaces.seeds import read_seeds
-from jahs.tasks.metrics import ACCURACIES
+from jahs.tasks.metrics import ACCURACIES, metric
 
 NOISE_FORMAT: Final = 2
 """Version of noise.json; format 1, without the spreads' `last`, is read as well."""
@@ -68,6 +69,7 @@ _ROWS: Final = 512  # rows whose draws fit in a cache
 # For each accuracy, the places of its slow, common and new part among an epoch's weights, and the word's piece for the
 # new part.
 _ROLES: Final = {"train_acc": (0, None, 1, 1), "valid_acc": (2, 3, 4, 2), "test_acc": (2, 3, 4, 3)}
+_N_COLUMNS: Final = len(CONFIG_KEYS) + 1  # the epoch is the last
 _N, _W, _RESOLUTION = SIZE_COLUMNS
 _Floats = NDArray[np.float64]
 
@@ -127,22 +129,24 @@ class NoiseModel:
         config_ids: NDArray[np.uint64],
         seed: int | NDArray[np.int64],
     ) -> dict[str, _Floats]:
-        """Return one training's outcome for each row.
+        """Return one training's outcome for each row, by our names of the metrics.
 
         Args:
-            means: predictions of any metrics, (n,) each. The draw of a metric does not depend on the others given.
-            X: encoded configs and epochs, (n, 15).
+            means: predictions of any metrics, (n,) each, by our names or the published ones. The draw of a metric does
+                not depend on the others given.
+            X: encoded configs and epochs, (n, 15), as `jahs.encode` returns them.
             config_ids: ids of the configs, (n,).
             seed: seed of the training; one for all, or one for each row.
 
         Raises:
-            InvalidArgument: a seed is not an integer in 0..2**63-1, a prediction is NaN, ids are not uint64, or lengths
-                differ.
+            InvalidArgument: a seed is not an integer in 0..2**63-1, a prediction is NaN or no number, ids are not
+                uint64, or shapes differ.
+            UnknownName: a metric does not exist.
             InvalidFidelity: an epoch is beyond the task's last.
         """
         if seed is None:
             raise InvalidArgument("seed=None is not an integer in 0..2**63-1; the predictions are the mean")
-        means = {name: np.asarray(values) for name, values in means.items()}
+        means, X = _read(means, X)
         config_ids = np.asarray(config_ids)
         _check_lengths({**means, "config_ids": config_ids}, len(X))
         if config_ids.dtype != np.uint64 and len(X):
@@ -214,8 +218,8 @@ class NoiseModel:
             raise InvalidArgument(f"level={show(level)} is not a number between 0 and 1")
         if of not in get_args(Kind):
             raise UnknownName.of("of", of, get_args(Kind))
+        means, X = _read(means, X)
         self._check_epochs(X)
-        means = {name: np.asarray(values) for name, values in means.items()}
         _check_lengths(means, len(X))
         g = quantile((1 + level) / 2)
         ends: dict[str, tuple[_Floats, _Floats]] = {}
@@ -348,6 +352,20 @@ class NoiseModel:
 
     def _beyond(self, epoch: int) -> InvalidFidelity:
         return InvalidFidelity(f"epoch={epoch} is not in 1..{self.max_epoch}, where the noise of {self.task} is known")
+
+
+def _read(means: Mapping[str, Any], X: Any) -> tuple[dict[str, _Floats], NDArray[Any]]:  # Any: whatever a user gives
+    """Return predictions as float64 by our names, and encoded configs as floats; InvalidArgument if they are not."""
+    X = np.asarray(X)
+    if X.ndim != 2 or X.shape[1] != _N_COLUMNS or X.dtype.kind not in "fiu":
+        given = f"{X.dtype} of shape {X.shape}"
+        raise InvalidArgument(f"X must hold numbers, (n, {_N_COLUMNS}), got {given}; jahs.encode() returns it")
+    values = {name: np.asarray(of) for name, of in means.items()}
+    refuse(*(f"{name} must hold numbers, got {of.dtype}" for name, of in values.items() if of.dtype.kind not in "fiu"))
+    read = {metric(name).name: of.astype(np.float64, copy=False) for name, of in values.items()}
+    if len(read) < len(values):
+        raise InvalidArgument(f"means={', '.join(means)} names a metric twice; give each once")
+    return read, X if X.dtype.kind == "f" else X.astype(np.float32)
 
 
 def _check_lengths(values: Mapping[str, NDArray[Any]], n: int) -> None:

@@ -14,7 +14,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, get_args
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, MissingDependency, ProtocolMismatch, UnknownName
+from jahs.errors import (
+    CorruptFile,
+    InvalidArgument,
+    MissingData,
+    MissingDependency,
+    ProtocolMismatch,
+    UnknownName,
+    reading,
+)
 from jahs.files.hashing import sha256_file
 from jahs.files.runs import read_configs, read_profile, read_protocol, read_runs, run_shards
 from jahs.models.forest import EngineKind
@@ -23,11 +31,11 @@ from jahs.queries.oracles.repaired import RepairedOracle
 from jahs.queries.oracles.surrogate import SurrogateOracle
 from jahs.queries.oracles.table import TableOracle
 from jahs.release import RecordedTable, Release, find_release, read_release
-from jahs.release.manifest import read_manifest
+from jahs.release.manifest import MANIFEST, read_manifest
 from jahs.spaces.parameters import is_integer, show
 from jahs.tasks.definitions import Task
 from jahs.tasks.definitions import task as task_called
-from jahs.tasks.own import task_of_protocol
+from jahs.tasks.own import TASK_NAME, task_of_protocol
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _ANSWER_FILES: Final = ("protocol.json", "configs.parquet", "profile.parquet")
@@ -118,8 +126,8 @@ def _check(request: OracleRequest) -> None:
 def _check_digest(request: OracleRequest, sha256: str, folder: Path) -> None:
     if request.sha256 not in {None, sha256}:
         raise ProtocolMismatch(
-            f"sha256 must be {request.sha256}, but {folder} has {sha256}; give the folder of that release as release=, "
-            "or leave sha256 out"
+            f"{folder} has sha256 {sha256}, but sha256={request.sha256} was required; give the folder of the required "
+            "release, or leave sha256 out"
         )
 
 
@@ -159,8 +167,13 @@ def sha256_of(request: OracleRequest) -> str | None:
 
 def _runs_folder(request: OracleRequest) -> Path | None:
     """Return the folder of runs that a table is read from, None if it is read from a release."""
-    is_runs = request.kind == "table" and request.release is not None and (request.release / "protocol.json").is_file()
-    return request.release if is_runs else None
+    if request.kind != "table" or request.release is None:
+        return None
+    places = [request.release]
+    with reading(request.release):
+        if TASK_NAME.fullmatch(request.task) and not (request.release / MANIFEST).is_file():
+            places.append(request.release / request.task)
+        return next((place for place in places if (place / "protocol.json").is_file()), None)
 
 
 def _open_runs(folder: Path, request: OracleRequest) -> OpenedOracle:
@@ -181,8 +194,12 @@ def _open_runs(folder: Path, request: OracleRequest) -> OpenedOracle:
 
 def _sha256_of_runs(folder: Path) -> str:
     files = [*(folder / name for name in _ANSWER_FILES), *run_shards(folder)]
-    digests = "".join(sha256_file(path) for path in files if path.is_file())
-    return hashlib.sha256(digests.encode()).hexdigest()
+    digests = []
+    for file in files:
+        with reading(file):
+            if file.is_file():
+                digests.append(sha256_file(file))
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def open_live(task: Task, *, root: Path = _ROOT) -> Oracle:

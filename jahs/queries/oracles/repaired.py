@@ -66,15 +66,7 @@ class RepairedOracle(Oracle):
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
     ) -> Numbers:
         """Return the metrics of one training at ascending epochs; see `Oracle.trajectory`."""
-        answers: Numbers = {}
-        if unrepaired := [name for name in metrics if name not in _REPAIRED]:
-            answers |= self.published.trajectory(codes, epochs, seed=seed, metrics=unrepaired)
-        if "runtime" in metrics:
-            answers["runtime"] = self._runtimes(codes, seed)[epochs - 1]
-        if constant := [name for name in metrics if name not in answers]:
-            values = self.query(codes, self.max_epoch, seed=seed, metrics=constant)
-            answers |= {name: np.full(len(epochs), value) for name, value in values.items()}
-        return {name: answers[name] for name in metrics}
+        return self.query_many(np.repeat([codes], len(epochs), axis=0), epochs, seed=seed, metrics=metrics)
 
     def _runtimes(self, codes: Codes, seed: Seeds) -> NDArray[np.float64]:
         """Return the repaired runtime of every epoch, (max_epoch,)."""

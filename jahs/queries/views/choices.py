@@ -18,7 +18,9 @@ FIDELITIES: Final = ("epoch", *SIZE_KEYS)
 REFERENCE: Final = "reference"
 DEFAULT: Final = "default"
 
-_SEARCHES: Final = MappingProxyType({"nas": GROUPS["architecture"], "hpo": GROUPS["hyperparameters"]})
+_SEARCHES: Final = MappingProxyType(
+    {"all": CONFIG_KEYS, "nas": GROUPS["architecture"], "hpo": GROUPS["hyperparameters"]}
+)
 
 
 def read_choices(
@@ -85,9 +87,6 @@ def _read_search(
     search: object, fidelities: Sequence[str], fixed: Mapping[str, Value]
 ) -> tuple[tuple[str, ...], list[str]]:
     """Return the keys that are searched, and their faults."""
-    taken = [*fidelities, *fixed]
-    if isinstance(search, str) and search in ("all", *_SEARCHES):
-        return tuple(key for key in _SEARCHES.get(search, CONFIG_KEYS) if key not in taken), []
     if isinstance(search, Mapping):
         return (), ["search is a mapping; give names, and values as fixed={...}"]
     if isinstance(search, str) or not is_iterable(search):
@@ -95,10 +94,11 @@ def _read_search(
     given = list(search)
     keys = [key for key in given if isinstance(key, str)]
     faults = [
-        f"search: {show(key)} is not one of all, {', '.join(_SEARCHES)}, {', '.join(CONFIG_KEYS)}"
+        f"search: {show(key)} is not one of {', '.join([*_SEARCHES, *CONFIG_KEYS])}"
         for key in given
-        if not isinstance(key, str) or key not in CONFIG_KEYS
+        if not isinstance(key, str) or key not in {*_SEARCHES, *CONFIG_KEYS}
     ]
     faults += [f"search: {key} cannot be both searched and fixed" for key in keys if key in fixed]
     faults += [f"search: {key} cannot be both searched and a fidelity" for key in keys if key in fidelities]
-    return tuple(key for key in CONFIG_KEYS if key in keys), faults
+    of_groups = {member for key in keys for member in _SEARCHES.get(key, ())}.difference(fidelities, fixed)
+    return tuple(key for key in CONFIG_KEYS if key in of_groups or key in keys), faults

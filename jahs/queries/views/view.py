@@ -25,11 +25,11 @@ from jahs.queries.answers import Answers, Result
 from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.queries.views.choices import REFERENCE, legal_values, read_choices
 from jahs.schema import CONFIG_KEYS, SIZE_KEYS
-from jahs.spaces.columns import Columns, Configs, RowFaults, as_columns, columns_of_codes
+from jahs.spaces.columns import Columns, Configs, as_columns, codes_of_columns, columns_of_codes
 from jahs.spaces.columns import codes as codes_of
-from jahs.spaces.configs import Config, as_mapping, check_many
+from jahs.spaces.configs import Config, as_mapping, check_many, config_codes, is_frame, validate_each
 from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
-from jahs.spaces.parameters import PARAMETERS, Value, is_real, show, with_article
+from jahs.spaces.parameters import PARAMETERS, is_real, show, with_article
 from jahs.spaces.seeds import Seeds
 from jahs.spaces.space import Space
 
@@ -66,7 +66,7 @@ class View(Queryable):
                 "default", JAHS-Bench-201's default; or values of some keys, with the reference's for the others.
                 N, W and Resolution have their full values unless you give others.
             search: "all" that is neither fixed nor a fidelity, "nas" (only the cell), "hpo" (only the hyperparameters)
-                or the keys that are searched.
+                or a list of these and of keys.
 
         Raises:
             InvalidArgument: names or values that do not exist or contradict one another, every fault at once.
@@ -221,22 +221,26 @@ class View(Queryable):
 
     def _read_configs(self, configs: Configs) -> npt.NDArray[np.float64]:
         """Return every config as codes, fixed keys included; InvalidConfig if a value differs from the fixed one."""
-        fixed = self._fixed
-        configs = as_columns(configs)
-        if isinstance(configs, Mapping):
-            first: Any = next(iter(configs.values()), ())  # Any: whatever a user takes for a column
-            # A column without dimensions means one config, which is refused. A list counts as a column.
-            shape = (len(first),) if isinstance(first, list | tuple) else np.shape(first)[:1]
-            codes = codes_of({**{name: np.full(shape, value) for name, value in fixed.items()}, **configs})
-        else:
-            check_many(configs)
-            codes = codes_of([self._with_fixed(config) for config in configs])
-        faults = RowFaults(len(codes))
-        columns = columns_of_codes(codes)
-        for name, value in fixed.items():
-            column = columns[name]
-            faults.note(column != np.array(value, column.dtype), partial(_contradiction, name, column, value))
-        faults.raise_if_any()
+        fixed, given = self._fixed, as_columns(configs)
+        if isinstance(given, Mapping):
+            # A frame without columns may have rows. A list counts as a column. A column without dimensions means one
+            # config, which is refused.
+            first = cast("Any", configs if is_frame(configs) else next(iter(given.values()), ()))  # Any: as given
+            is_sized = first is configs or isinstance(first, list | tuple)
+            shape = (len(first),) if is_sized else np.shape(first)[:1]
+            return codes_of_columns(
+                {**{name: np.full(shape, value) for name, value in fixed.items()}, **given}, fixed=fixed
+            )
+        check_many(given)
+        whole = [self._with_fixed(config) for config in given]
+        try:
+            codes = codes_of(whole)
+            is_other = codes != config_codes(self.space.default())
+        except InvalidConfig:
+            validate_each(whole, self.space.validate)  # names every fault of every config
+            raise
+        if is_other[:, [CONFIG_KEYS.index(name) for name in fixed]].any():
+            validate_each(whole, self.space.validate)
         return codes
 
     def _read_fidelities(
@@ -307,7 +311,3 @@ def _reference_of(bench: Queryable) -> Config:
 def _mapping(at: object) -> dict[str, object]:
     """Return a fidelity in any form as a mapping of the given values."""
     return dict(at) if isinstance(at, Mapping) else {} if at is None else {"epoch": at}
-
-
-def _contradiction(name: str, column: npt.NDArray[np.generic], value: Value, i: int) -> str:
-    return f"{name}={column[i].item()!r} is fixed at {value!r} in this view"

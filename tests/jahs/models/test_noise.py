@@ -306,6 +306,38 @@ def test_columns_of_another_length_are_refused(n: int) -> None:
     assert few["valid_acc"].shape == (n,)
 
 
+def test_float32_predictions_and_lists_draw_as_float64_arrays_do() -> None:
+    few = {name: values[:30].astype(np.float32) for name, values in MEANS.items()}
+    drawn = MODEL.draw(few, X[:30], IDS[:30], 3)
+    expected = MODEL.draw({name: values.astype(np.float64) for name, values in few.items()}, X[:30], IDS[:30], 3)
+    lists = MODEL.draw({name: values.tolist() for name, values in few.items()}, X[:30].tolist(), IDS[:30], 3)  # type: ignore[arg-type, misc]
+    alone = MODEL.draw({name: values[:1] for name, values in few.items()}, X[:1], IDS[:1], 3)
+    for name, values in expected.items():
+        assert drawn[name].tobytes() == lists[name].tobytes() == values.tobytes()
+        assert alone[name].tobytes() == values[:1].tobytes()
+
+
+def test_published_names_are_drawn_under_ours() -> None:
+    drawn = MODEL.draw({"valid-acc": MEANS["valid_acc"]}, X, IDS, 3)
+    assert drawn["valid_acc"].tobytes() == MODEL.draw(MEANS, X, IDS, 3)["valid_acc"].tobytes()
+    assert [*MODEL.interval({"valid-acc": MEANS["valid_acc"]}, X)] == ["valid_acc"]
+    with pytest.raises(UnknownName, match="metric='accuracy' does not exist"):
+        MODEL.draw({"accuracy": MEANS["valid_acc"]}, X, IDS, 3)
+    with pytest.raises(InvalidArgument, match="means=valid-acc, valid_acc names a metric twice; give each once"):
+        MODEL.draw(dict.fromkeys(["valid-acc", "valid_acc"], MEANS["valid_acc"]), X, IDS, 3)
+
+
+def test_predictions_and_configs_that_are_no_numbers_are_refused() -> None:
+    text = {"valid_acc": np.array(["50"])}
+    for ask in (lambda: MODEL.draw(text, X[:1], IDS[:1], 3), lambda: MODEL.interval(text, X[:1])):  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgument, match="valid_acc must hold numbers, got <U2"):
+            ask()
+    with pytest.raises(
+        InvalidArgument, match=r"X must hold numbers, \(n, 15\), got float32 of shape \(15,\); jahs.enc"
+    ):
+        MODEL.interval({"valid_acc": np.ones(1)}, X[0])
+
+
 def test_no_rows_give_no_draws() -> None:
     drawn = MODEL.draw({"valid_acc": np.empty(0)}, X[:0], IDS[:0], 0)
     assert drawn["valid_acc"].shape == (0,)

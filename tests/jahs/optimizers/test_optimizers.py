@@ -362,7 +362,7 @@ def test_numbers_of_numpy_are_settings(tmp_path):
 @pytest.mark.parametrize(
     ("objectives", "message"),
     [
-        (("test_acc",), "metric='test_acc' is of the test images, which optimisers do not see"),
+        (("test_acc",), "metric='test_acc' is measured on the test images, which optimisers must not see"),
         ("valid_acc", r"objectives='valid_acc' is not a list of names; for one metric give \['valid_acc'\]"),
         ((), "give one or more of (?!.*test_)"),
     ],

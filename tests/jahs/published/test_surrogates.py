@@ -18,6 +18,7 @@ from jahs.models.forest import forest_from_xgboost, open_engine
 from jahs.published.models import read_headers, read_model
 from jahs.published.surrogates import import_surrogates
 from jahs.release import read_release
+from jahs.release.writing import extend_release
 from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import metric
 from tests.pickle_writer import Obj, dumps
@@ -194,13 +195,42 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_model_is_read(tas
             import_surrogates(task_folder, out)
 
 
-def test_a_damaged_release_is_made_again(task_folder, tmp_path):
-    release = import_surrogates(task_folder, tmp_path)["cifar10"]
+def damage(release):
     values = release / "forests-0" / "node_value.npy"
     content = values.read_bytes()
     values.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
+def test_a_damaged_release_is_made_again(task_folder, tmp_path):
+    release = import_surrogates(task_folder, tmp_path)["cifar10"]
+    damage(release)
     import_surrogates(task_folder, tmp_path)
     read_release(release).verify()
+
+
+def test_a_repeated_import_keeps_the_front_and_what_a_user_put_into_the_folder(task_folder, tmp_path):
+    release = import_surrogates(task_folder, tmp_path)["cifar10"]
+    extend_release(read_release(release), {}, references={"task": "cifar10"})
+    (release / "results").mkdir()
+    (release / "results" / "notes.txt").write_text("work of weeks")
+    before = {path: path.read_bytes() for path in release.rglob("*") if path.is_file()}
+    reported = []
+    import_surrogates(task_folder, tmp_path, report=reported.append)
+    assert "is there already" in reported[-1]
+    damage(release)
+    with pytest.raises(InvalidArgument, match=r"since it also holds results, results/notes\.txt; move"):
+        import_surrogates(task_folder, tmp_path)
+    assert {path for path in release.rglob("*") if path.is_file()} == set(before)
+
+
+def test_importing_a_damaged_release_again_reports_that_its_front_is_lost(task_folder, tmp_path):
+    release = import_surrogates(task_folder, tmp_path)["cifar10"]
+    extend_release(read_release(release), {}, references={"task": "cifar10"})
+    damage(release)
+    reported = []
+    import_surrogates(task_folder, tmp_path, report=reported.append)
+    assert "is damaged and is imported again; its front must be searched again (--with-front)" in reported[0]
+    assert not read_release(release).has("references.json")
 
 
 def test_two_models_of_one_metric_are_not_mixed(task_folder, tmp_path):

@@ -9,7 +9,8 @@ pytest.importorskip("pyarrow")
 
 import jahs
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, MissingData, UnknownFormat, UnsafeFile
-from jahs.files.runs import read_configs, read_profile, read_protocol, read_runs
+from jahs.files.index import read_index
+from jahs.files.runs import committed_faults, read_configs, read_profile, read_protocol, read_runs
 from jahs.files.tables import read_table
 from jahs.models.cost import n_macs
 from jahs.published.frames import read_frame
@@ -223,6 +224,32 @@ def test_an_import_is_not_done_twice_nor_over_another(tmp_path):
     assert "is there already, from the same files" in said[0]
     with pytest.raises(InvalidArgument, match="is there already, from other files"):
         imported(tmp_path, make_columns(3, seed=1))
+
+
+@pytest.mark.parametrize("name", ["runs-0002.parquet", "configs.parquet", "protocol.json", "index.json"])
+def test_a_damaged_import_is_refused_by_a_reader_and_imported_again(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("jahs.published.recorded._ROWS_AT_ONCE", 2 * N_EPOCHS)
+    folder, *_ = imported(tmp_path, make_columns(5))
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert committed_faults(folder) == []
+    assert set(read_index(folder)) == {path.name for path in before} - {"index.json", "oddities.parquet", "report.json"}
+    (folder / name).write_bytes(b"{}") if name.endswith("json") else (folder / name).unlink()
+    with pytest.raises((CorruptFile, MissingData)):
+        jahs.Benchmark(kind="table", release=folder)
+    reported = []
+    import_table(tmp_path / "metric_data.tar", tmp_path / "out", report=reported.append)
+    assert f"is damaged and is imported again: {'' if name == 'index.json' else name}" in reported[0]
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_damaged_import_with_files_of_the_user_is_not_replaced(tmp_path):
+    folder, *_ = imported(tmp_path, make_columns(3))
+    (folder / "split.json").write_text("{}")
+    assert import_table(tmp_path / "metric_data.tar", tmp_path / "out") == {TASK.name: folder}
+    (folder / "profile.parquet").unlink()
+    with pytest.raises(InvalidArgument, match=r"profile\.parquet is missing\nit is not replaced.* holds split\.json"):
+        import_table(tmp_path / "metric_data.tar", tmp_path / "out")
+    assert (folder / "split.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -405,6 +405,37 @@ def test_a_folder_of_runs_is_a_table(tmp_path):
     assert again.query(bench.sample(seed=0)) == bench.query(bench.sample(seed=0))
 
 
+def test_a_folder_of_runs_is_found_below_its_parent_by_its_task(tmp_path):
+    pytest.importorskip("pyarrow")
+    from tests.building import make_runs_folder
+
+    runs = make_runs_folder(tmp_path / "runs" / "digits", 20)
+    bench = jahs.Benchmark("digits", kind="table", release=runs.parent)
+    assert bench.release == runs
+    assert pickle.loads(pickle.dumps(bench)).release == runs
+    with pytest.raises(MissingData, match="cifar10: it has no manifest"):
+        jahs.Benchmark("cifar10", kind="table", release=runs.parent)
+
+
+def test_a_folder_of_runs_in_place_of_a_release_is_refused_with_the_kind_that_opens_it(tmp_path):
+    runs = tmp_path / "digits"
+    runs.mkdir()
+    (runs / "protocol.json").write_text("{}")
+    for folder in (runs, tmp_path):
+        with pytest.raises(MissingData, match=r"digits is a folder of runs, not a release; open it with kind='table'"):
+            jahs.Benchmark("digits", release=folder)
+
+
+def test_a_release_without_references_says_how_to_search(tmp_path):
+    bench = jahs.Benchmark("digits", release=make_release(tmp_path / "digits"))
+    for ask in (bench.best, lambda: bench.front(["valid_acc", "latency"])):
+        with pytest.raises(
+            MissingData, match=r"--with-front` adds them .*, or `bench\.best\(metric, bench\.view\(\)\)` se"
+        ):
+            ask()
+    assert bench.best("valid_acc", bench.view()).value > 0
+
+
 @pytest.mark.parametrize(("name", "columns", "changed"), [
     ("configs.parquet", CONFIG_COLUMNS, "config_index"),
     ("profile.parquet", PROFILE_COLUMNS, "latency"),

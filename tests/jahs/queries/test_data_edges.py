@@ -41,6 +41,13 @@ def test_a_frame_is_asked_like_its_columns(bench: jahs.Benchmark) -> None:
             asked.query_many(given.drop(columns="Op1").assign(lr=0.1))
 
 
+def test_a_frame_without_columns_has_as_many_configs_as_rows(bench: jahs.Benchmark) -> None:
+    pandas = pytest.importorskip("pandas")
+    view = bench.view(search=[])
+    answers = view.query_many(pandas.DataFrame(index=range(3)), metrics=["valid_acc"])["valid_acc"]
+    assert answers.tolist() == [view.query({}).valid_acc] * 3
+
+
 def test_one_config_may_be_a_series_a_configuration_or_hold_numpys_scalars(bench: jahs.Benchmark) -> None:
     pandas = pytest.importorskip("pandas")
     view = bench.view(fixed={"W": 16})

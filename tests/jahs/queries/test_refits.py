@@ -111,6 +111,10 @@ def test_one_or_many_configs_or_columns_give_the_same_numbers(bench):
             for of in ("model", "noise", "total"):
                 assert one.quantile(0.9, of=of)[name] == pytest.approx(many.quantile(0.9, of=of)[name][i], rel=1e-12)
     assert bench.predict(pandas.Series(ONE)).mean == bench.predict(ONE).mean
+    series, listed = (bench.predict(configs) for configs in (pandas.Series(CONFIGS[:3]), CONFIGS[:3]))
+    np.testing.assert_array_equal(series.mean["valid_acc"], listed.mean["valid_acc"])
+    assert series.shape == (3,)
+    assert bench.predict(pandas.DataFrame(CONFIGS[:1])).shape == (1,)
 
 
 def test_noise_is_that_of_draws_and_both_kinds_add(bench):

@@ -288,15 +288,40 @@ def test_fixed_keys_may_be_left_out_and_must_not_be_contradicted() -> None:
     part = {key: whole[key] for key in mf.space.searched}
     assert mf.query(part).values == mf.query(whole).values
     wrong = {**part, "N": 3, "Resolution": 0.5}
-    said = r"N=3 is fixed at 5 in this (space|view).*\n?.*Resolution=0.5 is fixed at 1.0 in this (space|view)"
+    said = r"N=3 is fixed at 5 in this space.*\n?.*Resolution=0.5 is fixed at 1.0 in this space"
     with pytest.raises(InvalidConfig, match=said):
         mf.query(wrong)
-    with pytest.raises(InvalidConfig, match=r"N=3 is fixed at 5 in this view \(row 1\)"):
+    with pytest.raises(InvalidConfig, match=r"N=3 is fixed at 5 in this space \(config 1\)"):
         mf.query_many([part, wrong])
-    with pytest.raises(InvalidConfig, match=r"N=1 is fixed at 5 in this view \(row 0\)"):
+    with pytest.raises(InvalidConfig, match=r"N=1 is fixed at 5 in this space \(row 0\)"):
         mf.query_many({**mf.space.sample_columns(2, seed=0), "N": np.array([1, 5])})
     with pytest.raises(InvalidConfig, match=r"LearningRate=9.0 is outside \[0.001, 1.0\] .*\(config 1\)"):
         mf.query_many([part, {**part, "LearningRate": 9.0}])
+
+
+def test_one_config_and_many_report_the_same_faults() -> None:
+    mf = view()
+    part = {key: value for key, value in mf.sample(seed=0).items() if key in mf.space.searched}
+    wrong = {**part, "N": 3, "Op1": 9}
+    with pytest.raises(InvalidConfig) as one:
+        mf.query(wrong)
+    assert [fault.split(" ")[0] for fault in one.value.faults] == ["Op1=9", "N=3"]
+    with pytest.raises(InvalidConfig) as many:
+        mf.query_many([part, wrong])
+    assert many.value.faults == tuple(f"{fault} (config 1)" for fault in one.value.faults)
+    with pytest.raises(InvalidConfig) as columns:
+        mf.query_many({key: [value] for key, value in wrong.items()})
+    assert sorted(columns.value.faults) == sorted(f"{fault} (row 0)" for fault in one.value.faults)
+
+
+def test_the_groups_of_keys_may_be_listed_beside_keys() -> None:
+    nas = ("Op1", "Op2", "Op3", "Op4", "Op5", "Op6")
+    assert View(BENCH, search=["nas", "LearningRate"], fixed="default").space.searched == ("LearningRate", *nas)
+    both, whole = (View(BENCH, search=search, fixed="default") for search in (["nas", "hpo"], "all"))
+    assert {*both.space.searched} == {*whole.space.searched} - {"N", "W", "Resolution"}
+    assert View(BENCH, search=["nas"], fixed={"Op2": 0}).space.searched == ("Op1", *nas[2:])
+    with pytest.raises(InvalidArgument, match="search: 'cell' is not one of all, nas, hpo, Activation"):
+        View(BENCH, search=["nas", "cell"])
 
 
 @pytest.mark.parametrize(

@@ -179,5 +179,6 @@ def test_a_folder_that_this_user_may_not_read_is_refused(folder, named):
         (Path(place) / "locked").chmod(0o755)
     lines = done.stdout.splitlines()
     assert len(lines) == 3
+    to_do = "make it and its folder readable for this user, or name another folder"
     for line in lines:
-        assert "cannot be read (Permission denied); allow it, or name another folder" in line
+        assert f"cannot be read (Permission denied); {to_do}" in line

@@ -7,6 +7,7 @@ import re
 import pytest
 
 import jahs
+from jahs.cli import main
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName
 from jahs.release import read_release
 from jahs.release.manifest import to_json
@@ -141,6 +142,27 @@ def test_a_name_is_looked_up_where_releases_are(tmp_path, monkeypatch):
     with pytest.raises(MissingData, match=r"models\.json"):  # it was found, and is empty
         jahs.Benchmark("leaves")
     assert jahs.releases()["leaves"] == tmp_path / "leaves"
+
+
+def test_a_release_of_an_own_task_is_listed_before_its_task_is_registered(tmp_path, monkeypatch, capsys):
+    write_release(tmp_path / "leaves")
+    write_release(tmp_path / "digits_old", task_name="digits")
+    (tmp_path / "notes").mkdir()
+    monkeypatch.setenv("JAHS_DATA_DIR", str(tmp_path))
+    assert jahs.releases()["leaves"] == tmp_path / "leaves"
+    assert "leaves" not in TASKS
+    assert not {"digits_old", "notes"} & jahs.releases().keys()
+    assert main(["verify", "leaves"]) == 0
+    assert f"in {tmp_path / 'leaves'}" in capsys.readouterr().out
+    with pytest.raises(UnknownName, match="did you mean 'leaves'"):
+        jahs.Benchmark("leavs")
+
+
+def test_the_demo_finds_the_release_of_an_own_task(tmp_path, monkeypatch, capsys):
+    write_release(tmp_path / "leaves")
+    monkeypatch.setenv("JAHS_DATA_DIR", str(tmp_path))
+    assert main(["demo", "--task", "leaves"]) == 2
+    assert "models.json" in capsys.readouterr().err  # it was found, and is empty
 
 
 def test_a_release_keeps_the_facts_of_an_earlier_protocol_of_a_built_in_task(tmp_path):
