@@ -232,8 +232,8 @@ def _sources(figures: Facts) -> Iterator[Block]:
         "Sources left out: scores on the test configs of a source, at the last epoch, of models fitted to the training "
         "configs without that source and with it, and the noise ceiling of tau: repeated configs of that source."
     )
-    scores = (f"{score} {how}" for score in ("R2", "tau") for how in ("without", "with"))
-    columns = ("source", "training configs", "test configs", *scores, "ceiling of tau")
+    heads = (f"{score} {how}" for score in ("R2", "tau") for how in ("without", "with"))
+    columns = ("source", "training configs", "test configs", *heads, "ceiling of tau")
     yield Table(caption="", columns=columns, rows=tuple(rows))
 
 
