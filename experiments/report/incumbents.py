@@ -12,6 +12,7 @@ from experiments.report.single import median_text, summary_text, test_errors
 from experiments.retrain import RECORD, Incumbent, read_record
 from experiments.study import Arm
 from jahs.comparison.benches import errors_by_refits
+from jahs.comparison.logs import Floats
 from jahs.comparison.rules import RELATIVE
 from jahs.comparison.summaries import number_text, summarize
 from jahs.errors import CorruptFile
@@ -91,21 +92,15 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
     differences = errors - [incumbent.predicted for incumbent in trained]
     sds = np.array([_noise_sd(results, incumbent) for incumbent in trained])
     in_sds, crossed_in_sds = differences / sds, (errors - crossed) / sds
-    has_sds = bool(np.isfinite(in_sds).all())
-    mean_sds = f", {in_sds.mean():+.2f} standard deviations between trainings of one config" * has_sds
-    by_refits = ""
-    if np.isfinite(crossed).all():
-        crossed_sds = f", {crossed_in_sds.mean():+.2f} standard deviations" * has_sds
-        by_refits = (
-            f" It is {(errors - crossed).mean():+.2f} points from the mean of the refits, which the search did not see"
-            f"{crossed_sds}."
-        )
     titles = {arm.name: _title(arm) for arm in results.arms}
     yield "As trained"
-    yield answer(
-        f"{len(trained)} of the best incumbents were trained, {n_trained} times in all. Their validation error is "
-        f"{differences.mean():+.2f} points from the predicted mean on average{mean_sds}.{by_refits}"
-    )
+    tasks = np.array([one.task for one in trained])
+    text = f"{len(trained)} of the best incumbents were trained, {n_trained} times in all."
+    for against, values in (("the prediction", differences), ("the mean of the refits", errors - crossed)):
+        if np.isfinite(values).all():
+            means = (_mean_text(results, task, values[tasks == task], sds[tasks == task]) for task in results.tasks)
+            text += f" Validation error as trained minus {against}, on average: {'; '.join(filter(None, means))}."
+    yield answer(text)
     yield Table(
         caption="Validation errors of final incumbents, in percent: predicted means, and trainings with new seeds. A "
         "positive difference means that trainings are worse than predicted",
@@ -126,6 +121,14 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
         ),
         n_labels=2,
     )
+
+
+def _mean_text(results: Results, task: str, values: Floats, sds: Floats) -> str:
+    """Return a task's mean difference in points and in standard deviations between trainings; empty without any."""
+    if not len(values):
+        return ""
+    in_sds = f" ({(values / sds).mean():+.2f} standard deviations between trainings)" if np.isfinite(sds).all() else ""
+    return f"{results.bench[task].task.title} {values.mean():+.2f} points{in_sds}"
 
 
 def _noise_sd(results: Results, incumbent: Incumbent) -> float:
