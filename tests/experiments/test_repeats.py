@@ -81,10 +81,10 @@ def test_too_few_configs_have_no_tau(tmp_path):
 @pytest.mark.parametrize(
     ("metric", "tau", "sign", "reason"),
     [
-        ("valid_acc", (0.7, 0.8, 0.9), "yes", "the interval holds a figure of the paper"),
-        ("valid_acc", (0.75, 0.8, 0.85), "yes", "between the paper's tasks"),
-        ("latency", (0.8, 0.9, 1.0), "yes", "higher: the minimum of several"),
-        ("test_acc", (-0.2, 0.1, 0.3), "inconclusive", "lower"),
+        ("valid_acc", (0.7, 0.8, 0.9), "–", "the interval holds a figure of the paper"),
+        ("valid_acc", (0.75, 0.8, 0.85), "–", "between the paper's tasks"),
+        ("latency", (0.8, 0.9, 1.0), "–", "higher: the minimum of several"),
+        ("test_acc", (-0.2, 0.1, 0.3), "–", "lower"),
         ("runtime", None, "inconclusive", "too few configs"),
     ],
 )
