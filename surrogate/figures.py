@@ -111,8 +111,10 @@ def figures(
 
 
 def _check(release: Release, measured: Measurements, split: Split) -> None:
-    splits = [split, split.of(release.table.configs["config_id"])] if release.has("table.npz") else [split]
-    wanted = {"protocol": [measured.protocol], "split": [one.digest for one in splits]}
+    splits = [digest for digest in (split.extends, split.digest) if digest]
+    if release.has("table.npz"):
+        splits.append(split.of(release.table.configs["config_id"]).digest)
+    wanted = {"protocol": [measured.protocol], "split": splits}
     if faults := [
         f"its {name} must be {digests[-1]}, got {release.facts.get(name)}"
         for name, digests in wanted.items()

@@ -104,7 +104,7 @@ def _renew_split(runs: Path, split_file: Path, settings: ReleaseSettings) -> Non
 def _search(
     measured: Measurements, split: Split, searches: Path, settings: ReleaseSettings, *, evaluations: int, trees: int
 ) -> Path | None:
-    """Tune the models of all metrics with validation rows; return the search folder, or None if there are none."""
+    """Tune hyperparameters for every metric that has validation rows; return the search folder, or None if none has."""
     missing = unmeasured(measured, split)
     metrics = [m for m in LEARNED if m not in missing and len(by_part(assemble(m, measured), split)["valid"])]
     if not metrics:

@@ -96,10 +96,14 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
     yield "As trained"
     tasks = np.array([one.task for one in trained])
     text = f"{len(trained)} of the best incumbents were trained, {n_trained} times in all."
-    for against, values in (("the prediction", differences), ("the mean of the refits", errors - crossed)):
-        if np.isfinite(values).all():
-            means = (_mean_text(results, task, values[tasks == task], sds[tasks == task]) for task in results.tasks)
-            text += f" Validation error as trained minus {against}, on average: {'; '.join(filter(None, means))}."
+    by_refits = "the mean of the refits", errors - crossed, crossed_in_sds
+    for against, points, of_sd in (("the prediction", differences, in_sds), by_refits):
+        if np.isfinite(points).all():
+            means = (
+                _mean_text(results.bench[task].task.title, points[tasks == task], of_sd[tasks == task])
+                for task in dict.fromkeys(tasks.tolist())
+            )
+            text += f" Validation error as trained minus {against}, on average: {'; '.join(means)}."
     yield answer(text)
     yield Table(
         caption="Validation errors of final incumbents, in percent: predicted means, and trainings with new seeds. A "
@@ -123,12 +127,10 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
     )
 
 
-def _mean_text(results: Results, task: str, values: Floats, sds: Floats) -> str:
-    """Return a task's mean difference in points and in standard deviations between trainings; empty without any."""
-    if not len(values):
-        return ""
-    in_sds = f" ({(values / sds).mean():+.2f} standard deviations between trainings)" if np.isfinite(sds).all() else ""
-    return f"{results.bench[task].task.title} {values.mean():+.2f} points{in_sds}"
+def _mean_text(title: str, points: Floats, in_sds: Floats) -> str:
+    """Return a task's mean difference in points and in standard deviations between trainings."""
+    of_sd = f" ({in_sds.mean():+.2f} standard deviations between trainings)" if np.isfinite(in_sds).all() else ""
+    return f"{title} {points.mean():+.2f} points{of_sd}"
 
 
 def _noise_sd(results: Results, incumbent: Incumbent) -> float:

@@ -91,10 +91,12 @@ def _verify(arguments: argparse.Namespace) -> str:
 
 def _find_folder(name: str) -> Path:
     task = read_task(name)
-    is_task = task in TASKS or (not Path(name).is_dir() and task in releases())
-    if not is_task or (task != name and Path(name).is_dir()):
+    if Path(name).is_dir() and name not in TASKS:
         return Path(name)
-    if (folder := releases().get(task)) is None:
+    available = releases()
+    if task not in TASKS and task not in available:
+        return Path(name)
+    if (folder := available.get(task)) is None:
         raise MissingData(f"there is no release for task {task!r}; give the folder of one: jahs verify FOLDER")
     return folder
 

@@ -239,8 +239,8 @@ def _check_logs(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal])
 def _code_of(optimizer: str | Factory) -> str | None:
     """Return the sha256 of the file in FILE.py:NAME, or of an object's source.
 
-    None if the source is not available, or does not say everything: a partial, an instance, a method, a decorated
-    function, and what is defined inside a function may refer to other values.
+    None if the source is not available or does not fully determine the behaviour, as for partials, instances, methods,
+    decorated functions, and functions or classes defined inside a function.
     """
     if isinstance(optimizer, str):
         return sha256_file(Path(optimizer.rpartition(":")[0]))

@@ -235,9 +235,9 @@ class Simulation:
         Raises:
             InvalidArgument: the simulation is not over: until then, metrics of the test images are hidden.
         """
-        if not self._cluster.is_cut and self._state == "over":
-            raise InvalidArgument("the simulation was closed before it was over; resume it with its log")
         if not self._cluster.is_cut:
+            if self._state == "over":
+                raise InvalidArgument("the simulation was closed before it was over; resume it with its log")
             raise InvalidArgument("the simulation is not over: wait() until it returns an empty list")
         return list(self._submitted)
 

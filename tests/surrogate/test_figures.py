@@ -113,6 +113,15 @@ def test_a_release_of_another_split_is_refused_before_anything_is_read(
     assert not (tmp_path / "out.json").exists()
 
 
+def test_a_release_of_the_split_that_was_extended_is_judged_too(runs: Path, tmp_path: Path) -> None:
+    split = split_of(without_members())
+    facts = {"protocol": PROTOCOL, "split": "e" * 16}
+    quality = {"metrics": {"valid_acc": {"settings": {"n_trees": 6, "max_depth": 3}}}}
+    before = make_release(tmp_path / "before", task=TASK.name, facts=facts, quality=quality)
+    write_split(runs / "split.json", replace(split, extends="e" * 16))
+    assert call(runs, before, tmp_path / "out.json") == 0
+
+
 @pytest.mark.parametrize("n_moved", [0, 1])
 def test_a_release_is_judged_with_a_later_split_if_no_config_of_it_has_moved(
     n_moved: int, runs: Path, tmp_path: Path

@@ -1,4 +1,4 @@
-"""Files and folders that this user may not read are named; what they hold is never left out silently."""
+"""Unreadable files and folders raise an error that names them; their contents are never skipped silently."""
 
 import os
 import subprocess
