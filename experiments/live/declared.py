@@ -51,7 +51,7 @@ LIVE: Final = Study(
         "configs; 20 runs draw 20 different training noises. Time is counted in epochs in both."
     ),
     tasks=("cifar10_mini",),
-    n_seeds=3,
+    n_seeds=6,
     n_refit_seeds=3,
     n_evaluations=STAGES[-1],
     arms=tuple(
