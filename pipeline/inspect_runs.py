@@ -27,7 +27,7 @@ from jahs.files.runs import (
     read_runs,
     read_visits,
 )
-from jahs.files.tables import Table, rows_of, take
+from jahs.files.tables import Table, parquet_files, rows_of, take
 from jahs.schema import SOURCES
 from pipeline.profile import merge_visits
 from pipeline.proxies import merge_proxies
@@ -127,7 +127,7 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
 
 def _rate(path: Path) -> float | None:
     """Return runs per hour over the last hour's shards, or None."""
-    times = sorted(shard.stat().st_mtime for shard in (path / "new").glob("*.parquet"))
+    times = sorted(shard.stat().st_mtime for shard in parquet_files(path / "new"))
     recent = [moment for moment in times if moment > time.time() - 3600]
     if len(recent) < 2 or recent[-1] == recent[0]:
         return None

@@ -29,7 +29,7 @@ from jahs.files.runs import (
     read_shards,
     run_shards,
 )
-from jahs.files.tables import Table, concatenate, empty_table, read_table, table_bytes, take, write_table
+from jahs.files.tables import Table, concatenate, empty_table, parquet_files, read_table, table_bytes, take, write_table
 from jahs.schema import CONFIG_TABLE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
@@ -211,7 +211,7 @@ class RunsFolder:
         """Return the index, where a file in one of its allowed states has only this state."""
         listed = read_index(self.path)
         if listed is None:
-            singles = [f"new/{path.name}" for path in sorted(self.new.glob("*.parquet"))]
+            singles = [f"new/{path.name}" for path in parquet_files(self.new)]
             listed = dict.fromkeys([*committed_files(self.path), *singles], ())
         files = {}
         for name, states in listed.items():
@@ -256,7 +256,7 @@ class RunsFolder:
             for part in [*self.path.glob(".*.part"), *self.new.glob(".*.part")]:
                 if not _writer_is_alive(part):
                     part.unlink(missing_ok=True)
-            for shard in sorted(self.new.glob("*.parquet")):
+            for shard in parquet_files(self.new):
                 if (fault := _fault(shard)) is not None:
                     (folder := self.path / "damaged").mkdir(exist_ok=True)
                     names = (f"{shard.stem}{f'.{n}' * bool(n)}{shard.suffix}" for n in count())

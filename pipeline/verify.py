@@ -25,7 +25,7 @@ from jahs.files.runs import (
     read_visits,
     visits_of_profile,
 )
-from jahs.files.tables import Table, has_digests, read_table, take
+from jahs.files.tables import Table, has_digests, parquet_files, read_table, take
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS, SOURCES
 from jahs.spaces.columns import config_ids
 from jahs.spaces.seeds import read_seed
@@ -74,7 +74,7 @@ def verify(path: Path) -> list[str]:
     task = folder_task(path)
     faults = [
         f"{shard.relative_to(path)}: a damaged shard was set aside; look at it, then delete it"
-        for shard in path.glob("damaged/*.parquet")
+        for shard in parquet_files(path / "damaged")
     ]
     if damaged := [*committed_faults(path), *_single_faults(path)]:
         return [*faults, *damaged[:_MOST_LISTED]]  # damaged shards are not checked further
@@ -101,7 +101,7 @@ def _single_faults(path: Path) -> list[str]:
         advice = f"`python -m pipeline.collect merge {path}` makes one"
         _log.warning("%s has no index, so damage to its measurements may go unnoticed; %s", path, advice)
     faults = []
-    for shard in sorted((path / "new").glob("*.parquet")):
+    for shard in parquet_files(path / "new"):
         name = shard.relative_to(path).as_posix()
         try:
             if files is None or name in files or has_digests(shard):

@@ -25,8 +25,8 @@ from typing import Any, Final
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder, out_of_space
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import cells_to_ask, exhaustive_best
-from jahs.queries.references import MAIN, build_references
+from jahs.queries.exhaustive import best_of, cells_to_ask, exhaustive_best, search_best
+from jahs.queries.references import MAIN, References, build_references
 from jahs.release import read_release
 from jahs.release.writing import clear_leftovers, fill_release
 from jahs.spaces.configs import Config
@@ -131,14 +131,23 @@ def _check_parts(parts: Mapping[str, Mapping[str, Rows]]) -> None:
 def _references_of(release: Path, task: str, settings: ReleaseSettings) -> tuple[Facts | None, Facts]:
     """Return Pareto fronts and reference points of a release that has its models already."""
     bench = Benchmark(task, release=release)
-    rates = settings.rates
-    starts = [_best_of_all(bench, release, rates)] if rates and MAIN in bench.metrics else []
+    starts = [_best_of_all(bench, release, settings.rates)] if settings.rates and MAIN in bench.metrics else []
     try:
-        references = build_references(bench, n_configs=_N_REFERENCE_CONFIGS, seed=settings.seed, starts=starts)
+        references = _build(bench, settings, starts)
     except InvalidArgument as err:
         return None, {"reason": str(err)}
+    while starts:  # until a search from the references, as that of `bench.best` in a view, finds none better
+        known, found = references.configs, search_best(bench, references.configs, MAIN)
+        if found.value <= best_of(bench, known, MAIN, is_exact=False).value:
+            break
+        starts.append(found.config)
+        references = _build(bench, settings, starts)
     fronts = [{"metrics": list(names), "configs": len(references.front(names).F)} for names in references.combinations]
     return references.to_dict(), {"fronts": fronts}
+
+
+def _build(bench: Benchmark, settings: ReleaseSettings, starts: Sequence[Config]) -> References:
+    return build_references(bench, n_configs=_N_REFERENCE_CONFIGS, seed=settings.seed, starts=starts)
 
 
 def _best_of_all(bench: Benchmark, release: Path, rates: int) -> Config:

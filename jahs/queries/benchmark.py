@@ -269,10 +269,10 @@ class Benchmark(Queryable):
         """Return the best known config, its value and whether it is exact: the baseline of regret.
 
         For a table, it is the best of the recorded configs that have the metric, exactly; a simulation can only reach
-        those that also have a runtime. For a release, it is the best of its references: its fronts, and its exhaustive
-        search at full size, if it has one. For a refit, for another family of models, and for a view of either or of
-        the release, it is the best of all configs, exactly, if there are at most 50,000; else the best that a search
-        finds, starting from the references.
+        those that also have a runtime. For a release, it is the best of its references: its fronts, and the results of
+        its searches, if it has any. For a refit, for another family of models, and for a view of either or of the
+        release, it is the best of all configs, exactly, if there are at most 50,000; else the best that a search finds,
+        starting from the references.
 
         Args:
             metric: metric to compare, at the last epoch.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import take
 from jahs.models.features import DEFAULT_TIMES, joint_times
 from jahs.queries.benchmark import Benchmark
+from jahs.queries.exhaustive import best_of, search_best
 from jahs.queries.references import References
 from jahs.release import read_release
 from jahs.spaces.encoding import encode
@@ -190,6 +192,18 @@ def test_noise_references_and_refits_come_with_it(made: Path) -> None:
     assert opened.refits.n_refits == opened.quality["uncertainty"]["n_refits"] == 2
     assert opened.refits.metrics == ("train_acc", "valid_acc", "test_acc")
     assert sum(size for name, (size, _) in opened.manifest.files.items() if name.startswith("refits")) < 2_000_000
+
+
+def test_no_search_from_the_references_finds_a_better_config(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "build_references", partial(release.build_references, n_rounds=0))  # poor fronts
+    monkeypatch.setattr(release, "_N_REFERENCE_CONFIGS", 10)
+    monkeypatch.setattr(release, "_best_of_all", lambda *_: space().sample(seed=0))
+    references, _ = release._references_of(made / "one", TASK.name, ReleaseSettings(rates=2))
+    assert references is not None
+    known, bench = References.from_dict(references), Benchmark(TASK.name, release=made / "one")
+    assert len(known.starts) > 1
+    best = best_of(bench, known.configs, "valid_acc", is_exact=False)
+    assert search_best(bench, known.configs, "valid_acc").value <= best.value
 
 
 def test_exact_costs_are_modelled_for_comparison_only(made: Path) -> None:
