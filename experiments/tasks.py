@@ -262,10 +262,11 @@ def _release_blocks(
     yield _fronts(names, benches)
     orders = order_transfer([open_terms(_STUDY, record.task.name, release) for record in recorded], n_seeds=n_seeds)
     means = orders.errors.mean(axis=2)
+    over = f", with a bootstrap interval over {n_seeds} seeds" if np.isfinite(orders.tau.low) else ""
     yield Text(
         f"Under the terms of the study `baselines`, Kendall's tau between the rankings of the optimisers is "
-        f"{interval_text(orders.tau)}, with a bootstrap interval over {n_seeds} seeds. Between two halves of the "
-        f"seeds, it is {number_text(orders.split_half)} (geometric mean of both tasks)."
+        f"{interval_text(orders.tau)}{over}. Between two halves of the seeds, it is {number_text(orders.split_half)} "
+        "(geometric mean of both tasks)."
     )
     yield Table(
         caption=f"Mean validation error (%) of the last incumbent, mean over {n_seeds} seeds",

@@ -27,7 +27,7 @@ from jahs.spaces.seeds import read_seed
 from jahs.tasks.definitions import caveats_of
 from jahs.tasks.metrics import ACCURACIES
 from surrogate.command import runs_parser
-from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.measurements import Measurements, check_release, read_with_split
 from surrogate.data.rows import Rows, assemble
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.spread_fit import points_of_an_image
@@ -178,9 +178,9 @@ def _finding(judged: Sequence[RotationErrors], metric: str, *, seed: int) -> str
         f"On configs that it has not seen, the surrogate is {_distance(unseen_gap)} the mean of two trainings "
         f"{link} a third training is: {_crossing(judged[:-1])}. "
         f"One training is {table.mean():.2f} points of {metric} from that mean. "
-        f"On the {seen.n_fitted:,} configs that it was fitted to, each with one training, the surrogate is "
-        f"{_distance(seen_gap)} it: {surrogate.mean():.2f} points (difference {seen_gap.value:+.2f}, 90 % interval "
-        f"{seen_gap.low:+.2f} to {seen_gap.high:+.2f})."
+        f"Also fitted to one training of each of them ({seen.n_fitted:,} configs in all), the surrogate is "
+        f"{_distance(seen_gap)} that mean: {surrogate.mean():.2f} points (difference {seen_gap.value:+.2f}, 90 % "
+        f"interval {seen_gap.low:+.2f} to {seen_gap.high:+.2f})."
     )
 
 
@@ -269,6 +269,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def work() -> str:
         measured, _ = read_with_split(given.runs, given.split)
         release = read_release(given.release)
+        check_release(release, measured)
         settings = read_params(given.params).get(given.metric, ForestSettings())
         if given.out is not None:
             make_folder(given.out)

@@ -203,14 +203,20 @@ def number_after(old: Manifest | None, new: Manifest) -> str:
 def number_facts(old: Manifest | None, new: Manifest) -> dict[str, Any]:  # Any: JSON
     """Return the number of a manifest after the release that it replaces, and the releases with the same answers.
 
-    `same_answers` holds the sha256 of every earlier manifest since the second part of the number last changed.
+    `same_answers` holds the sha256 of every earlier manifest since the second part of the number last changed, also of
+    one with the same number.
     """
     number, old_number = number_after(old, new), "" if old is None else str(old.facts.get("version"))
     same = [] if old is None else list(old.facts.get("same_answers", ()))
-    if old is not None and number != old_number:
+    if old is not None and (number != old_number or _other_facts(old) != _other_facts(new)):
         is_same = _NUMBER.fullmatch(old_number) and number.rpartition(".")[0] == old_number.rpartition(".")[0]
         same = [*same, old.sha256] if is_same else []
     return {"version": number, **({"same_answers": same} if same else {})}
+
+
+def _other_facts(release: Manifest) -> dict[str, Any]:  # Any: JSON
+    """Return the facts that do not follow from the releases before it."""
+    return {name: fact for name, fact in release.facts.items() if name not in {"version", "same_answers"}}
 
 
 def _query_files(release: Manifest) -> dict[str, tuple[int, str]]:

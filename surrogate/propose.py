@@ -11,7 +11,7 @@ python -m surrogate.propose SOURCE RUNS --split SPLIT [--release RELEASE] --n 10
     poor          cells with at most one path and extreme rates, alternating; at any size
 
 The same arguments and files give the same list. Recorded configs and the final test set are not proposed, except by
-`full` and `paired`, which depend on their numbers alone.
+`full` and `paired`, which depend on their numbers alone, and by `seeds`, which proposes recorded configs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jahs
-from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch, UnknownName
+from jahs.errors import InvalidArgument, MissingData, UnknownName
 from jahs.files.tables import rows_of
 from jahs.release import Release, read_release
 from jahs.schema import CONFIG_KEYS, SIZE_KEYS
@@ -38,7 +38,7 @@ from jahs.tasks.definitions import BUILT_IN
 from splits.final import FinalTest, final_beside, is_final
 from splits.split import Split
 from surrogate.command import check_integers, runs_parser
-from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.measurements import Measurements, check_release, read_with_split
 from surrogate.data.rows import development_rows
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import leave_folds_out
@@ -100,7 +100,7 @@ def propose(
         MissingData: the release has no settings to refit, or nothing is measured to choose from.
     """
     if release is not None:
-        _check_release(release, measured)
+        check_release(release, measured)
     elif settings.source in _OF_RELEASE:
         raise InvalidArgument(f"{settings.source} is proposed by a release; name one: --release RELEASE")
     proposed = _configs(settings, measured, split, _known(measured, final), release)
@@ -187,6 +187,8 @@ def _measured_best(measured: Measurements, split: Split, n: int) -> Columns:
     ids, means = last.take(last.epoch == measured.task.max_epoch).config_means
     if not len(ids):
         raise MissingData(f"no config of train and valid is trained to epoch {measured.task.max_epoch}; collect more")
+    if len(ids) < n:
+        raise InvalidArgument(f"n={n} must be at most {len(ids)}, the number of configs trained to the last epoch")
     configs = rows_of(measured.configs, ids[np.lexsort((ids, -means))[:n]])
     return {key: configs[key] for key in CONFIG_KEYS}
 
@@ -197,15 +199,6 @@ def _paired(drawn: Columns) -> Columns:
     for key, values in zip(SIZE_KEYS, zip(*PAIRED_SIZES, strict=True), strict=True):
         columns[key] = np.tile(np.array(values), len(drawn[key]))
     return validate_columns(columns)
-
-
-def _check_release(release: Release, measured: Measurements) -> None:
-    origin = (release.task.name, release.facts.get("protocol"))
-    if origin != (measured.task.name, measured.protocol):
-        raise ProtocolMismatch(
-            f"{release.path} has task {origin[0]} and protocol {origin[1]}, but the runs have task "
-            f"{measured.task.name} and protocol {measured.protocol}; name a release of these runs"
-        )
 
 
 def _known(measured: Measurements, final: FinalTest | None) -> IsKnown:

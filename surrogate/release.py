@@ -28,6 +28,7 @@ from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import best_of, cells_to_ask, exhaustive_best, search_best
 from jahs.queries.references import MAIN, References, build_references
 from jahs.release import read_release
+from jahs.release.quality import QUALITY_FORMAT
 from jahs.release.writing import clear_leftovers, fill_release
 from jahs.spaces.configs import Config
 from jahs.tasks.metrics import ACCURACIES, LEARNED
@@ -37,7 +38,7 @@ from surrogate.command import add_fewest, add_release_flags, runs_parser
 from surrogate.contents import ReleaseSettings, compare_exact, contents_of, fit_models, score_models
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import FEWEST_TO_FIT, Facts, Rows, training_rows, unmeasured
-from surrogate.judging.quality import QUALITY_FORMAT, data_facts, requirements, rounded, search_facts
+from surrogate.judging.quality import data_facts, requirements, rounded, search_facts
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import read_params
 from surrogate.models.refits import N_REFITS

@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.comparison.summaries import number_text
-from jahs.errors import ProtocolMismatch
 from jahs.files.tables import rows_of
 from jahs.release import Release, read_release
 from jahs.schema import FINAL_SOURCE, SOURCES
 from splits.split import Split
 from surrogate.card.figures import figure_values, read_figures
 from surrogate.command import runs_parser
-from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.measurements import Measurements, check_release, read_with_split
 from surrogate.data.rows import Rows, development_rows
 from surrogate.figures import proposed_gap
 from surrogate.judging.agreement import Scores, agreement, first_seed
@@ -194,10 +193,7 @@ def _moved(figures: Sequence[dict[str, Any]], names: Mapping[str, str]) -> Itera
 
 
 def _known(release: Release, measured: Measurements) -> Known:
-    if release.facts.get("protocol") != measured.protocol:
-        raise ProtocolMismatch(
-            f"{release.path} has protocol {release.facts.get('protocol')}, but the runs have {measured.protocol}"
-        )
+    check_release(release, measured)
     ask = partial(release_answers, release, MAIN)
     return ask, release.table.configs["config_id"] if release.has("table.npz") else np.empty(0, np.uint64)
 

@@ -118,8 +118,7 @@ def train(settings: LiveSettings) -> int:
     if any(
         _n_evaluations(folder, arm, seed) < study.n_evaluations for arm, seed in product(arms, range(study.n_seeds))
     ):
-        for arm in study.arms:  # these results depend on every training
-            left_out_path(folder.path, arm.name).unlink(missing_ok=True)
+        _remove_left_out(folder)
     progress = Progress(len(jobs), study.name, limit_s=settings.minutes and settings.minutes * 60)
     n_trained, faults = 0, []
     in_time = (job for job in jobs if time.time() <= deadline)
@@ -130,9 +129,17 @@ def train(settings: LiveSettings) -> int:
         outcome = fault or f"{n_here} trainings"
         progress.update(n_done, f"{job.repetition.arm} seed {job.repetition.seed}, {job.until} evaluations: {outcome}")
     progress.close()
+    if n_trained:
+        _remove_left_out(folder)  # `beside` may have run meanwhile
     if faults:
         raise JahsError("\n".join([f"{len(faults)} trajectories failed; the same command continues", *faults]))
     return n_trained
+
+
+def _remove_left_out(folder: StudyFolder) -> None:
+    """Remove the results that depend on every training."""
+    for arm in folder.study.arms:
+        left_out_path(folder.path, arm.name).unlink(missing_ok=True)
 
 
 def _n_evaluations(folder: StudyFolder, arm: Arm, seed: int) -> float:
@@ -242,12 +249,13 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
     seconds = last_rows(read_runs(path / RUNS))["runtime"].astype(np.float64) if has_runs else np.empty(0)
     n_wanted = study.n_seeds * study.n_evaluations * len(study.arms)
     n_done = sum(map(sum, counts.values()))
-    mean_s = float(seconds.mean()) if seconds.size else None
+    known = seconds[np.isfinite(seconds)]  # a GPU's trainings have no runtime
+    mean_s = float(known.mean()) if known.size else None
     return {
         "evaluations": f"{n_done:.0f} of {n_wanted:,}",
         "evaluations_by_arm_and_seed": counts,
         "full_trainings": len(seconds),
-        "core_hours_of_full_trainings": float(seconds.sum()) / _SECONDS_AN_HOUR,
+        "core_hours_of_full_trainings": float(known.sum()) / _SECONDS_AN_HOUR,
         "mean_core_seconds": mean_s,
         "core_hours_left_at_most": mean_s and (n_wanted - n_done) * mean_s / _SECONDS_AN_HOUR,
         "surrogate_files": len([*(path / SURROGATE).rglob("*.npz")]),

@@ -52,7 +52,7 @@ LIVE: Final = Study(
     ),
     tasks=("cifar10_mini",),
     n_seeds=6,
-    n_refit_seeds=3,
+    n_refit_seeds=6,
     n_evaluations=STAGES[-1],
     arms=tuple(
         arm_of(optimizer, chapter="trained", world="trained")

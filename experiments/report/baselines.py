@@ -33,7 +33,7 @@ def baselines_blocks(results: Results) -> Iterator[str | Block]:
             found = [float(steps.values.max()) for by_seed in tests.values() for steps in by_seed if len(steps.values)]
             best = max([best_at_full_size(results.bench[task], "test_acc"), *found])
             regrets = {name: regret_steps(by_seed, best) for name, by_seed in tests.items()}
-            if arms:
+            if results.seeds(task, arms):
                 yield f"Test regret on {task}"
                 yield from _regret_blocks(results, arms, regrets, best, key=key)
             settings += _sensitivity(results, task, regrets)
@@ -45,8 +45,8 @@ def baselines_blocks(results: Results) -> Iterator[str | Block]:
 
 
 def incumbent_tests(results: Results, task: str, arm: Arm) -> list[Steps]:
-    """Return the mean test accuracy of the incumbent over time, for each seed."""
-    repetitions = results.of(task, arm)
+    """Return the mean test accuracy of the incumbent over time, for each seed that its chapter has finished."""
+    repetitions = results.of_chapter(task, arm)
     configs = [result.configs for result in repetitions]
     answers = results.bench[task].query_many([*chain.from_iterable(configs)], metrics=("test_acc",))["test_acc"]
     parts = zip(repetitions, split_by_run(answers, configs), strict=True)

@@ -29,12 +29,13 @@ _LABEL_SIZE: Final = 9.5  # points, where the longest label fits
 
 
 def groups(results: Results, task: str) -> Iterator[tuple[str, tuple[Arm, ...]]]:
-    """Yield the groups of arms that a page compares: each chapter, with the only arm of another one as reference."""
-    chapters = {name: results.arms_of(name, task) for name in results.study.chapters}
-    alone = tuple(arms[0] for arms in chapters.values() if len(arms) == 1)
-    for name, arms in chapters.items():
+    """Yield the groups of arms that a page compares: each chapter, with the arm of a declared chapter of one arm."""
+    chapters = [arm.chapter for arm in results.study.arms]
+    for name in results.study.chapters:
+        arms = results.arms_of(name, task)
+        alone = [arm for arm in results.arms if chapters.count(arm.chapter) == 1 and (task, arm.name) in results.by_arm]
         if len(arms) > 1:
-            yield name, (*alone, *arms)
+            yield name, (*(arm for arm in alone if arm.objectives == arms[0].objectives), *arms)
 
 
 @functools.lru_cache(maxsize=2)

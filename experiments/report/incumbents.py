@@ -27,8 +27,11 @@ def leaderboard_blocks(results: Results) -> Iterator[str | Block]:
         "`jahs leaderboard` checks every trial, also of other people's logs."
     )
     for task in results.tasks:
-        by_arm = {arm: done for arm in results.arms if (done := [r for r in results.of(task, arm) if r.configs])}
-        rows = sorted((_row(results, task, arm, done) for arm, done in by_arm.items()), key=lambda row: row[0])
+        by_arm = {arm: results.of_chapter(task, arm) for arm in results.arms}
+        rows = sorted(
+            (_row(results, task, arm, found) for arm, found in by_arm.items() if any(r.configs for r in found)),
+            key=lambda row: row[0],
+        )
         yield Table(
             caption=f"{task}: mean errors of final incumbents, mean ± standard error and median over seeds; by "
             "validation error",
@@ -41,13 +44,14 @@ def leaderboard_blocks(results: Results) -> Iterator[str | Block]:
         )
 
 
-def _row(results: Results, task: str, arm: Arm, finished: Sequence[RepetitionResult]) -> tuple[float, tuple[str, ...]]:
+def _row(results: Results, task: str, arm: Arm, found: Sequence[RepetitionResult]) -> tuple[float, tuple[str, ...]]:
     """Return the mean validation error of the incumbents of an arm, and its row."""
+    finished = [result for result in found if result.configs]
     _check(results, task, arm, finished)
     valid = summarize(np.array([result.incumbents.values[-1] for result in finished]))
     test = summarize(test_errors(results, task, arm, finished))
     errors = summary_text(valid), median_text(valid), summary_text(test)
-    return float(valid.mean), (_title(arm), arm.optimizer, *errors, f"{len(finished)}/{len(results.of(task, arm))}")
+    return float(valid.mean), (_title(arm), arm.optimizer, *errors, f"{len(finished)}/{len(found)}")
 
 
 def _title(arm: Arm) -> str:

@@ -37,7 +37,8 @@ def long_blocks(results: Results) -> Iterator[str | Block]:
 
 def _decades(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block]:
     times = np.array([n for n in _DECADES if n <= results.study.n_evaluations], dtype=np.float64)
-    errors = [(arm, on_grid(results.steps(task, arm), times)) for arm in arms]
+    seeds = results.seeds(task, arms)
+    errors = [(arm, on_grid(results.steps(task, arm, seeds), times)) for arm in arms]
     if times.size and all(len(values) for _, values in errors):
         yield answer(_order_text(results, task, arms, [values[:, -1] for _, values in errors], budget=float(times[-1])))
         yield Table(
@@ -155,6 +156,8 @@ def _gain_text(gain: Speedup) -> str:
     """Return a speed-up and its interval. An arm with many workers ends before the bounds of `Speedup` would hold."""
     if gain.is_bound:
         return "not reached"
+    if np.isnan(gain.interval.low):
+        return f"{gain.interval.value:.1f}×"
     low = "–" if gain.is_low_bound else f"{gain.interval.low:.1f}"
     return f"{gain.interval.value:.1f}× ({low} to {gain.interval.high:.1f})"
 

@@ -96,6 +96,10 @@ class Results:
         results = self.by_arm.get((task, arm.name), ())
         return [result for result in results if seeds is None or result.repetition.seed in seeds]
 
+    def of_chapter(self, task: str, arm: Arm) -> list[RepetitionResult]:
+        """Return the results of an arm with the seeds that all arms of its chapter have finished on a task."""
+        return self.of(task, arm, self.seeds(task, self.arms_of(arm.chapter, task)))
+
     def steps(self, task: str, arm: Arm, seeds: Sequence[int] | None = None) -> list[Steps]:
         """Return validation error over time for each seed."""
         return [result.incumbents for result in self.of(task, arm, seeds)]

@@ -14,7 +14,15 @@ from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import mean_ranks, mean_with_refits
 from jahs.comparison.steps import regret_area
-from jahs.comparison.summaries import Summary, digits_for, estimate_text, mean_interval, number_text, summarize
+from jahs.comparison.summaries import (
+    FEWEST_SEEDS,
+    Summary,
+    digits_for,
+    estimate_text,
+    mean_interval,
+    number_text,
+    summarize,
+)
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
@@ -155,7 +163,7 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
         if finite.size:
             summary = summarize(finite)
             digits = digits_for(float(summary.se))
-            has_refits = on_refits.shape[2] > 1 and finite.size == len(values)
+            has_refits = on_refits.shape[2] > 1 and finite.size == len(values) >= FEWEST_SEEDS
             mean = mean_with_refits(finite, on_refits[number]) if has_refits else mean_interval(finite)
             areas = np.array([100 * regret_area(r.incumbents, **scale) for r in repetitions])
             interval = "–" if math.isnan(mean.low) else f"{mean.low:.{digits}f} to {mean.high:.{digits}f}"

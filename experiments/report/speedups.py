@@ -17,7 +17,7 @@ from experiments.report.results import Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid, union_grid
-from jahs.comparison.summaries import LEVEL, N_RESAMPLES, Interval, percentile_interval
+from jahs.comparison.summaries import FEWEST_SEEDS, LEVEL, N_RESAMPLES, Interval, percentile_interval
 from jahs.tasks.definitions import TASKS
 
 
@@ -26,12 +26,12 @@ class Speedup:
     """A speed-up and the times behind it.
 
     Attributes:
-        interval: the ratio of times with its bootstrap interval.
+        interval: the ratio of times with its bootstrap interval; NaN ends for fewer than six seeds.
         is_bound: whether the ratio is an upper bound, because the fast arm never reaches the target.
         is_low_bound: whether the interval's lower end is an upper bound as well.
         target: the slow arm's final median, the lower one of two.
         slow_time, fast_time: times at which half of the seeds are at the target; the budget if never.
-        resampled: the ratio in each bootstrap resample.
+        resampled: the ratio in each bootstrap resample; NaN for fewer than six seeds.
     """
 
     interval: Interval
@@ -67,10 +67,13 @@ def speedup(fast: Sequence[Steps], slow: Sequence[Steps], *, budget: float, gues
             reached[rows] = np.where(is_there.any(axis=1), grid[is_there.argmax(axis=1)], np.inf)
     is_never = np.isinf(times[0])
     ratio = times[1] / np.minimum(times[0], budget)
+    has_interval = n >= FEWEST_SEEDS
+    if not has_interval:
+        ratio[1:] = np.nan
     return Speedup(
         interval=percentile_interval(float(ratio[0]), ratio[1:]),
         is_bound=bool(is_never[0]),
-        is_low_bound=bool(is_never[1:].mean() > (1 - LEVEL) / 2),
+        is_low_bound=has_interval and bool(is_never[1:].mean() > (1 - LEVEL) / 2),
         target=float(target[0]),
         slow_time=float(times[1][0]),
         fast_time=float(min(times[0][0], budget)),
@@ -97,9 +100,10 @@ def speedup_of_arms(results: Results, task: str, fast: Arm, slow: Arm) -> Speedu
 
 
 def speedup_text(found: Sequence[Speedup]) -> str:
-    """Return the geometric mean of speed-ups over tasks and its interval; ≤ marks an upper bound."""
+    """Return the geometric mean of speed-ups over tasks, and its interval if it has one; ≤ marks an upper bound."""
     interval = geometric_mean(found)
     digits = 1 if interval.value >= 1 or not np.isfinite(interval.value) else 2
     value, low, high = (f"{x:.{digits}f}" for x in (interval.value, interval.low, interval.high))
     signs = ("≤ " if is_any else "" for is_any in (any(s.is_bound for s in found), any(s.is_low_bound for s in found)))
-    return f"{next(signs)}{value}× ({next(signs)}{low} to {high})"
+    text = f"{next(signs)}{value}×"
+    return text if np.isnan(interval.low) else f"{text} ({next(signs)}{low} to {high})"

@@ -8,12 +8,13 @@ OUT/leaderboard.json                           its numbers
 from __future__ import annotations
 
 import inspect
+from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import Claim, terms_of
@@ -32,12 +33,21 @@ from jahs.comparison.runs import RUN_AGAIN, Factory, Run, split_named
 from jahs.comparison.shipped import read_shipped
 from jahs.comparison.standings import REFERENCE, Rollout, Rollouts, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName, refuse
+from jahs.errors import (
+    CorruptFile,
+    InvalidArgument,
+    JahsError,
+    MissingData,
+    ProtocolMismatch,
+    UnknownFormat,
+    UnknownName,
+    refuse,
+)
 from jahs.files.atomic import check_folder
 from jahs.files.hashing import sha256_file
 from jahs.optimizers import OPTIMIZERS
-from jahs.release.find import default_task, read_path
-from jahs.simulate.log import read_header
+from jahs.release.find import default_task, full_path
+from jahs.simulate.log import read_header, read_log
 from jahs.spaces.parameters import is_integer, is_number, show
 
 BASELINES: Final = ("random_search", "hyperband", "asha", "regularized_evolution", "local_search", "nsga2")
@@ -69,7 +79,8 @@ def compare(
             that it has. A factory given as an object runs in this process, others in processes of their own. A
             function given as an object keeps its state from seed to seed; one in a file starts anew for each.
             Finished logs of an object are kept only if it is a class or function at the top level of a module, so that
-            its code can be compared. Closures, partials, instances and code without a file require a new `out`.
+            its code can be compared. Lambdas, closures, partials, instances and code without a file require a new
+            `out`.
         out: the folder, made if it does not exist.
         study: the study whose terms apply, see `jahs.terms`; None: the first log's, or else `baselines`.
         task: name of the task; None: the first log's, else the release's, else `DEFAULT_TASK`.
@@ -89,9 +100,9 @@ def compare(
             logs are kept.
         ProtocolMismatch: `out` has logs of other terms or other code, or no given log is valid or has these terms.
     """
-    out = read_path(out)
+    out = full_path(out)
     _check_numbers(seeds=seeds, workers=workers, limit_s=limit_s, out=out)
-    folder = None if release is None else Path(release).resolve()
+    folder = None if release is None else full_path(release)
     named, objects, paths = _sort_entries(entries)
     study, task = _study_of(paths, study, task, folder)
     terms = open_terms(study, task, folder)
@@ -125,7 +136,8 @@ def compare(
     in_order = dict.fromkeys([*own_logs, *checked])
     claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order}, made=set(own_logs))
     refused = [
-        replace(each, fault=f"{each.fault}; {RUN_AGAIN}") if Path(each.path) in own_logs else each for each in refused
+        replace(each, fault=f"{each.fault}; {_advice(Path(each.path))}") if Path(each.path) in own_logs else each
+        for each in refused
     ]
     season_terms = terms_of(terms.view, terms.simulation(seed=0).settings, terms.bench)
     boards = boards_of(claims.values(), season=season_terms)
@@ -155,6 +167,15 @@ def compare(
     )
     write_page(comparison)
     return comparison
+
+
+def _advice(log: Path) -> str:
+    """Say what to do about a refused log of a run: a damaged one is run again, and one that breaks a rule is not."""
+    try:
+        read_log(log)
+    except JahsError:
+        return RUN_AGAIN
+    return f"if the optimiser breaks this rule, change it, then remove {log.parent}"
 
 
 def _with_seeds_of(shipped: Rollouts, rollouts: Rollouts) -> dict[str, Mapping[int, Rollout]]:
@@ -199,7 +220,7 @@ def _sort_entries(
         elif isinstance(entry, str) and entry in OPTIMIZERS and not Path(entry).exists():
             raise InvalidArgument(f"{entry} is a baseline: --against {entry}; an optimiser of yours is FILE.py:NAME")
         elif isinstance(entry, str | Path):
-            paths.append(Path(entry))
+            paths.append(Path(entry).expanduser())
         elif callable(entry):
             objects.append((getattr(entry, "__name__", type(entry).__name__), entry))
         else:
@@ -237,17 +258,27 @@ def _check_logs(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal])
 
 
 def _code_of(optimizer: str | Factory) -> str | None:
-    """Return the sha256 of the file in FILE.py:NAME, or of an object's source.
+    """Return the sha256 of the file in FILE.py:NAME, or of the source of an object, its base classes and its defaults.
 
-    None if the source is not available or does not fully determine the behaviour, as for partials, instances, methods,
-    decorated functions, and functions or classes defined inside a function.
+    None if the source is not available or does not determine the behaviour, as for lambdas, partials, instances,
+    methods, decorated functions, functions or classes defined inside a function, and defaults that are not literals.
     """
     if isinstance(optimizer, str):
         return sha256_file(Path(optimizer.rpartition(":")[0]))
     is_whole = inspect.isfunction(optimizer) or inspect.isclass(optimizer)
-    if not is_whole or getattr(optimizer, "__closure__", None) or "<locals>" in getattr(optimizer, "__qualname__", ""):
+    name = getattr(optimizer, "__qualname__", "")
+    if not is_whole or getattr(optimizer, "__closure__", None) or "<" in name:  # <locals> or <lambda>
         return None
+    defaults = repr([getattr(optimizer, each, None) for each in ("__defaults__", "__kwdefaults__")])
     try:
-        return sha256(inspect.getsource(optimizer).encode()).hexdigest()
-    except (OSError, TypeError):
+        literal_eval(defaults)
+        sources = [_source_of(each) for each in getattr(optimizer, "__mro__", (optimizer, object))[:-1]]
+    except (OSError, TypeError, ValueError, SyntaxError):
         return None
+    return sha256(repr([name, defaults, sources]).encode()).hexdigest()
+
+
+def _source_of(defined: Any) -> str:  # Any: a class or function
+    """Return the digest of the file that defines a class or function, or its source in a notebook."""
+    file = Path(inspect.getfile(defined))
+    return sha256_file(file) if file.is_file() else inspect.getsource(defined)

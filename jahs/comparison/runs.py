@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from jahs.comparison.terms import open_terms
 from jahs.errors import CorruptFile, InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownFormat
 from jahs.files.atomic import is_running, write_beside
+from jahs.files.hashing import sha256_file
 from jahs.optimizers import make
 from jahs.simulate import Callback, Optimizer, Visible, visible
 from jahs.simulate.log import read_header
@@ -129,6 +130,10 @@ class Run:
 def run(of: Run, factory: Factory | None = None) -> None:
     """Write the log, completely or not at all; without a `factory`, `of.optimizer` names the optimiser."""
     if factory is None and ":" in of.optimizer:
+        if sha256_file(file := Path(of.optimizer.rpartition(":")[0])) != of.code:
+            raise InvalidArgument(
+                f"{file} has changed since the comparison began; choose another --out, or remove {Path(of.log).parent}"
+            )
         with read_factory(of.optimizer) as read:
             run(of, read)
         return

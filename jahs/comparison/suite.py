@@ -19,9 +19,10 @@ from jahs.comparison.rules import metric_faults
 from jahs.comparison.standings import steps_of
 from jahs.comparison.terms import Rules, StudyTerms, open_rules
 from jahs.comparison.views import ViewChoice
-from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, ProtocolMismatch, UnknownName
 from jahs.files.sealed_json import read_sealed
 from jahs.queries.views import View
+from jahs.release.find import full_path
 from jahs.simulate import Simulation, Trial
 from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import show
@@ -94,7 +95,11 @@ class Problem:
         self._check(trials)
         columns = trial_log({"view": {"fidelities": dict(self.view.full)}}, trials)
         full_trials = [columns.trials[row] for row in np.flatnonzero(columns.is_full).tolist()]
-        if fault := next(metric_faults(full_trials, self.view), None):
+        try:
+            fault = next(metric_faults(full_trials, self.view), None)
+        except (InvalidConfig, InvalidFidelity) as err:
+            fault = str(err)
+        if fault:
             raise ProtocolMismatch(f"{fault}; these are trials of another problem than {self.id}: {_ADVICE}")
         full, incumbents = by_mean(columns, self.view)
         steps = steps_of(full, incumbents, self.terms)
@@ -111,12 +116,15 @@ class Problem:
         fixed = {key: value for key, value in view.space.fixed.items() if key not in view.full}.items()
         for trial in trials:
             config: Mapping[str, object] = trial.config
-            if set(trial.fidelity) != names:
-                fault = f"its fidelities are {', '.join(trial.fidelity)}, not {', '.join(sorted(names))}"
-            elif wrong := [f"{key}={config[key]!r}, not {value!r}" for key, value in fixed if config[key] != value]:
+            fidelity: Mapping[str, object] = trial.fidelity or {}
+            differing = {key: value for key, value in fixed if config.get(key) != value}
+            if set(fidelity) != names:
+                fault = f"its fidelities are {', '.join(fidelity) or 'unknown'}, not {', '.join(sorted(names))}"
+            elif differing:
+                wrong = (f"{key}={config.get(key)!r}, not {value!r}" for key, value in differing.items())
                 fault = f"it has {', '.join(wrong)}"
-            elif trial.start > self.budget_s:
-                fault = f"it starts at {trial.start:.6g} s, after the budget of {self.budget_s:.6g} s"
+            elif trial.end > self.budget_s:
+                fault = f"it ends at {trial.end:.6g} s, after the budget of {self.budget_s:.6g} s"
             elif (trial.seed is not None) != is_noisy:
                 fault = "it has no training noise" if is_noisy else "it has training noise"
             else:
@@ -183,7 +191,7 @@ def suite(name: str, *, release: Path | str | None = None) -> Suite:
     known = sorted(path.stem for path in SUITES.glob("*.json"))
     if name not in known:
         raise UnknownName.of("suite", name, known)
-    folder = None if release is None else Path(release)
+    folder = None if release is None else full_path(release)
     content = read_sealed(SUITES / f"{name}.json")
     try:
         releases = {task: (str(version), str(sha)) for task, (version, sha) in sorted(content["releases"].items())}

@@ -14,7 +14,7 @@ from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import MissingData, UnknownName
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
-from jahs.release.find import default_task
+from jahs.release.find import default_task, full_path
 from jahs.simulate import Simulation
 from jahs.spaces.seeds import read_seed
 
@@ -86,7 +86,7 @@ def terms(study: str, *, task: str | None = None, release: Path | str | None = N
 
 def open_terms(study: str, task: str | None, release: Path | str | None, budget_s: float | None = None) -> StudyTerms:
     """Return the terms of a study as `terms` does; a known budget is not computed again."""
-    folder = None if release is None else Path(release)
+    folder = None if release is None else full_path(release)
     task = task or default_task(folder)
     if study not in STUDIES:
         raise UnknownName.of("study", study, STUDIES)

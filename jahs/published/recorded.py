@@ -295,20 +295,19 @@ class Recorder:
         return np.concatenate([np.empty(0, np.int64), *self._written])
 
     def _note_same_runs(self) -> None:
-        """Note repeated configs whose accuracies repeat, too."""
+        """Note repeated configs whose accuracies are those of an earlier model, too."""
         models = self._models
-        first = _first_of_config(models)
         valid = self._raw.column("labels", "valid-acc")
-        same_models = [
-            k
-            for k in np.flatnonzero(models.is_valid & (models.seed > 0)).tolist()
-            if np.array_equal(
-                valid.take(models.order[models.start[k] : models.start[k + 1]]),
-                valid.take(models.order[models.start[first[k]] : models.start[first[k] + 1]]),
-                equal_nan=True,
-            )
-        ]
-        self.oddities.note("same_run", np.array(same_models, np.int64), models.model_id[first[same_models]])
+        is_repeated = models.is_valid & np.isin(models.config_id, models.config_id[models.seed > 0])
+        known: dict[tuple[int, bytes], int] = {}  # the first model with these accuracies, by config
+        same, earlier = [], []
+        for k in np.flatnonzero(is_repeated).tolist():
+            accuracies = valid.take(models.order[models.start[k] : models.start[k + 1]]).astype(np.float64)
+            first = known.setdefault((models.config_id.item(k), accuracies.tobytes()), k)
+            if first != k:
+                same.append(k)
+                earlier.append(first)
+        self.oddities.note("same_run", np.array(same, np.int64), models.model_id[np.array(earlier, np.int64)])
 
 
 class _Places:

@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from jahs.errors import InvalidArgument
+from jahs.files.strict_json import check_format
 from jahs.spaces.parameters import is_number, show
+
+QUALITY_FORMAT: Final = 1
+"""Version of `quality.json`; a reader refuses any other."""
 
 _KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
     "a number": is_number,
@@ -31,7 +35,13 @@ _REQUIREMENT: Final = {
 
 
 def read_quality(state: Mapping[str, Any]) -> Mapping[str, Any]:  # Any: JSON
-    """Return the content unchanged; InvalidArgument names a part that commands show and that has the wrong type."""
+    """Return the content unchanged.
+
+    Raises:
+        UnknownFormat: another version wrote it.
+        InvalidArgument: a part that commands show has the wrong type; names it.
+    """
+    check_format(state.get("format"), QUALITY_FORMAT, of="quality")
     data = _object(state.get("data"), "data")
     for size in ("configs", "runs", "rows"):
         if size in data:

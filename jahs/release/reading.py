@@ -206,8 +206,10 @@ class Release:
     @property
     def answers_as(self) -> frozenset[str]:
         """The sha256 of this release, and of earlier ones with the same answers according to its manifest."""
-        earlier = self.facts.get("same_answers", ())
-        return frozenset({self.sha256, *(sha256 for sha256 in earlier if isinstance(sha256, str))})
+        earlier = self.facts.get("same_answers", [])
+        if not isinstance(earlier, list) or not all(isinstance(sha256, str) for sha256 in earlier):
+            raise CorruptFile(f"{self.path / MANIFEST}: same_answers must be a list of texts; restore the file")
+        return frozenset({self.sha256, *earlier})
 
     def verify(self) -> None:
         """Check size and sha256 of every file, and that there is no other file, folder or link."""

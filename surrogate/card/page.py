@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from jahs.errors import CorruptFile, MissingData, UnknownFormat
+from jahs.errors import CorruptFile, MissingData
 from jahs.release import Release
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import caveats_of
@@ -21,7 +21,7 @@ from surrogate.card.figures import figures_blocks, verdict_blocks
 from surrogate.card.noise import noise_blocks, uncertainty_blocks
 from surrogate.card.plots import plots_of
 from surrogate.data.rows import Facts
-from surrogate.judging.quality import FULL_SIZE, QUALITY_FORMAT
+from surrogate.judging.quality import FULL_SIZE
 from workshop.folders import write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.html import svg_text, to_html
@@ -41,11 +41,6 @@ def card(release: Release, figures: Facts | None = None) -> Document:
     quality = release.quality
     if quality is None:
         raise MissingData(f"{release.path} has no quality.json; python -m surrogate.release writes it")
-    if not isinstance(quality, dict) or quality.get("format") != QUALITY_FORMAT:
-        version = quality.get("format") if isinstance(quality, dict) else None
-        raise UnknownFormat(
-            f"{release.path / 'quality.json'}: format {version!r}; this version reads format {QUALITY_FORMAT}"
-        )
     try:
         return Document(
             title=f"Quality of the surrogates of {release.task.name}",

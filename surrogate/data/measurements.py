@@ -27,6 +27,7 @@ from jahs.files.runs import (
     timing_machine,
 )
 from jahs.files.tables import Table, empty_table, sort_by, take
+from jahs.release import Release
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, RUN_KEY, VISIT_COLUMNS, VISIT_KEY
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import Task
@@ -238,3 +239,13 @@ def _faults_of_values(measured: Measurements) -> Iterable[str]:
 def _row(table: Table, i: int, key: tuple[str, ...]) -> str:
     values = {name: int(table[name][i]) for name in key}
     return " ".join(f"{name}={hex_id(value) if name == 'config_id' else value}" for name, value in values.items())
+
+
+def check_release(release: Release, measured: Measurements) -> None:
+    """Refuse a release of another task or protocol, with ProtocolMismatch."""
+    origin = (release.task.name, release.facts.get("protocol"))
+    if origin != (measured.task.name, measured.protocol):
+        raise ProtocolMismatch(
+            f"{release.path} has task {origin[0]} and protocol {origin[1]}, but the runs have task "
+            f"{measured.task.name} and protocol {measured.protocol}; name a release of these runs"
+        )

@@ -26,8 +26,6 @@ from surrogate.judging.curve import curve, predictions, sizes_for
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import Surrogate
 
-QUALITY_FORMAT: Final = 1
-
 FULL_SIZE: Final = 2000
 """Number of collected configs that the requirements are for."""
 

@@ -20,11 +20,12 @@ from experiments.pack import pack
 from experiments.packs import COLUMNS, MANIFEST
 from experiments.report.__main__ import main
 from experiments.report.build import build_document
-from experiments.report.comparison import draw_comparison
+from experiments.report.comparison import draw_comparison, groups
 from experiments.report.fidelity import rho_at_top, top_correlations, trained_at_full_size
 from experiments.report.long import _order_text, worker_blocks
-from experiments.report.results import read_results
+from experiments.report.results import Results, read_results
 from experiments.report.writing import write_document
+from experiments.studies import STUDIES as DECLARED
 from experiments.worlds import build_worlds
 from jahs.comparison.ranks import Comparison, compare_groups
 from jahs.errors import InvalidArgument
@@ -214,6 +215,32 @@ def test_an_arm_that_has_not_been_run_on_a_task_is_left_out_there(page, bench):
     assert TASKS["cifar10"].title in text
     if results.study.name == "joint":
         assert f"95 % bootstrap intervals over {SEEDS} seeds" in text
+
+
+def only(study, *names):
+    """Results of a study of which only these arms have been run."""
+    arms = tuple(study.arm(name) for name in names)
+    by_arm = {(TASK, name): () for name in names}
+    none = {"folder": None, "on_refits": {}, "bench": {}}
+    return Results(study=study, tasks=(TASK,), arms=arms, by_arm=by_arm, **none)
+
+
+def test_a_chapter_of_which_one_arm_was_run_is_no_reference_for_the_others():
+    names = ("random_search-n-macs", "hyperband-n-macs", "nsga2-latency")
+    found = {name: [arm.name for arm in arms] for name, arms in groups(only(DECLARED["multiobjective"], *names), TASK)}
+    assert [*found.values()] == [["random_search-n-macs", "hyperband-n-macs"]]
+    names = ("random_search", "hyperband-epoch", "hyperband-diagonal")
+    [(_, arms)] = groups(only(DECLARED["fidelity"], *names), TASK)
+    assert tuple(arm.name for arm in arms) == names  # black-box search is declared alone
+
+
+def test_an_unfinished_study_compares_the_same_seeds_of_all_arms_of_a_chapter(page, bench):
+    results = read_results(page.parents[1], bench={TASK: bench})
+    first, *others = (arm for arm in results.arms if arm.chapter == results.arms[0].chapter)
+    part = {**results.by_arm, (TASK, first.name): results.of(TASK, first)[:2]}
+    for arm in (first, *others):
+        found = replace(results, by_arm=part).of_chapter(TASK, arm)
+        assert [result.repetition.seed for result in found] == [0, 1]
 
 
 def test_long_runs_have_an_order_only_if_friedmans_test_finds_one(release, short, tmp_path, bench, monkeypatch):

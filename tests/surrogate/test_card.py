@@ -227,7 +227,7 @@ def test_a_release_without_quality_or_of_another_format_is_refused(
 ) -> None:
     for name, quality, error, message in (
         ("a", None, MissingData, "has no quality.json"),
-        ("b", {**QUALITY, "format": 2}, UnknownFormat, "format 2; this version reads format 1"),
+        ("b", {**QUALITY, "format": 2}, UnknownFormat, "format 2; this version of jahs reads format 1"),
         ("c", {"format": 1}, CorruptFile, "lacks a value of the card: KeyError"),
     ):
         (tmp_path / name).mkdir()

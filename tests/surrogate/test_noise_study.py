@@ -14,7 +14,7 @@ from surrogate.data.rows import assemble, join_rows
 from surrogate.noise_study import judge, repeated
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
-from tests.surrogate.landscape import TASK, arguments, measurements, write_folder
+from tests.surrogate.landscape import PROTOCOL, TASK, arguments, measurements, write_folder
 from tests.surrogate.test_release import write_params
 
 MEASURED = measurements(10)
@@ -61,7 +61,8 @@ def test_a_page_has_every_size_and_rotation(
     monkeypatch.setattr(noise_study, "N_REFITS", 2)
     runs = write_folder(tmp_path / "runs", MEASURED)
     noise = noise_model(TASK.name, max_epoch=TASK.max_epoch).to_dict()
-    release = make_release(tmp_path / "release", task=TASK.name, n_refits=2, noise=noise)
+    facts = {"protocol": PROTOCOL}
+    release = make_release(tmp_path / "release", task=TASK.name, n_refits=2, noise=noise, facts=facts)
     more = ["--release", str(release), "--params", str(write_params(tmp_path / "tuned"))]
     assert noise_study.main([*arguments(runs, tmp_path / "page"), *more]) == 0
     page = (tmp_path / "page" / "report.md").read_text(encoding="utf-8")
@@ -73,3 +74,6 @@ def test_a_page_has_every_size_and_rotation(
     monkeypatch.setattr(noise_study, "noise_study", lambda *_, **__: pytest.fail("it was computed before the refusal"))
     assert noise_study.main([*arguments(runs, tmp_path / "page" / "report.md"), *more]) == 2
     assert "report.md is not a folder; choose another folder" in capsys.readouterr().err
+    other = ["--release", str(make_release(tmp_path / "other", task=TASK.name)), *more[2:]]
+    assert noise_study.main([*arguments(runs, tmp_path / "page"), *other]) == 2
+    assert "name a release of these runs" in capsys.readouterr().err

@@ -49,6 +49,8 @@ def test_a_release_names_those_before_it_with_the_same_answers() -> None:
     assert facts == {"version": "0.4.3", "same_answers": ["1"]}
     second = replace(other, facts={**other.facts, **facts}, sha256="2")
     assert number_facts(second, other) == facts
+    again = replace(other, facts={**other.facts, "commit": "another"})
+    assert number_facts(second, again) == {"version": "0.4.3", "same_answers": ["1", "2"]}
     assert number_facts(second, config) == {"version": "0.4.4", "same_answers": ["1", "2"]}
     assert number_facts(second, manifest(table="d" * 64)) == {"version": "0.5.0"}
     assert number_facts(manifest("0.1.x"), other) == {"version": FIRST}

@@ -110,7 +110,11 @@ def test_the_stream_at_full_size_is_a_function_of_the_number_alone(runs: Path, t
     assert [line["config"] for line in lines(tmp_path / "list")] == rows(full_range(7, 11))
 
 
-def test_the_measured_best_of_train_and_valid_get_three_seeds(runs: Path, tmp_path: Path) -> None:
+def test_the_measured_best_of_train_and_valid_get_three_seeds(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("seeds", runs, tmp_path / "list", "--n", 10**6) == 2
+    assert "n=1000000 must be at most" in capsys.readouterr().err
     assert call("seeds", runs, tmp_path / "list", "--n", 6) == 0
     ids = config_ids([line["config"] for line in lines(tmp_path / "list")])
     assert all(line["seeds"] == [0, 1, 2] for line in lines(tmp_path / "list"))

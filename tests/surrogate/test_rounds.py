@@ -98,5 +98,6 @@ def test_a_release_of_another_protocol_is_refused(tmp_path: Path, capsys: pytest
     other = make_release(tmp_path / "other", task=TASK.name, facts={"protocol": "f" * 16})
     runs = write_folder(tmp_path / "runs", MEASURED)
     assert command.main([*arguments(runs, tmp_path / "rounds.md"), "--releases", str(other)]) == 2
-    assert f"has protocol {'f' * 16}, but the runs have {PROTOCOL}" in capsys.readouterr().err
+    said = f"has task {TASK.name} and protocol {'f' * 16}, but the runs have task {TASK.name} and protocol {PROTOCOL}"
+    assert said in capsys.readouterr().err
     assert not (tmp_path / "rounds.md").exists()

@@ -52,8 +52,8 @@ from jahs.models.noise.spread import (
     to_line_one,
     with_tail,
 )
-from jahs.schema import CONFIG_KEYS
-from jahs.spaces.parameters import is_number, show
+from jahs.schema import COLUMNS, CONFIG_KEYS, SIZE_KEYS
+from jahs.spaces.parameters import PARAMETERS, is_number, show
 from jahs.spaces.seeds import read_seeds
 from jahs.tasks.metrics import ACCURACIES, metric
 
@@ -139,10 +139,10 @@ class NoiseModel:
             seed: seed of the training; one for all, or one for each row.
 
         Raises:
-            InvalidArgument: a seed is not an integer in 0..2**63-1, a prediction is NaN or no number, ids are not
-                uint64, or shapes differ.
+            InvalidArgument: a seed is not an integer in 0..2**63-1, a prediction is NaN or no number, `X` holds no
+                encoded configs, ids are not uint64, or shapes differ.
             UnknownName: a metric does not exist.
-            InvalidFidelity: an epoch is beyond the task's last.
+            InvalidFidelity: an epoch is not an integer, or beyond the task's last.
         """
         if seed is None:
             raise InvalidArgument("seed=None is not an integer in 0..2**63-1; the predictions are the mean")
@@ -360,6 +360,12 @@ def _read(means: Mapping[str, Any], X: Any) -> tuple[dict[str, _Floats], NDArray
     if X.ndim != 2 or X.shape[1] != _N_COLUMNS or X.dtype.kind not in "fiu":
         given = f"{X.dtype} of shape {X.shape}"
         raise InvalidArgument(f"X must hold numbers, (n, {_N_COLUMNS}), got {given}; jahs.encode() returns it")
+    if odd := [key for key in SIZE_KEYS if not np.isin(X[:, COLUMNS.index(key)], PARAMETERS[key].codes).all()]:
+        raise InvalidArgument(f"X has values of {', '.join(odd)} that no config has; jahs.encode() returns it")
+    if not np.isfinite(X).all():
+        raise InvalidArgument("X holds numbers that are not finite; jahs.encode() returns it")
+    if (is_part := X[:, -1] % 1 != 0).any():
+        raise InvalidFidelity(f"epoch={X[is_part][0, -1]:g} is not an integer")
     values = {name: np.asarray(of) for name, of in means.items()}
     refuse(*(f"{name} must hold numbers, got {of.dtype}" for name, of in values.items() if of.dtype.kind not in "fiu"))
     read = {metric(name).name: of.astype(np.float64, copy=False) for name, of in values.items()}

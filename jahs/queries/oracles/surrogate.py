@@ -25,6 +25,7 @@ from jahs.release.reading import Release
 from jahs.spaces.columns import ids_of_codes
 from jahs.spaces.configs import id_of_codes
 from jahs.spaces.encoding import encode_codes
+from jahs.spaces.parameters import show
 from jahs.spaces.seeds import Seeds
 from jahs.tasks.metrics import METRICS, Metric
 
@@ -201,7 +202,8 @@ class SurrogateOracle(Oracle):
     def _noise(self, seed: Seeds) -> Any:  # Any: a jahs.models.noise.NoiseModel, imported only if the release has one
         if self._release.noise is None:
             raise MissingData(
-                f"seed={seed}: {self._release!r} has no noise.json to draw a training from; leave seed out for the mean"
+                f"seed={show(seed)}: {self._release!r} has no noise.json to draw a training from; leave seed out for "
+                "the mean"
             )
         return self._release.noise
 

@@ -98,7 +98,7 @@ def test_the_name_of_a_task_has_any_case_but_a_folder_of_that_name_comes_first(t
     ids=range(13),
 )
 def test_scores_that_cannot_be_shown_are_found_by_verify_and_named_by_quality(tmp_path, capsys, content, said) -> None:
-    folder = make_release(tmp_path / "release", quality=content)
+    folder = make_release(tmp_path / "release", quality={"format": 1, **content})
     for argv in (["verify", str(folder)], ["quality", "--release", str(folder)]):
         assert main(argv) == 1
         told = capsys.readouterr().err
@@ -108,7 +108,7 @@ def test_scores_that_cannot_be_shown_are_found_by_verify_and_named_by_quality(tm
 
 @pytest.mark.parametrize("content", [{}, {"data": None, "metrics": None, "requirements": None}], ids=str)
 def test_scores_that_were_not_measured_may_be_missing_or_null(tmp_path, capsys, content) -> None:
-    folder = make_release(tmp_path / "release", quality=content)
+    folder = make_release(tmp_path / "release", quality={"format": 1, **content})
     assert main(["verify", str(folder)]) == 0
     assert main(["quality", "--release", str(folder)]) == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import math
 import signal
@@ -29,7 +30,7 @@ from jahs.comparison.terms import STUDIES, terms
 from jahs.errors import CorruptFile, InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownName
 from jahs.files.atomic import is_running
 from jahs.optimizers import make
-from jahs.simulate import Simulation, Trial, read_log
+from jahs.simulate import Proposal, Simulation, Trial, read_log
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 
@@ -531,6 +532,77 @@ def test_logs_of_an_object_whose_code_cannot_be_compared_are_not_kept(quick, tmp
 def test_logs_of_a_function_of_a_module_are_kept(quick, tmp_path):
     before = files(quick(of_module, seeds=1).out)
     assert files(quick(of_module, seeds=1).out) == before
+
+
+def test_logs_of_another_base_class_another_default_or_a_lambda_are_not_kept(quick, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "our_search.py").write_text(OURS)
+    for step in (0, 1):
+        (tmp_path / "our_base.py").write_text(f"class Base:\n    step = {step}\n")
+        for name in ("our_base", "our_search"):
+            sys.modules.pop(name, None)
+        ours = importlib.import_module("our_search").Ours
+        with pytest.raises(ProtocolMismatch, match="another version of Ours") if step else nullcontext():
+            quick(ours, seeds=1)
+        monkeypatch.setattr(seeded, "__defaults__", (step,))
+        with pytest.raises(ProtocolMismatch, match="another version of seeded") if step else nullcontext():
+            quick(seeded, seeds=1)
+        with pytest.raises(InvalidArgument, match="whose code cannot be compared") if step else nullcontext():
+            quick(lambda trials: of_module([*trials]), seeds=1)
+
+
+OURS = """
+from our_base import Base
+
+class Ours(Base):
+    def __init__(self, view, seed):
+        self.view, self.seed = view, seed
+
+    def ask(self, n):
+        return self.view.sample(n, seed=self.seed + self.step)
+
+    def tell(self, trial):
+        pass
+"""
+
+
+def seeded(trials, first=0):
+    return jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0}).sample(seed=first + len(trials))
+
+
+def test_a_file_that_changes_during_a_comparison_is_refused(quick, mine):
+    def edit(done, of):
+        mine.write_text(MINE + "\n")
+
+    with pytest.raises(InvalidArgument, match=r"mine\.py has changed since the comparison began; choose another"):
+        quick(f"{mine}:Mine", seeds=3, progress=edit)
+
+
+def test_a_home_folder_is_expanded_and_a_relative_folder_stays(quick, mine, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert quick(f"{mine}:Mine", seeds=1, out="~/new").out == tmp_path / "home" / "new"
+    assert quick(f"{mine}:Mine", seeds=1, out="here").out == tmp_path / "here"
+
+
+def test_a_refused_run_that_broke_a_rule_is_not_to_be_repeated(quick, tmp_path):
+    def seeds_itself(view):
+        return OwnSeed(view)
+
+    (refusal, *_) = quick(seeds_itself, seeds=1).refused
+    assert "if the optimiser breaks this rule, change it, then remove" in refusal.fault
+
+
+class OwnSeed:
+    def __init__(self, view):
+        self.view = view
+
+    def ask(self, n):
+        return [Proposal(config=config, seed=7) for config in self.view.sample(n, seed=0)]
+
+    def tell(self, trial):
+        pass
 
 
 def of_module(trials):

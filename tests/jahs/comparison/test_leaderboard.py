@@ -16,9 +16,10 @@ from jahs.cli import main
 from jahs.comparison.claims import claim_of
 from jahs.comparison.leaderboard import board_text, find_logs, leaderboard
 from jahs.comparison.views import ViewChoice, open_view
-from jahs.errors import InvalidArgument
+from jahs.errors import CorruptFile, InvalidArgument
 from jahs.optimizers import make, random_search
 from jahs.queries.views import View
+from jahs.release import read_release
 from jahs.simulate import Proposal, Simulation, read_log
 from tests.jahs.simulate.chaos import Chaos
 from tests.releases import make_release
@@ -160,6 +161,10 @@ def test_a_log_of_an_older_release_with_the_same_answers_still_counts(tmp_path, 
     (newer / "manifest.json").write_text(json.dumps(manifest))
     boards, refused = boards_of(jahs.Benchmark("fashion_mnist_mini", release=newer), log)
     assert (len(boards), refused) == (1, [])
+    manifest["same_answers"] = None
+    (newer / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CorruptFile, match=r"manifest\.json: same_answers must be a list of texts"):
+        _ = read_release(newer).answers_as
 
 
 def better(header, trials, ending):

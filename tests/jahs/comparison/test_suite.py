@@ -68,9 +68,12 @@ def test_trials_of_another_problem_are_refused(problems):
     means = jahs.Simulation(few.view, n_trials=1).run(make("random_search", few.view, seed=0))
     with pytest.raises(ProtocolMismatch, match="it has no training noise"):
         few.score(means)
-    late = replace(trials[-1], start=few.budget_s + 1, end=few.budget_s + 2)
-    with pytest.raises(ProtocolMismatch, match="after the budget of"):
-        few.score([late])
+    with pytest.raises(ProtocolMismatch, match=r"ends at .* after the budget of"):
+        few.score([replace(trials[-1], end=few.budget_s + 2)])
+    searched = {key: value for key, value in trials[0].config.items() if key not in few.view.space.fixed}
+    for wrong in ({"fidelity": None}, {"config": searched}, {"config": {**trials[0].config, "Op1": 7}}):
+        with pytest.raises(ProtocolMismatch, match="another problem"):
+            few.score([replace(trials[0], **wrong)])
     for what in (None, 3, "trials", [1], trials[0]):
         with pytest.raises(InvalidArgument, match="is not a list of trials"):
             few.result(what)

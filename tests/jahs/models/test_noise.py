@@ -16,6 +16,7 @@ from jahs.errors import InvalidArgument, InvalidFidelity, UnknownFormat, Unknown
 from jahs.models.noise import NOISE_FORMAT, NoiseModel, model
 from jahs.models.noise.chance import normal_table
 from jahs.models.noise.spread import Spread
+from jahs.schema import COLUMNS as NAMES
 from jahs.spaces.columns import config_ids
 from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
@@ -33,6 +34,10 @@ MEANS = {
     "runtime": np.repeat(_chance.uniform(0.1, 9, 20), 12) * X[:, -1],
 }
 SEEDS = st.integers(0, 2**63 - 1)
+
+
+def first_means(n: int) -> dict[str, np.ndarray]:
+    return {name: values[:n] for name, values in MEANS.items()}
 
 
 def repeated(row: int, n: int, y: float) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
@@ -304,6 +309,26 @@ def test_columns_of_another_length_are_refused(n: int) -> None:
         MODEL.interval({"valid_acc": np.ones(1)}, X[:n])
     few = MODEL.draw({"valid_acc": [50.0] * n}, X[:n], IDS[:n], 0)  # type: ignore[dict-item]
     assert few["valid_acc"].shape == (n,)
+
+
+@pytest.mark.parametrize("n", [3, N_ROWS], ids=["few", "many"])
+@pytest.mark.parametrize(
+    ("column", "value", "error", "message"),
+    [
+        (-1, 5.5, InvalidFidelity, "epoch=5.5 is not an integer"),
+        (-1, np.nan, InvalidArgument, "X holds numbers that are not finite"),
+        (NAMES.index("LearningRate"), np.inf, InvalidArgument, "X holds numbers that are not finite"),
+        (NAMES.index("N"), 2, InvalidArgument, "X has values of N that no config has"),
+    ],
+)
+def test_rows_that_encode_no_config_are_refused(
+    n: int, column: int, value: float, error: type[Exception], message: str
+) -> None:
+    rows = X[:n].copy()
+    rows[1, column] = value
+    for ask in (lambda: MODEL.draw(first_means(n), rows, IDS[:n], 0), lambda: MODEL.interval(first_means(n), rows)):
+        with pytest.raises(error, match=re.escape(message)):
+            ask()
 
 
 def test_float32_predictions_and_lists_draw_as_float64_arrays_do() -> None:

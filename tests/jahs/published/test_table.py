@@ -128,6 +128,18 @@ def spoil(columns, finding):
     return 1, [102], 12, None
 
 
+def test_a_repeated_run_of_any_earlier_model_is_found(tmp_path):
+    columns = make_columns()
+    two, three, four = (rows_of(columns, k) for k in (2, 3, 4))
+    for name, values in columns.items():
+        if name in (("labels", "FLOPS"), ("labels", "size_MB")) or (name[0] == "features" and name[1] != "epoch"):
+            values[three] = values[four] = values[two]
+    columns["labels", "valid-acc"][four] = columns["labels", "valid-acc"][three]
+    _, report, oddities = imported(tmp_path, columns)
+    assert found(report) == {"repeated_config": 2, "same_run": 1}
+    assert oddities["value"][oddities["finding"] == "same_run"].tolist() == [103]
+
+
 @pytest.mark.parametrize(
     "finding",
     [name for name in FINDINGS if name not in ("shared_by_split", "changed_row", "incomplete_run")],

@@ -59,7 +59,7 @@ WRONG_EPOCHS = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    quality = {"valid_acc": {"kendall_tau": 0.9}}
+    quality = {"format": 1, "valid_acc": {"kendall_tau": 0.9}}
     return make_release(tmp_path_factory.mktemp("releases") / "digits", table=TABLE, quality=quality)
 
 
@@ -484,7 +484,7 @@ def test_a_view_of_it_is_asked_like_it(bench):
 
 
 def test_what_a_release_does_not_say_is_an_error(bench, folder):
-    assert bench.quality() == {"valid_acc": {"kendall_tau": 0.9}}
+    assert bench.quality() == {"format": 1, "valid_acc": {"kendall_tau": 0.9}}
     for ask in (
         lambda: bench.front(("valid_acc",)),
         lambda: bench.reference_point(("valid_acc",)),

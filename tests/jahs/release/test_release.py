@@ -26,7 +26,7 @@ from jahs.release.writing import clear_leftovers, extend_release
 from tests.releases import METRICS, make_release, make_table
 
 TABLE = make_table("digits", 12, diverged=[3])
-QUALITY = {"valid_acc": {"kendall_tau": 0.5}}
+QUALITY = {"format": 1, "valid_acc": {"kendall_tau": 0.5}}
 
 
 @pytest.fixture(scope="module")
