@@ -291,6 +291,10 @@ def test_further_trainings_remove_the_results_that_lack_them(with_record, tmp_pa
     assert not read_live(out).left_out
     assert beside(more) > len(OPTIMIZERS)
     assert all(len(found.curves) == N_SEEDS + 1 for found in read_live(out).left_out.values())
+    arm = OPTIMIZERS[0]
+    shutil.copy(left_out_path(with_record[0], arm), left_out_path(out, arm))  # made before the last trainings
+    with pytest.raises(ProtocolMismatch, match=r"left-out\.npz was made before all trainings were there; remove it"):
+        read_live(out)
 
 
 @pytest.mark.parametrize("damage", ["cut", "another release", "no predictions"])
