@@ -115,9 +115,11 @@ def train(
             rows.append([acc for acc, _ in measured] + [loss for _, loss in measured] + [runtime])
             if not all(math.isfinite(loss) for _, loss in measured):
                 return TrainedRun(status="diverged", epochs=_table(rows), network=training.network)
+            ended = time.thread_time()
             if checkpoint is not None:
                 training.save(checkpoint, identity, rows)
             on_epoch(epoch, dict(zip(EPOCH_FIELDS, rows[-1], strict=True)))
+            started += time.thread_time() - ended  # neither counts as runtime
     return TrainedRun(status="finished", epochs=_table(rows[:last]), network=training.network)
 
 
@@ -259,8 +261,11 @@ class Training:
         """Load a checkpoint if there is one; return the rows measured so far.
 
         Raises:
+            InvalidArgument: it is a folder.
             ProtocolMismatch, CorruptFile: it belongs to another run, or is unreadable.
         """
+        if path.is_dir():
+            raise InvalidArgument(f"checkpoint={path} is a folder; name a file")
         if not path.exists():
             return []
         try:
@@ -280,8 +285,10 @@ class Training:
         except ProtocolMismatch:
             raise
         except Exception as err:  # torch raises many kinds for a bad file
-            reason = str(err).strip().split("\n")[0]
-            raise CorruptFile(f"{path} is not a readable checkpoint ({reason}); delete it to start over") from err
+            raise CorruptFile(  # without torch's message, which may advise to load the file unsafely
+                f"{path} is not a readable checkpoint ({type(err).__name__}): it is damaged or another kind of file; "
+                "name another file, or delete it to start over"
+            ) from err
         return rows
 
 

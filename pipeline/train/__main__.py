@@ -11,11 +11,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, refuse
 from jahs.files.strict_json import parse_json
 from jahs.spaces.configs import Config, config_id, validate
 from jahs.spaces.space import space
-from pipeline.command import add_device
+from pipeline.command import add_device, device_faults
 from pipeline.data import load_images
 from pipeline.protocol import trained_task
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
@@ -50,6 +50,7 @@ def _train(given: argparse.Namespace) -> str:
     """Train; return what to print."""
     task = trained_task(given.task)
     config = _config(given)
+    refuse(*device_faults(given.device))
     if given.checkpoint is not None and not given.checkpoint.absolute().parent.is_dir():
         raise InvalidArgument(f"checkpoint={given.checkpoint}: its folder does not exist; make it first")
     resolution = config["Resolution"]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -71,6 +72,26 @@ def test_a_run_that_was_stopped_and_resumed_has_the_bits_of_one_that_was_not(ima
     assert np.all(np.diff(run.epochs[:, N_MEASURED], prepend=0) > 0)
     assert np.array_equal(run.epochs[:n_epochs], first.epochs)
     assert list(tmp_path.iterdir()) == [checkpoint]
+
+
+def test_runtime_does_not_include_saving_and_the_callers_own_work(images, tmp_path, monkeypatch):
+    now = 0.0
+
+    def spend(seconds, result=None):
+        nonlocal now
+        now += seconds
+        return result
+
+    monkeypatch.setattr(train_module, "time", SimpleNamespace(thread_time=lambda: now))
+    monkeypatch.setattr(Training, "train_epoch", lambda *_: spend(1, (50.0, 1.0)))
+    monkeypatch.setattr(Training, "evaluate", lambda *_: spend(0.5, (50.0, 1.0)))
+    save = Training.save
+    monkeypatch.setattr(Training, "save", lambda *args: spend(100, save(*args)))
+    for epochs in (2, 4):  # the second training resumes the first
+        run = train(
+            CONFIG, TINY, images, seed=7, epochs=epochs, checkpoint=tmp_path / "run.pt", on_epoch=lambda *_: spend(1000)
+        )
+    assert run.epochs[:, N_MEASURED].tolist() == [2, 4, 6, 8]
 
 
 def test_another_seed_gives_another_run(images, whole):
@@ -350,8 +371,9 @@ class _Hostile:
 def test_a_checkpoint_never_runs_code(images, tmp_path, save):
     checkpoint, witness = tmp_path / "run.pt", tmp_path / "witness"
     save({"identity": _Hostile(witness), "rows": []}, checkpoint)
-    with pytest.raises(CorruptFile, match="is not a readable checkpoint"):
+    with pytest.raises(CorruptFile, match="is not a readable checkpoint") as caught:
         train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint)
+    assert "weights" not in str(caught.value), "torch advises to load it unsafely"
     assert not witness.exists()
     pickle.loads(pickle.dumps(_Hostile(witness)))
     assert witness.exists(), "the bait is real"
@@ -422,7 +444,9 @@ def test_the_command_resumes_and_prints_one_row_per_epoch(capsys, tmp_path):
         (["--task", "digits", "--sample", "0", "--epochs", "0"], "epochs=0 must be an integer in 1.."),
         (["--task", "digits", "--sample", "0", "--checkpoint", "no/such/run.pt"], "its folder does not exist"),
         (["--task", "cifar10", "--sample", "0", "--data-dir", "no/such"], "cifar10: no images in no/such"),
-        (["--task", "digits", "--sample", "0", "--device", "abacus"], "device='abacus' cannot be used"),
+        (["--task", "digits", "--sample", "0", "--checkpoint", "/"], "checkpoint=/ is a folder; name a file"),
+        (["--task", "digits", "--sample", "0", "--device", "abacus"], "device='abacus' must be cpu, native or cuda"),
+        (["--task", "digits", "--sample", "0", "--device", "meta"], "device='meta' must be cpu, native or cuda"),
     ],
 )
 def test_a_users_mistake_is_one_clear_line_and_exit_2(capsys, tmp_path, monkeypatch, arguments, message):
