@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jahs.errors import InvalidArgument, JahsError
 from splits.check import balance, broken_promises
-from splits.final import final_beside
+from splits.final import final_beside, final_path
 from splits.partition import LEAST_PER_GROUP, partition
 from splits.recorded import read_recorded
 from splits.split import Split, read_split, split_text, write_split
@@ -38,7 +38,12 @@ def make_split(
     """
     old = None if extend is None else read_split(extend)
     seed = seed if seed is not None else 0 if old is None else old.seed
-    final = final_beside(out) or (None if extend is None else final_beside(extend))
+    final = final_beside(out)
+    if final is None and extend is not None and final_beside(extend) is not None:
+        raise InvalidArgument(
+            f"out={out} would lack the final test set {final_path(extend)}; write the split beside {extend}, or copy "
+            f"{final_path(extend).name} to {out.absolute().parent} first"
+        )
     recorded = read_recorded(runs, final=final)
     split = partition(recorded, seed=seed, old=old, fewest=fewest)
     for marginal in broken_promises(balance(recorded, split.parts)):

@@ -79,6 +79,21 @@ def test_members_are_in_no_part_and_no_measurement_of_them_is_read(runs, split, 
     assert facts == {"counts": final.counts, "n_kin": 0, "n_reads": 0, "n_trained": 1, "seeds": [0, 1, 2]}
 
 
+def test_a_split_that_is_extended_elsewhere_keeps_its_final_test_set(runs, split, tmp_path, capsys):
+    path = write_final(split, final_of(runs))
+    assert call(make.main, runs, "--out", split) == 0
+    out = tmp_path / "elsewhere" / "split.json"
+    out.parent.mkdir()
+    capsys.readouterr()
+    assert call(make.main, runs, "--out", out, "--extend", split) == 2
+    assert f"would lack the final test set {path}; write the split beside {split}, or copy" in capsys.readouterr().err
+    assert not out.exists()
+    assert call(make.main, runs, "--out", split.with_name("split-2.json"), "--extend", split) == 0
+    (out.parent / path.name).write_bytes(path.read_bytes())
+    assert call(make.main, runs, "--out", out, "--extend", split) == 0
+    assert len(read_split(out).config_ids) == 217
+
+
 def test_kin_of_a_member_are_held_out_too(runs):
     configs = make_configs(220)
     member = {name: values[[5]].copy() for name, values in configs.items()}
