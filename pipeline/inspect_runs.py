@@ -10,6 +10,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, ProtocolMismatch
 from jahs.files.runs import (
+    VISITS,
     committed_faults,
     last_rows,
     read_configs,
@@ -84,7 +86,8 @@ def _verify(given: argparse.Namespace) -> object:
 def status(path: Path) -> dict[str, Any]:  # Any: JSON
     """Return counts per fidelity group, cost so far, and an estimate of the remaining work.
 
-    Means and estimate are for the processor with the most runs; the estimate, for its fastest device.
+    Means and estimate are for the processor with the most runs. The estimate uses the mean cost of uniform configs, as
+    those that are left, on its fastest device.
     """
     runs, configs = read_runs(path), read_configs(path)
     last = last_rows(runs)
@@ -96,7 +99,8 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
     timed = take(last, np.isfinite(last["runtime"]))
     processor = Counter(timed["machine"].tolist()).most_common(1)
     timed = take(timed, np.isin(timed["machine"], [machine for machine, _ in processor]))
-    mean_s = {str(d): float(timed["runtime"][timed["device"] == d].mean()) for d in np.unique(timed["device"])}
+    mean_s = _mean_seconds(timed)
+    uniform_s = _mean_seconds(take(timed, rows_of(configs, timed["config_id"])["source"] == SOURCES[0]))
     recorded = rows_of(configs, last["config_id"])["config_index"].tolist()
     wanted = {(number, seed) for number in range(_WANTED_CONFIGS) for seed in run_seeds(number)}
     n_left = len(wanted - {*zip(recorded, last["seed"].tolist(), strict=True)})
@@ -121,14 +125,22 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         "runs_per_hour": _rate(path),
         "core_hours": float(np.nansum(last["runtime"])) / 3600,
         "mean_core_seconds": mean_s,
-        "core_hours_left": n_left * min(mean_s.values()) / 3600 if mean_s else None,
+        "core_hours_left": n_left * min(uniform_s.values()) / 3600 if uniform_s else None,
     }
+
+
+def _mean_seconds(timed: Table) -> dict[str, float]:
+    """Return the mean runtime of each device."""
+    return {str(d): float(timed["runtime"][timed["device"] == d].mean()) for d in np.unique(timed["device"])}
 
 
 def _rate(path: Path) -> float | None:
     """Return runs per hour over the last hour's shards, or None."""
-    times = sorted(shard.stat().st_mtime for shard in parquet_files(path / "new"))
-    recent = [moment for moment in times if moment > time.time() - 3600]
+    times = []
+    for shard in parquet_files(path / "new"):
+        with suppress(FileNotFoundError):  # it was compacted meanwhile
+            times.append(shard.stat().st_mtime)
+    recent = sorted(moment for moment in times if moment > time.time() - 3600)
     if len(recent) < 2 or recent[-1] == recent[0]:
         return None
     return (len(recent) - 1) / (recent[-1] - recent[0]) * 3600
@@ -144,8 +156,9 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
         The number of runs in `path` now, and the number of duplicates that were left out.
 
     Raises:
-        ProtocolMismatch, CorruptFile, InvalidTable: a folder holds another protocol, or cannot be read, or two folders
-            have a run that differs although the same processor and torch trained it; nothing was changed.
+        ProtocolMismatch, CorruptFile, InvalidTable: a folder holds another protocol, or cannot be read, or has a
+            profile without its visits, or two folders have a run that differs although the same processor and torch
+            trained it; nothing was changed.
     """
     folder = RunsFolder(path)
     if faults := [
@@ -161,6 +174,7 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
     proxies = [read_proxies(other) for other in others]
     for read in (read_visits, read_profile, read_proxies):
         read(path)  # what cannot be read is refused before anything is changed
+    _refuse_unvisited(path, others)
     _refuse_contradictions({path: each_run(read_runs(path))} | dict(zip(others, (r for _, r, _ in parts), strict=True)))
     for configs, _, _ in parts:
         folder.add_configs(configs)
@@ -172,6 +186,21 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
     if before and before != after:
         _log.warning("the profile and runtimes are now from %s, not from %s", ", ".join(after), ", ".join(before))
     return len(folder.recorded()), n_left_out
+
+
+def _refuse_unvisited(path: Path, others: Sequence[Path]) -> None:
+    """Refuse profiled configs that the merged visits lack: the profile is made from visits, so it would lose them."""
+    visited = [read_visits(other)["config_id"] for other in others]
+    has_more = any(len(ids) for ids in visited)
+    all_visited = np.concatenate([read_visits(path)["config_id"], *visited])
+    faults = [
+        f"{folder}: {n_lost} configs of profile.parquet have no visits, so the merged profile would lack them; restore "
+        f"{VISITS} from a copy, or visit the configs again with `python -m pipeline.profile`"
+        for folder in ((path, *others) if has_more else others)  # without more visits, the profile of `path` stays
+        if (n_lost := int((~np.isin(read_profile(folder)["config_id"], all_visited)).sum()))
+    ]
+    if faults:
+        raise InvalidTable("\n".join(faults))
 
 
 def _refuse_contradictions(folders: Mapping[Path, Sequence[Table]]) -> None:

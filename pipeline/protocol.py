@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, ProtocolMismatch, UnknownName
 from jahs.files.hashing import digest_facts
 from jahs.files.runs import read_protocol
 from jahs.tasks.definitions import BUILT_IN, PROSE, TASKS, Task
@@ -93,9 +93,12 @@ def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON
     """Return the task of a recorded protocol, which may be an earlier one of a built-in task.
 
     Raises:
+        CorruptFile: the facts name no task.
         UnknownName, InvalidArgument: the task is unknown or invalid.
     """
-    return NASBENCH201 if facts["task"]["name"] == NASBENCH201.name else task_of_protocol(facts)
+    if not isinstance(task := facts.get("task"), dict) or not isinstance(name := task.get("name"), str):
+        raise CorruptFile("protocol.json names no task: its protocol must have task.name; restore it from a copy")
+    return NASBENCH201 if name == NASBENCH201.name else task_of_protocol(facts)
 
 
 def trained_task(name: str) -> Task:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from jahs.errors import CorruptFile, InvalidTable, ProtocolMismatch
+from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.index import read_index
 from jahs.files.runs import (
     TIMES,
@@ -20,6 +20,7 @@ from jahs.files.runs import (
     read_configs,
     read_profile,
     read_protocol,
+    read_proxies,
     read_runs,
     read_shards,
     read_visits,
@@ -88,6 +89,7 @@ def verify(path: Path) -> list[str]:
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         faults.append(f"{len(strange)} configs have runs but are not in configs.parquet, e.g. {min(strange)}")
     faults += _profile_faults(read_profile(path), read_visits(path))
+    faults += _proxy_faults(path, configs)
     for run in each_run(runs):
         faults += _run_faults(run, task)
         if len(faults) > _MOST_LISTED:
@@ -108,6 +110,9 @@ def _single_faults(path: Path) -> list[str]:
                 read_table(shard, RUN_COLUMNS)
             else:
                 faults.append(f"{name} has no digest: another program wrote or edited it")
+        except MissingData:
+            if shard.exists():  # else it was compacted meanwhile
+                raise
         except (CorruptFile, InvalidTable) as err:
             faults.append(str(err))
     return faults
@@ -135,6 +140,16 @@ def _profile_faults(profile: Table, visits: Table) -> list[str]:
         )
         if n
     ]
+
+
+def _proxy_faults(path: Path, configs: Table) -> list[str]:
+    """Return faults of the proxies: they cannot be read, or are of unknown configs."""
+    try:
+        scored = read_proxies(path)["config_id"]
+    except (CorruptFile, InvalidTable, ProtocolMismatch, UnknownFormat) as err:
+        return [str(err)]
+    n_strange = len(np.setdiff1d(scored, configs["config_id"]))
+    return [f"proxies.parquet: {n_strange} configs are not in configs.parquet"] if n_strange else []
 
 
 def profiled_by(profile: Table) -> list[str]:

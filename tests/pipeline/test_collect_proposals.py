@@ -72,9 +72,21 @@ def test_listed_configs_are_recorded_with_where_they_come_from(mixed):
 def test_status_counts_each_source(mixed, capsys):
     facts = status(mixed)
     assert facts["per_source"] == {"uniform": {"n_configs": 1, "n_runs": 1}, "best": {"n_configs": 2, "n_runs": 3}}
-    assert facts["core_hours_left"] == pytest.approx(facts["mean_core_seconds"]["cpu"] * (2400 - 1) / 3600)
+    last = last_rows(read_runs(mixed))
+    [uniform_s] = last["runtime"][last["config_id"] == read_configs(mixed)["config_id"][0]].tolist()
+    assert facts["core_hours_left"] == pytest.approx(uniform_s * (2400 - 1) / 3600)
+    assert facts["mean_core_seconds"] == {"cpu": pytest.approx(last["runtime"].mean())}
     assert main(["status", str(mixed)]) == 0
     assert json.loads(capsys.readouterr().out)["per_source"] == facts["per_source"]
+
+
+def test_a_status_without_uniform_runs_estimates_nothing(mixed, tmp_path):
+    folder = shutil.copytree(mixed, tmp_path / "runs")
+    (folder / "index.json").unlink()
+    (folder / "new" / "0000000-0.parquet").unlink()
+    facts = status(folder)
+    assert facts["core_hours_left"] is None
+    assert facts["mean_core_seconds"]["cpu"] > 0
 
 
 def test_a_config_that_is_proposed_again_or_in_the_stream_is_trained_once_per_seed(mixed, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable
 from jahs.files.runs import VISITS, read_protocol, read_proxies, read_runs, run_shards
-from jahs.files.tables import concatenate, read_table, take, write_table
+from jahs.files.tables import concatenate, parquet_files, read_table, take, write_table
 from jahs.schema import (
     CONFIG_COLUMNS,
     PROFILE_COLUMNS,
@@ -21,6 +21,7 @@ from jahs.schema import (
     VISIT_COLUMNS,
 )
 from pipeline import inspect_runs
+from pipeline import verify as verify_module
 from pipeline.collect import CollectSettings, collect
 from pipeline.inspect_runs import main, merge, status
 from pipeline.profile import write_profile, write_visits
@@ -118,6 +119,21 @@ def test_another_processor_for_the_runtimes_is_announced(folder, tmp_path, caplo
     assert "profile" not in caplog.text
     merge(folder, [other])
     assert "are now from Abacus 8 with torch 9.9, not from Abacus 9 with torch 9.9" in caplog.text
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+def test_a_profile_without_its_visits_is_not_merged(folder, tmp_path, is_other):
+    ids = np.unique(read_runs(folder)["config_id"])
+    other = shutil.copytree(folder, tmp_path / "other")
+    visited(folder, config_id=ids)
+    visited(other, config_id=ids[:1])
+    (folder / "index.json").unlink()
+    (folder / VISITS).unlink()
+    assert merge(folder, []) == (4, 0), "without more visits, the profile stays"
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+    with pytest.raises(InvalidTable, match=rf"^{folder}: 1 configs of profile.parquet have no visits.* {VISITS}"):
+        merge(*((other, [folder]) if is_other else (folder, [other])))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
 
 
 def test_a_merge_of_what_cannot_be_read_changes_nothing(folder, tmp_path):
@@ -242,6 +258,16 @@ def test_a_status_estimates_by_one_processor(folder):
     assert 0.2 * mean < status(folder)["mean_core_seconds"]["cpu"] < 5 * mean
 
 
+def test_shards_that_are_compacted_meanwhile_are_skipped(folder, monkeypatch):
+    def with_one_gone(path):
+        return [*parquet_files(path), *([path / "gone.parquet"] if path.name == "new" else [])]
+
+    for module in (inspect_runs, verify_module):
+        monkeypatch.setattr(module, "parquet_files", with_one_gone)
+    assert verify(folder) == []
+    assert status(folder)["n_runs"] == 4
+
+
 def test_files_of_the_same_moment_have_no_rate(folder):
     moment = time.time()
     for shard in run_shards(folder):
@@ -282,6 +308,15 @@ def test_the_proxies_of_folders_merge_and_those_of_the_first_folder_count(folder
     assert proxies["seed"].tolist() == [0, 1, 0]
     assert proxies["snip"].tolist() == [1.0, 3.0, 2.0]
     assert verify(folder) == []
+
+
+def test_proxies_that_cannot_be_read_or_are_of_unknown_configs_are_found(folder):
+    ids = np.unique(read_runs(folder)["config_id"])
+    scored(folder, np.append(ids, np.uint64(7)))
+    assert verify(folder) == ["proxies.parquet: 1 configs are not in configs.parquet"]
+    change(folder / "proxies.parquet", PROXY_COLUMNS, "format", lambda v: v.fill("0"))
+    [fault] = verify(folder)
+    assert "proxies.parquet: scores" in fault
 
 
 def edited(folder, path, name, edit):

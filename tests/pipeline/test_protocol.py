@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jahs.errors import InvalidArgument
+from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.runs import read_protocol
 from jahs.release import EMBEDDED, read_release
 from jahs.tasks.definitions import EARLIER, PROSE, TASKS
@@ -56,4 +56,10 @@ def test_facts_that_are_no_protocol_are_refused_with_every_fault() -> None:
     facts: dict[str, Any] = protocol_facts(TASKS["digits"])
     facts["task"] = {**facts["task"], "side": "wide", "n_train": -1, "speed": 3}
     with pytest.raises(InvalidArgument, match=r"(?s)speed.* is not a field.*side must be.*n_train must be"):
+        recorded_task(facts)
+
+
+@pytest.mark.parametrize("facts", [{}, {"task": "digits"}, {"task": {}}, {"task": {"name": 3}}])
+def test_facts_without_a_task_are_refused(facts: dict[str, Any]) -> None:
+    with pytest.raises(CorruptFile, match=r"protocol\.json names no task"):
         recorded_task(facts)
