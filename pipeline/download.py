@@ -96,10 +96,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--url", help="folder of the files on another server (default: the original address)")
     parser.add_argument("--dir", type=Path, help="where to put them (default: the folder in which tasks look)")
     args = parser.parse_args(argv)
-    folder = cache_folder(args.data_set) if args.dir is None else args.dir
     files = PUBLISHED[args.data_set]
 
     def work() -> str:
+        folder = cache_folder(args.data_set) if args.dir is None else args.dir
         url = _ADDRESSES[args.data_set] if args.url is None else args.url
         fetched = download(folder, url=url, files=files, report=DownloadBar(sys.stderr))
         return f"{folder}: {len(fetched)} files fetched, {len(files) - len(fetched)} already present"

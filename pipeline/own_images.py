@@ -49,11 +49,12 @@ def read_own_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
         data_dir: the folder or file that holds them; None: the user's cache.
 
     Raises:
+        MissingData: there are no images, or the user has no home and so no cache.
         ProtocolMismatch: the images are not those of the task.
     """
-    cached = cache_folder(data_set)
-    path = data_dir or (cached if cached.exists() else cached.with_suffix(".npz"))
+    path = data_dir or _cached_images(data_set)
     if not path.exists():
+        cached = cache_folder(data_set)
         raise MissingData(
             f"{data_set}: no images in {path}; put the ones that the task was made from in the folder "
             f"{cached} or in the file {cached.name}.npz beside it, or name them in a command of the pipeline with "
@@ -66,6 +67,11 @@ def read_own_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
             "make another task with `python -m pipeline.define`"
         )
     return pool
+
+
+def _cached_images(data_set: str) -> Path:
+    folder = cache_folder(data_set)
+    return folder if folder.exists() else folder.with_suffix(".npz")
 
 
 def read_own_images(path: Path) -> Pool:
@@ -103,7 +109,7 @@ def _read_npz(path: Path) -> Pool:
             if (n_bytes := sum(member.file_size for member in archive.infolist())) > _MOST_BYTES:
                 raise UnsafeFile(f"{path} holds {n_bytes} bytes; at most {_MOST_BYTES} are read")
         with np.load(path, allow_pickle=False) as arrays:
-            images, labels = arrays["images"], arrays["labels"]
+            images, labels = (_array_of(arrays, name) for name in ("images", "labels"))
     except (JahsError, OSError):
         raise
     except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, MemoryError, RuntimeError) as err:
@@ -112,6 +118,12 @@ def _read_npz(path: Path) -> Pool:
             "numpy.savez_compressed(file, images=images, labels=labels), uint8 images and integer labels"
         ) from err
     return _pool(path, images, labels, len(labels) if labels.ndim else 0)
+
+
+def _array_of(arrays: Any, name: str) -> NDArray[Any]:  # Any: an open npz file; an array of any type
+    if not isinstance(array := arrays[name], np.ndarray):  # numpy returns the bytes of other files
+        raise ValueError(f"{name} is not in the format of numpy")
+    return array
 
 
 def _pool(where: Path, images: NDArray[Any], labels: NDArray[Any], n_development: int) -> Pool:

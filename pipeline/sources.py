@@ -11,6 +11,7 @@ import math
 import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,8 +62,12 @@ class Pool:
 
 
 def cache_folder(data_set: str) -> Path:
-    """Return the user's folder for a data set, where `pipeline.download` puts it."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    """Return the user's folder for a data set, where `pipeline.download` puts it; MissingData without a home."""
+    try:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError as err:
+        to_do = "set XDG_CACHE_HOME, or name a folder with --data-dir (pipeline.download: --dir)"
+        raise MissingData(f"this user has no home, and so no cache; {to_do}") from err
     return Path(cache) / "jahs" / data_set.removesuffix("_first")
 
 
@@ -70,7 +75,10 @@ def search_folders(data_set: str, *, data_dir: Path | None = None) -> list[Path]
     """Return the folders to search for a data set: `data_dir` if given, else the system's and the user's."""
     if data_dir is not None:
         return [data_dir, *(data_dir / name for name in _SUBFOLDERS.get(data_set, ()))]
-    return [*map(Path, _SYSTEM_FOLDERS.get(data_set, ())), cache_folder(data_set)]
+    folders = [*map(Path, _SYSTEM_FOLDERS.get(data_set, ()))]
+    with suppress(MissingData):  # a user without a home has no cache
+        folders.append(cache_folder(data_set))
+    return folders
 
 
 def read_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
@@ -91,7 +99,8 @@ def read_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
     for folder in folders:
         if (pool := _read_folder(data_set, folder)) is not None:
             return pool
-    where = f"{data_set}: no images in {', '.join(map(str, folders))}"
+    searched = ", ".join(map(str, folders)) or "the cache, since this user has no home (set XDG_CACHE_HOME)"
+    where = f"{data_set}: no images in {searched}"
     raise MissingData(f"{where}; {_HOW_TO_GET[data_set]}. Commands of pipeline read another folder with --data-dir")
 
 

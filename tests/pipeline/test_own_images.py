@@ -135,6 +135,16 @@ def test_a_damaged_npz_is_one_clear_line(tmp_path, content):
         read_own_images(path)
 
 
+@pytest.mark.parametrize("name", ["labels", "labels.npy"])
+def test_an_npz_of_other_files_is_refused(tmp_path, name):
+    path = tmp_path / "toy.npz"
+    np.savez(path, images=toy()[0])
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name, b"0, 1, 2")
+    with pytest.raises(CorruptFile, match=r"toy.npz is not an npz file .*labels is not in the format of numpy"):
+        read_own_images(path)
+
+
 def test_an_npz_that_fills_the_memory_is_refused_unread(tmp_path, monkeypatch):
     monkeypatch.setattr(own_images, "_MOST_BYTES", 1000)
     with pytest.raises(UnsafeFile, match="bytes; at most 1000 are read"):
@@ -209,6 +219,19 @@ def test_other_images_are_never_taken_for_a_tasks_own(tmp_path):
         load_images(made, data_dir=other)
     with pytest.raises(MissingData, match=r"no images in .*none.npz; put the ones that the task was made from in"):
         load_images(made, data_dir=tmp_path / "none.npz")
+
+
+def test_images_that_are_named_need_no_cache(tmp_path, monkeypatch):
+    def fail():
+        raise RuntimeError("Could not determine home directory.")
+
+    images = write_npz(tmp_path / "toy.npz")
+    made = define(**settings(tmp_path, images))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(own_images.Path, "home", fail)
+    assert load_images(made, data_dir=images)[1.0].index_digest == made.index_digest
+    with pytest.raises(MissingData, match="this user has no home"):
+        load_images(made)
 
 
 def test_images_in_the_users_cache_may_be_one_file(tmp_path, monkeypatch):

@@ -128,6 +128,21 @@ def test_the_users_cache_is_looked_into_after_the_systems_folder(tmp_path, monke
     assert len(read_pool("cifar10").labels) == len(rows)
 
 
+def test_a_user_without_a_home_has_no_cache(tmp_path, monkeypatch):
+    def fail() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", fail)
+    assert search_folders("fashion_mnist") == [Path("/usr/share/datasets/fashion-mnist")]
+    with pytest.raises(MissingData, match=r"no images in the cache, since this user has no home.*--data-dir"):
+        read_pool("cifar10")
+    with pytest.raises(MissingData, match=r"^this user has no home, .* set XDG_CACHE_HOME, or .* --data-dir"):
+        cache_folder("cifar10")
+    write_cifar(tmp_path)
+    assert len(read_pool("cifar10", data_dir=tmp_path).labels)
+
+
 @pytest.mark.parametrize("data_set", [name for name in DATA_SETS if name != "digits"])
 def test_missing_images_say_where_was_looked_and_what_to_do(tmp_path, data_set):
     with pytest.raises(MissingData, match=re.escape(f"{data_set}: no images in {tmp_path}, ")) as raised:
