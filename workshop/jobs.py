@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from jahs.errors import JahsError, refuse
 from workshop.command import add_workers
@@ -59,9 +60,18 @@ class Where:
             faults.append(f"workers={self.workers!r} is not at least 1; give a number of processes")
         if self.backend == "dask" and self.scheduler is None:
             faults.append("backend=dask needs the address of a scheduler: --scheduler tcp://HOST:8786")
+        if self.backend == "dask" and self.scheduler is not None and not _has_port(self.scheduler):
+            faults.append(f"scheduler={self.scheduler} has no valid port; give an address such as tcp://HOST:8786")
         if self.backend != "dask" and self.scheduler is not None:
             faults.append(f"scheduler={self.scheduler} is for a cluster: --backend dask")
         return faults
+
+
+def _has_port(address: str) -> bool:
+    try:
+        return bool(urlsplit(address if "://" in address else f"//{address}").port)
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -185,7 +185,7 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
         }
     except OSError as err:
         raise MissingData(f"{path} cannot be read: {err.strerror or err}; it holds NAS-Bench-201's accuracies") from err
-    except (KeyError, TypeError, ValueError) as err:
+    except (KeyError, TypeError, ValueError, csv.Error) as err:
         columns = ", ".join(["index", *_CELL_COLUMNS.values()])
         raise CorruptFile(f"{path} is not a table with the columns {columns}: {err}") from err
     for epoch, column in _CELL_COLUMNS.items():

@@ -122,6 +122,9 @@ def test_a_table_of_cells_that_is_none_is_named(tmp_path):
         "index,cifar10_valid_12_epochs,cifar10_test_200_epochs\n0,50,60\n2,50,60\n", encoding="utf-8"
     )
     (tmp_path / "wild.csv").write_text("index,cifar10_valid_12_epochs,cifar10_test_200_epochs\n0,50,60\n1,nan,60\n")
+    (tmp_path / "long.csv").write_text("index," + "9" * 200_000)
+    with pytest.raises(CorruptFile, match=r"long.csv is not a table with the columns index, .*field larger than"):
+        read_cell_accuracies(tmp_path / "long.csv")
     with pytest.raises(CorruptFile, match=r"wild.csv: cifar10_valid_12_epochs must be in 0..100; it is nan at index 1"):
         read_cell_accuracies(tmp_path / "wild.csv")
     with pytest.raises(CorruptFile, match=r"few.csv lacks 15,623 of 15,625 cells, among them index 1"):

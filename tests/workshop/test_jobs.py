@@ -82,6 +82,26 @@ def test_every_fault_of_a_place_is_named() -> None:
     assert Where(scheduler="tcp://a:1").faults() == ["scheduler=tcp://a:1 is for a cluster: --backend dask"]
 
 
+@pytest.mark.parametrize(
+    ("address", "is_valid"),
+    [
+        ("tcp://a:8786", True),
+        ("a:8786", True),
+        ("tls://[::1]:8786", True),
+        ("tcp://a", False),
+        ("a", False),
+        ("tcp://a:port", False),
+        ("tcp://a:99999", False),
+        ("tcp://[a:1", False),
+        ("", False),
+    ],
+)
+def test_the_address_of_a_scheduler_needs_a_port(address: str, is_valid: bool) -> None:
+    faults = Where(backend="dask", scheduler=address).faults()
+    example = "give an address such as tcp://HOST:8786"
+    assert faults == ([] if is_valid else [f"scheduler={address} has no valid port; {example}"])
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_jobs_are_drawn_when_there_is_a_worker_for_them(workers: int) -> None:
     drawn = []
