@@ -86,8 +86,8 @@ def _verify(given: argparse.Namespace) -> object:
 def status(path: Path) -> dict[str, Any]:  # Any: JSON
     """Return counts per fidelity group, cost so far, and an estimate of the remaining work.
 
-    Means and estimate are for the processor with the most runs. The estimate uses the mean cost of uniform configs, as
-    those that are left, on its fastest device.
+    Means and estimate are for the processor with the most runs. The estimate uses the mean cost of uniform configs on
+    its fastest device, since all that are left are uniform.
     """
     runs, configs = read_runs(path), read_configs(path)
     last = last_rows(runs)
