@@ -89,7 +89,7 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         raise ProtocolMismatch("\n".join([*faults[:_MOST_SHOWN], *more]))
     header = log.header
     name = header.get("arm") or header.get("optimizer")
-    if name is None:
+    if not name:
         raise ProtocolMismatch("the header names no optimizer; give facts={'optimizer': 'NAME'} to the Simulation")
     study = STUDIES.get(str(header.get("study")))
     columns = trial_log(header, log.trials)

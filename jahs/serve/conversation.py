@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from jahs.comparison.terms import StudyTerms
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, OptimizerFailed
 from jahs.files.strict_json import parse_json
+from jahs.release.find import full_path
 from jahs.serve.spelling import BlindSpelling, Spelling
 from jahs.simulate import Proposal, Trial, visible
 from jahs.simulate.log import append_line, open_alone
@@ -65,7 +66,7 @@ class Conversation:
     Args:
         terms: the terms of the study.
         seed: seed of failures and of the training noise.
-        client: the client's name, logged as the optimiser.
+        client: the client's name, logged as the optimiser; not empty.
         log: the log, which is resumed; the requests are kept beside it in `<log>.requests`. None: no log.
         blind: seed of neutral names; None: the client reads the names of the space.
 
@@ -73,7 +74,7 @@ class Conversation:
         failure: why the run cannot go on; None if it can.
 
     Raises:
-        InvalidArgument: `seed` or `blind` is not a seed, or a file cannot be written.
+        InvalidArgument: `seed` or `blind` is not a seed, `client` is empty, or a file cannot be written.
         ProtocolMismatch: the log belongs to another run.
         CorruptFile: the log or the file of requests is damaged.
     """
@@ -87,6 +88,11 @@ class Conversation:
         log: Path | None = None,
         blind: int | None = None,
     ) -> None:
+        if not client:
+            raise InvalidArgument("client='' is empty; give a name for the log")
+        log = None if log is None else full_path(log)
+        if log is not None and not log.name:
+            raise InvalidArgument(f"log={log} is a folder; give a file")
         view = visible(terms.view)
         spelling = Spelling(view) if blind is None else BlindSpelling(view, seed=read_seed(blind, name="blind"))
         self._spelling: Final = spelling

@@ -273,6 +273,28 @@ def test_a_full_disk_ends_a_run_that_goes_on_later(full: str, n_before: int, n_k
     assert journals[0] == journals[1]
 
 
+def test_log_and_requests_are_in_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for n_before in range(2):
+        with Conversation(make_terms(), log=Path("~/run.jsonl")) as conversation:
+            assert len(told(conversation, {"do": "trials"})[0]["trials"]) == n_before
+            told(conversation, {**SUBMIT, "at": 1}, {"do": "wait"})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.jsonl", "run.jsonl.requests"]
+
+
+@pytest.mark.parametrize("log", ["", ".", "/"])
+def test_a_log_that_is_a_folder_is_refused(log: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgument, match=r"^log=/"):
+        Conversation(make_terms(), log=Path(log))
+
+
+def test_a_client_without_a_name_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="client='' is empty; give a name for the log"):
+        Conversation(make_terms(), client="")
+
+
 def test_one_session_at_a_time_writes_a_log(tmp_path: Path) -> None:
     with (
         Conversation(make_terms(), log=tmp_path / "log.jsonl"),
