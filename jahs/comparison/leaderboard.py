@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from jahs.comparison.claims import Claim, Terms, claim_of, replay
-from jahs.comparison.runs import read_factory
+from jahs.comparison.runs import Factory, read_factory
 from jahs.comparison.summaries import digits_for, estimate_text, number_text, summarize
 from jahs.errors import InvalidArgument, JahsError
 from jahs.simulate import read_log
@@ -109,23 +110,32 @@ def leaderboard(
         rerun: FILE.py:NAME of the optimiser to rerun every log with, which is read anew for each; None: no reruns.
 
     Raises:
-        InvalidArgument: `rerun` cannot be read.
+        InvalidArgument: `rerun` cannot be read, or ends the process.
     """
     claims, refused = each_once({path: read_claim(path, opened=opened, rerun=rerun) for path in logs})
     return boards_of(claims.values()), refused
 
 
 def read_claim(path: Path, *, opened: Callable[[str], Any], rerun: str | None = None) -> Claim | Refusal:
-    """Check one log; arguments and errors as in `leaderboard`."""
-    with nullcontext() if rerun is None else read_factory(rerun) as factory:
-        try:
-            log = read_log(path)
-            bench = opened(str(log.header.get("task")))
-            claim = claim_of(log, bench)
-            if factory is not None:
-                _log.info("%s: the rerun has the same %d trials", path, replay(factory, log, bench))
-        except JahsError as err:
-            return Refusal(path=str(path), fault=str(err))
+    """Check one log; arguments and errors as in `leaderboard`. What a rerun prints goes to stderr."""
+    if rerun is None:
+        return _check(path, opened)
+    try:
+        with redirect_stdout(sys.stderr), read_factory(rerun) as factory:
+            return _check(path, opened, factory)
+    except SystemExit as err:
+        raise InvalidArgument(f"{rerun} called sys.exit({err.code!r}); an optimiser must not end the process") from err
+
+
+def _check(path: Path, opened: Callable[[str], Any], factory: Factory | None = None) -> Claim | Refusal:
+    try:
+        log = read_log(path)
+        bench = opened(str(log.header.get("task")))
+        claim = claim_of(log, bench)
+        if factory is not None:
+            _log.info("%s: the rerun has the same %d trials", path, replay(factory, log, bench))
+    except JahsError as err:
+        return Refusal(path=str(path), fault=str(err))
     return claim
 
 

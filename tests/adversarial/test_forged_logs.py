@@ -210,9 +210,10 @@ def test_a_log_of_rounds_in_which_its_writer_thought_between_submissions_is_acce
     assert not boards_of(bench, path)[1]
 
 
-def test_a_log_that_names_no_optimiser_is_refused(bench, tmp_path):
+@pytest.mark.parametrize("facts", [None, {"optimizer": ""}, {"arm": "", "optimizer": ""}])
+def test_a_log_that_names_no_optimiser_is_refused(bench, tmp_path, facts):
     path = tmp_path / "log.jsonl"
-    with Simulation(bench, 1, n_trials=1, evaluation_seed=0, log=path) as simulation:
+    with Simulation(bench, 1, n_trials=1, evaluation_seed=0, log=path, facts=facts) as simulation:
         simulation.submit(bench.sample(seed=0))
         while simulation.wait():
             pass
@@ -301,6 +302,12 @@ def test_a_file_that_raises_is_one_clear_error(log, mine, capsys):
     mine.write_text("raise ValueError('not today')")
     assert main(["leaderboard", str(log), "--rerun", f"{mine}:Climber"]) == 2
     assert "raised ValueError: not today" in capsys.readouterr().err
+
+
+def test_a_file_that_ends_the_process_is_one_clear_error(log, mine, capsys):
+    mine.write_text("import sys; sys.exit(0)")
+    assert main(["leaderboard", str(log), "--rerun", f"{mine}:Climber"]) == 2
+    assert "mine.py:Climber called sys.exit(0); an optimiser must not end the process" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

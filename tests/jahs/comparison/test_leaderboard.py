@@ -478,6 +478,23 @@ def test_a_rerun_of_one_of_our_optimisers_makes_its_settings(log, bench):
     assert (len(boards), refused) == (1, [])
 
 
+def test_what_a_rerun_prints_is_no_part_of_the_result(tmp_path, log, release, capsys):
+    mine = tmp_path / "mine.py"
+    mine.write_text("""
+from jahs.optimizers import make
+print("a file")
+
+def mine(view, *, seed):
+    print("an optimiser")
+    return make("random_search", view, seed=seed)
+""")
+    command = ["leaderboard", str(log), "--release", str(release), "--json"]
+    assert main([*command, "--rerun", f"{mine}:mine"]) == 0
+    said = capsys.readouterr()
+    assert len(json.loads(said.out)["boards"]) == 1
+    assert said.err.startswith("a file\nan optimiser\n")
+
+
 def test_a_board_of_a_study_of_several_objectives_says_what_it_ranks_by(tmp_path, release, bench, log):
     own = jahs.terms("multiobjective", release=release)
     path = tmp_path / "many.jsonl"
