@@ -78,8 +78,12 @@ async function loadModels() {
 
 // Answer as jahs.Benchmark.query: every metric of a config at an epoch. For the browser's console, and for tests.
 function query(config, epoch = maxEpoch) {
+  space.check(config, epoch, maxEpoch);
+  return answersOf(state.model.prepare(config), epoch);
+}
+
+function answersOf(x, epoch) {
   const { model } = state;
-  const x = model.prepare(config);
   const learned = model.metrics.map((name) => [name, model.answer(x, name, epoch)]);
   return { ...Object.fromEntries(learned), n_params: x.n_params, n_macs: x.n_macs };
 }
@@ -167,7 +171,7 @@ function update() {
   let answers = null;
   if (model) {
     const x = model.prepare(config);
-    answers = query(config);
+    answers = answersOf(x, maxEpoch);
     state.prediction = predictCurve(x);
     showTiles(x, answers);
     showNeighbors(answers);

@@ -33,17 +33,22 @@ function* successiveHalving(space, draw, maxEpoch) {
 function* localSearch(space, draw, maxEpoch) {
   for (;;) {
     let [best, accuracy] = [null, -1];
+    const seen = new Set(); // configs of this climb, as text
+    const isNew = ({ config }) => !seen.has(JSON.stringify(config));
+    const nextConfigs = () => shuffled(space.neighbors(best).filter(isNew), draw);
     for (let i = 0; i < N_INITIAL; i++) {
       const config = space.random(draw);
+      seen.add(JSON.stringify(config));
       const found = yield { config, from: 0, to: maxEpoch };
       if (found > accuracy) [best, accuracy] = [config, found];
     }
-    for (let queue = shuffled(space.neighbors(best), draw); queue.length; ) {
+    for (let queue = nextConfigs(); queue.length; ) {
       const { config } = queue.pop();
+      seen.add(JSON.stringify(config));
       const found = yield { config, from: 0, to: maxEpoch };
       if (found > accuracy) {
         [best, accuracy] = [config, found];
-        queue = shuffled(space.neighbors(best), draw);
+        queue = nextConfigs();
       }
     }
   }

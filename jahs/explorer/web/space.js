@@ -12,6 +12,21 @@ export class Space {
     this.task = facts.task.name;
   }
 
+  // Throw a RangeError that lists every fault of a config and an epoch, as jahs.Benchmark.query does.
+  check(config, epoch, maxEpoch) {
+    const faults = Object.keys(config ?? {}).filter((name) => !Object.hasOwn(this.byName, name))
+      .map((name) => `${name} is not a key of a config`);
+    for (const { name, choices, lower, upper } of this.parameters) {
+      const value = config?.[name];
+      const isInside = typeof value === "number" && lower <= value && value <= upper;
+      const legal = choices.length ? `one of ${choices.join(", ")}` : `a number in [${lower}, ${upper}]`;
+      if (!(choices.length ? choices.includes(value) : isInside)) faults.push(`${name} must be ${legal}`);
+    }
+    const isEpoch = Number.isInteger(epoch) && 1 <= epoch && epoch <= maxEpoch;
+    if (!isEpoch) faults.push(`epoch must be an integer in 1..${maxEpoch}`);
+    if (faults.length) throw new RangeError(faults.join("; "));
+  }
+
   codes(config) {
     const code = ({ name, choices, codes }) =>
       choices.length ? codes[choices.indexOf(config[name])] : config[name];

@@ -57,11 +57,11 @@ def largest_gap(found: list[dict[str, float]], wanted: dict[str, np.ndarray]) ->
     return gaps
 
 
-def run_node(script: str, folder: Path) -> Any:
-    """Run the modules that answer, and a script behind them that prints JSON."""
+def run_node(script: str, folder: Path, modules: tuple[str, ...] = ("data", "model", "space")) -> Any:
+    """Run modules, by default those that answer, and a script behind them that prints JSON."""
     assert NODE is not None
     path = folder / "script.mjs"
-    path.write_text(join_modules(("data", "model", "space")) + script, encoding="utf-8")
+    path.write_text(join_modules(modules) + script, encoding="utf-8")
     done = subprocess.run([NODE, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)

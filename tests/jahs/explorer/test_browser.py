@@ -58,6 +58,14 @@ def test_ten_thousand_answers_are_those_of_python(opened):
     assert max(gaps.values()) < CLOSE, gaps
 
 
+def test_the_console_refuses_an_epoch_that_python_refuses(opened):
+    (config, *_), _ = questions(5, 27)
+    query = f"jahs.query({json.dumps(config)}, 28)"
+    assert opened.ask(f"(() => {{ try {{ {query} }} catch (error) {{ return String(error) }} }})()") == (
+        "RangeError: epoch must be an integer in 1..27"
+    )
+
+
 def test_nothing_is_asked_for_and_nothing_is_complained_of(opened, page):
     opened.ask("document.getElementById('race-button').click()")
     opened.ask("document.getElementById('random').click()")

@@ -111,6 +111,54 @@ console.log(JSON.stringify(configs.map((config) => [
         assert named["config"] == config
 
 
+@NEEDS_NODE
+def test_what_python_refuses_is_refused_with_every_fault(tmp_path):
+    config = jahs.space().sample(seed=0)
+    without_n = {key: value for key, value in config.items() if key != "N"}
+    asked = [(config, epoch) for epoch in (1, 27, 0, -3, 2.5, 28, "5", None)]
+    asked += [(each, 1) for each in ({**config, "N": 4}, {**config, "LearningRate": 5}, without_n, None, 3)]
+    asked += [({**config, "toString": 1, "Op1": "3"}, 0)]
+    given = constants(space=space_facts() | {"task": {"name": "any"}}, asked=asked)
+    ask = """
+console.log(JSON.stringify(asked.map(([config, epoch]) => {
+  try {
+    return new Space(space).check(config, epoch, 27) ?? "";
+  } catch (error) {
+    return `${error}`;
+  }
+})));
+"""
+    found = run_node(given + ask, tmp_path)
+    assert found[:2] == ["", ""]
+    assert found[2:8] == ["RangeError: epoch must be an integer in 1..27"] * 6
+    assert found[8:11] == [
+        "RangeError: N must be one of 1, 3, 5",
+        "RangeError: LearningRate must be a number in [0.001, 1]",
+        "RangeError: N must be one of 1, 3, 5",
+    ]
+    assert [each.count("must be") for each in found[11:13]] == [14, 14]
+    assert found[13] == (
+        "RangeError: toString is not a key of a config; Op1 must be one of 0, 1, 2, 3, 4; "
+        "epoch must be an integer in 1..27"
+    )
+
+
+@NEEDS_NODE
+def test_local_search_trains_no_config_twice_in_a_climb(tmp_path):
+    given = constants(space=space_facts() | {"task": {"name": "any"}}, n=500)
+    ask = """
+const search = localSearch(new Space(space), seeded(0), 27);
+let asked = search.next().value;
+console.log(JSON.stringify(Array.from({ length: n }, (_, accuracy) => {
+  const { config } = asked;
+  asked = search.next(accuracy).value; // each is better than the one before, so that the climb does not end
+  return config;
+})));
+"""
+    configs = run_node(given + ask, tmp_path, modules=("space", "race"))
+    assert len({tuple(config.values()) for config in configs}) == 500
+
+
 def _no_jahs(name, *args):
     class Benchmark:
         def __init__(self, task):
