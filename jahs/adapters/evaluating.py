@@ -20,6 +20,7 @@ from jahs.queries.views import View
 from jahs.simulate.answers import Visible
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import is_number, is_real, show
+from jahs.spaces.seeds import read_optional_seed
 from jahs.tasks.metrics import Metric
 from jahs.tasks.objectives import Objective, read_objectives
 
@@ -195,7 +196,7 @@ def make_evaluator(
         seed: seed of the training noise; None is the mean.
         knows_constraints: whether the tool supports constraints.
     """
-    view = as_view(bench)
+    view, seed = as_view(bench), read_optional_seed(seed)
     objectives = read_objectives([metrics] if isinstance(metrics, str) else metrics, known=view.metrics)
     bounds = _read_bounds("constraints", constraints, view.metrics)
     worst_values = _read_bounds("worst", worst, view.metrics)

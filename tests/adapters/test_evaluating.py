@@ -137,8 +137,13 @@ def test_a_views_keys_are_completed_and_its_path_is_walked() -> None:
         ({"constraints": {"size": 1}}, UnknownName, "metric='size' does not exist"),
         ({"constraints": {"n_params": "small", "latency": math.nan}}, InvalidArgument, r"(?s)'small'.*latency=nan"),
         ({"worst": {"latency": 1}}, InvalidArgument, "worst: latency is not an objective"),
+        ({"seed": 1.5}, InvalidArgument, "seed=1.5 is not an integer"),
+        ({"seed": -1}, InvalidArgument, "seed=-1 is not an integer"),
     ],
-    ids=["none", "unknown", "not-answered", "twice", "unknown-constraint", "not-finite", "not-an-objective"],
+    ids=[
+        *("none", "unknown", "not-answered", "twice", "unknown-constraint", "not-finite", "not-an-objective"),
+        *("fraction", "negative"),
+    ],
 )
 def test_faults_of_the_arguments_are_named(arguments: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
