@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from jahs.errors import JahsError, OptimizerFailed
 from jahs.simulate.answers import Answers, Job
@@ -54,6 +54,14 @@ class _CallbackOptimizer:
         self._trials.append(trial)
 
 
+def _read(optimizer: object, name: str, default: object) -> Any:  # Any: as the optimiser declares it
+    """Return an optional attribute; OptimizerFailed if it is a property that raises."""
+    try:
+        return getattr(optimizer, name, default)
+    except Exception as err:
+        raise OptimizerFailed(f"{type(optimizer).__name__}: {name} raised {type(err).__name__}: {err}") from err
+
+
 class Driver:
     """Drives one optimiser, with a name and settings for the log's header, through one run."""
 
@@ -64,8 +72,8 @@ class Driver:
         if not is_optimizer and not callable(optimizer):
             raise OptimizerFailed(f"{type(optimizer).__name__} has no ask and tell, and is not a function")
         self._optimizer: Final[Optimizer] = optimizer if is_optimizer else _CallbackOptimizer(optimizer)  # type: ignore[assignment,arg-type]  # just checked
-        self.name: Final = str(getattr(self._optimizer, "name", type(self._optimizer).__name__))
-        settings = getattr(self._optimizer, "settings", {})
+        self.name: Final = str(_read(self._optimizer, "name", type(self._optimizer).__name__))
+        settings = _read(self._optimizer, "settings", {})
         if fault := json_fault("settings", settings):
             raise OptimizerFailed(f"{self.name}: {fault}")
         self.settings: Final[Mapping[str, object]] = dict(settings)
@@ -102,7 +110,7 @@ class Driver:
             cluster.start(job)
 
     def _n_ahead(self) -> int:
-        n_ahead = getattr(self._optimizer, "n_ahead", 1)
+        n_ahead = _read(self._optimizer, "n_ahead", 1)
         if not is_integer(n_ahead):
             what = f"n_ahead={show(n_ahead)} is not an integer; give the number of proposals that it makes at a time"
             raise self._failure(what, self._cluster.n_started)
@@ -117,8 +125,8 @@ class Driver:
         if trial.status != "running":
             self._call("tell", trial.trial, lambda: self._optimizer.tell(trial))
             return
-        should_stop = getattr(self._optimizer, "should_stop", None)
-        if should_stop is not None and self._call("should_stop", trial.trial, lambda: should_stop(trial)):
+        should_stop = _read(self._optimizer, "should_stop", None)
+        if should_stop is not None and self._call("should_stop", trial.trial, lambda: bool(should_stop(trial))):
             self._cluster.stop(trial.trial)
 
     def _call(self, what: str, trial: int, function: Callable[[], T]) -> T:

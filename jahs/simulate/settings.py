@@ -15,6 +15,9 @@ from jahs.spaces.seeds import SEED_RANGE, is_seed
 Thinking: TypeAlias = Literal["free", "measured"] | float
 """The cost of the optimiser's own time: nothing, as measured by a clock, or seconds per ask."""
 
+MOST_THINKING: Final = 1e15
+"""Maximum seconds of thinking at a time: more could sum to an infinite time, which no log can hold."""
+
 _MOST_WORKERS: Final = 1_000_000
 _LEAST_SPEED: Final = 1e-9  # slower trials could end at an infinite time
 
@@ -89,6 +92,10 @@ def _is_positive(value: object) -> bool:
     return is_number(value) and cast("float", value) > 0
 
 
+def _is_thinking_time(value: object) -> bool:
+    return is_number(value) and 0 <= float(cast("float", value)) <= MOST_THINKING  # NumPy compares float16 as float16
+
+
 def _are_speeds(speeds: object, workers: object) -> bool:
     has_right_length = is_list(speeds) and is_integer(workers) and len(speeds) == workers
     return has_right_length and all(
@@ -106,8 +113,8 @@ _RANGES: Final[tuple[tuple[str, str, Callable[[object], bool]], ...]] = (
     ("failure_rate", "a number in [0, 1)", lambda value: is_number(value) and 0 <= cast("float", value) < 1),
     (
         "thinking",
-        "'free', 'measured' or a number of seconds",
-        lambda value: _is_word(value, "free", "measured") or (is_number(value) and cast("float", value) >= 0),
+        f"'free', 'measured' or a number of seconds up to {MOST_THINKING:g}",
+        lambda value: _is_word(value, "free", "measured") or _is_thinking_time(value),
     ),
     ("evaluation_seed", f"an integer in {SEED_RANGE}, or None", lambda value: value is None or is_seed(value)),
 )

@@ -17,7 +17,7 @@ from jahs.simulate.answers import Answers, Job
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.driver import Callback, Driver, Optimizer
 from jahs.simulate.log import LogWriter, describe_view, json_fault
-from jahs.simulate.settings import Settings, Thinking
+from jahs.simulate.settings import MOST_THINKING, Settings, Thinking
 from jahs.simulate.trial import Proposal, Trial
 from jahs.spaces.parameters import is_number, show
 from jahs.tasks.metrics import is_hidden
@@ -98,7 +98,7 @@ class Simulation:
         self._cluster = Cluster(self.settings, max_epoch=oracle.max_epoch)
         self._facts = self._read_facts(facts)
         self._writer: LogWriter | None = None
-        self._state: Literal["new", "open", "over"] = "new"
+        self._state: Literal["new", "open", "run", "over"] = "new"
         self._submitted: list[Trial] = []
 
     def _read_facts(self, facts: Mapping[str, object] | None) -> dict[str, object]:
@@ -149,9 +149,7 @@ class Simulation:
             raise InvalidArgument("a simulation is for one run; make another one")
         driver = Driver(optimizer, self._answers, self._cluster, self.settings.thinking)
         if missing := [name for name in driver.objectives if name not in self._answers.metrics]:
-            raise InvalidArgument(
-                f"metrics lacks {', '.join(missing)}, which {driver.name} optimises; add it to metrics"
-            )
+            raise InvalidArgument(f"metrics lacks {', '.join(missing)}, which {driver.name} optimises; add it")
         self._open({"optimizer": driver.name, "optimizer_settings": driver.settings})
         try:
             driver.fill()
@@ -193,6 +191,8 @@ class Simulation:
         """
         if self._state == "over":
             return []
+        if self._state == "run":
+            raise InvalidArgument("`run` drives this simulation; wait() is for one that you drive")
         self._open()
         try:
             trials = self._cluster.advance()
@@ -225,8 +225,8 @@ class Simulation:
 
     def think(self, seconds: float) -> None:
         """Charge the optimiser's thinking time: later submissions start that many seconds later."""
-        if not is_number(seconds) or seconds < 0:
-            raise InvalidArgument(f"seconds={show(seconds)} is not a number of seconds")
+        if not is_number(seconds) or not 0 <= float(seconds) <= MOST_THINKING:
+            raise InvalidArgument(f"seconds={show(seconds)} is not a number of seconds up to {MOST_THINKING:g}")
         self._cluster.think(float(seconds))
 
     def trials(self) -> list[Trial]:
@@ -265,7 +265,7 @@ class Simulation:
             facts = {**describe_view(self._view), "optimizer": None, "optimizer_settings": {}, **(optimizer or {})}
             settings = {**self.settings.facts(), "metrics": self._answers.metrics}
             self._writer = LogWriter(self._log, {**facts, **settings, **self._facts})
-        self._state = "open"
+        self._state = "open" if optimizer is None else "run"
 
     def _write(self, trial: Trial) -> None:
         if self._writer is not None:

@@ -106,6 +106,34 @@ def test_an_optimiser_that_raises_when_told_is_named(method, tmp_path):
     assert len(read_log(tmp_path / "log").trials) == (1 if method == "tell" else 0)
 
 
+@pytest.mark.parametrize("name", ["name", "settings", "n_ahead", "should_stop"])
+def test_an_attribute_that_raises_is_named(name):
+    def fail(self):
+        raise RuntimeError("no")
+
+    optimizer = type("Raising", (Scripted,), {name: property(fail, lambda self, value: None)})()
+    optimizer.ask = lambda n: [Proposal(config=config, reports=(1,)) for config in CONFIGS[:n]]
+    with pytest.raises(OptimizerFailed, match=f"^Raising: {name} raised RuntimeError: no$"):
+        simulation().run(optimizer)
+
+
+def test_a_decision_to_stop_that_is_neither_true_nor_false_is_named():
+    optimizer = Scripted()
+    optimizer.ask = lambda n: [Proposal(config=config, reports=(1,)) for config in CONFIGS[:n]]
+    optimizer.should_stop = lambda trial: np.array([True, False])
+    with pytest.raises(OptimizerFailed, match=r"^scripted, trial [01], .*: should_stop raised ValueError: The truth"):
+        simulation().run(optimizer)
+
+
+def test_a_wait_within_a_run_is_refused(tmp_path):
+    of, optimizer = simulation(log=tmp_path / "log"), Scripted()
+    optimizer.tell = lambda trial: of.wait()
+    with pytest.raises(
+        OptimizerFailed, match=r"tell raised InvalidArgument: `run` drives this simulation; wait\(\) is"
+    ):
+        of.run(optimizer)
+
+
 def test_one_proposal_in_place_of_a_list_is_named():
     class One(Scripted):
         def ask(self, n):
@@ -145,6 +173,18 @@ def test_speeds_at_which_a_trial_might_never_end_are_refused(speed):
     with pytest.raises(InvalidArgument, match=r"speeds=.* is not one number >= 1e-09 for each of the 2 workers"):
         simulation(speeds=[1.0, speed])
     assert simulation(speeds=[1.0, 1e-9]).run(lambda trials: None) == []
+
+
+def test_thinking_that_might_sum_to_an_infinite_time_is_refused():
+    for seconds in (1e308, 1.1e15):
+        with pytest.raises(
+            InvalidArgument, match=r"^thinking=.* is not 'free', 'measured' or .* seconds up to 1e\+15$"
+        ):
+            simulation(thinking=seconds)
+        with pytest.raises(InvalidArgument, match=r"^seconds=.* is not a number of seconds up to 1e\+15$"):
+            simulation().think(seconds)
+    assert simulation(thinking=np.float16(2), n_trials=1).run(Scripted())[0].start == 2.0
+    assert all(math.isfinite(trial.end) for trial in simulation(thinking=1e15).run(Scripted()))
 
 
 def test_a_proposal_after_the_simulation_was_closed_says_so():
