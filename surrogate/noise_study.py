@@ -176,10 +176,9 @@ def _finding(judged: Sequence[RotationErrors], metric: str, *, seed: int) -> str
     link = "as" if unseen_gap.low <= 0 <= unseen_gap.high else "than"
     return (
         f"On configs that it has not seen, the surrogate is {_distance(unseen_gap)} the mean of two trainings "
-        f"{link} a third training is: {_crossing(judged[:-1])}. "
-        f"One training is {table.mean():.2f} points of {metric} from that mean. "
-        f"Also fitted to one training of each of them ({seen.n_fitted:,} configs in all), the surrogate is "
-        f"{_distance(seen_gap)} that mean: {surrogate.mean():.2f} points (difference {seen_gap.value:+.2f}, 90 % "
+        f"{link} a third training is: {_crossing(judged[:-1])}. One training is {table.mean():.2f} points of {metric} "
+        f"from that mean. Fitted to one training of each, too ({seen.n_fitted:,} configs in all), the surrogate "
+        f"is {_distance(seen_gap)} that mean: {surrogate.mean():.2f} points (difference {seen_gap.value:+.2f}, 90 % "
         f"interval {seen_gap.low:+.2f} to {seen_gap.high:+.2f})."
     )
 

@@ -61,7 +61,7 @@ def runs(tmp_path: Path) -> Path:
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
     facts = {"protocol": PROTOCOL, "split": split_of(without_members()).digest}
-    quality = {"metrics": {"valid_acc": {"settings": {"n_trees": 6, "max_depth": 3}}}}
+    quality = {"format": 1, "metrics": {"valid_acc": {"settings": {"n_trees": 6, "max_depth": 3}}}}
     return make_release(tmp_path / "release", task=TASK.name, facts=facts, quality=quality)
 
 
@@ -116,7 +116,7 @@ def test_a_release_of_another_split_is_refused_before_anything_is_read(
 def test_a_release_of_the_split_that_was_extended_is_judged_too(runs: Path, tmp_path: Path) -> None:
     split = split_of(without_members())
     facts = {"protocol": PROTOCOL, "split": "e" * 16}
-    quality = {"metrics": {"valid_acc": {"settings": {"n_trees": 6, "max_depth": 3}}}}
+    quality = {"format": 1, "metrics": {"valid_acc": {"settings": {"n_trees": 6, "max_depth": 3}}}}
     before = make_release(tmp_path / "before", task=TASK.name, facts=facts, quality=quality)
     write_split(runs / "split.json", replace(split, extends="e" * 16))
     assert call(runs, before, tmp_path / "out.json") == 0
@@ -134,7 +134,7 @@ def test_a_release_is_judged_with_a_later_split_if_no_config_of_it_has_moved(
     table = RecordedTable(
         **{name: take(of, np.isin(of["config_id"], before.config_ids)) for name, of in tables.items()}
     )
-    quality = {"metrics": {"valid_acc": {"settings": {"n_trees": 6, "max_depth": 3}}}}
+    quality = {"format": 1, "metrics": {"valid_acc": {"settings": {"n_trees": 6, "max_depth": 3}}}}
     facts = {"protocol": PROTOCOL, "split": before.digest}
     release = make_release(tmp_path / "before", task=TASK.name, facts=facts, quality=quality, table=table)
     assert call(runs, release, tmp_path / "out.json") == (2 if n_moved else 0)
@@ -149,7 +149,7 @@ def test_parts_that_are_not_measured_again_stay_if_they_belong_to_the_release(
     write_figures(out, {**read_figures(out), "fits": {"kept": True}})
     assert call(runs, release, out) == 0
     assert (read_figures(out)["final"], read_figures(out)["fits"]) == (final, {"kept": True})
-    quality = {"metrics": {"valid_acc": {"settings": {"n_trees": 5, "max_depth": 3}}}}
+    quality = {"format": 1, "metrics": {"valid_acc": {"settings": {"n_trees": 5, "max_depth": 3}}}}
     facts = {"protocol": PROTOCOL, "split": split_of(without_members()).digest}
     other = make_release(tmp_path / "other", task=TASK.name, facts=facts, quality=quality)
     assert call(runs, other, out) == 0

@@ -118,12 +118,13 @@ def test_validation_chooses_the_scale_that_covers() -> None:
 
 def test_a_release_with_refits_answers_as_before_and_predicts(tmp_path: Path) -> None:
     noise = noise_model(TASK.name, max_epoch=TASK.max_epoch).to_dict()
-    folder = make_release(tmp_path / "release", task=TASK.name, quality={}, noise=noise)
+    folder = make_release(tmp_path / "release", task=TASK.name, quality={"format": 1}, noise=noise)
     before = read_release(folder)
     parts = training_rows(ACCURACIES, MEASURED, SPLIT, fewest=0)
     fitted = fit_each({m: of["train"] for m, of in parts.items()}, TASK, dict.fromkeys(ACCURACIES, SETTINGS))
     refits, forests, facts = refits_of(parts, fitted, before.models, noise, seed=0, n_refits=3)
-    extend_release(before, {}, refits=refits, refit_forests=forests, quality={"uncertainty": rounded(facts)})
+    quality = {"format": 1, "uncertainty": rounded(facts)}
+    extend_release(before, {}, refits=refits, refit_forests=forests, quality=quality)
     now = read_release(folder)
     now.verify()
     assert now.manifest.files.keys() - before.manifest.files.keys() == {"refits.json", "refits-0.npz"}
