@@ -29,7 +29,10 @@ _LABEL_SIZE: Final = 9.5  # points, where the longest label fits
 
 
 def groups(results: Results, task: str) -> Iterator[tuple[str, tuple[Arm, ...]]]:
-    """Yield the groups of arms that a page compares: each chapter, with the arm of a declared chapter of one arm."""
+    """Yield the groups of arms that a page compares: each chapter of several arms.
+
+    An arm that is declared as the only one of its chapter is the reference of every group with its objectives.
+    """
     chapters = [arm.chapter for arm in results.study.arms]
     for name in results.study.chapters:
         arms = results.arms_of(name, task)
