@@ -34,10 +34,9 @@ def groups(results: Results, task: str) -> Iterator[tuple[str, tuple[Arm, ...]]]
     An arm that is declared as the only one of its chapter is the reference of every group with its objectives.
     """
     chapters = [arm.chapter for arm in results.study.arms]
+    alone = [arm for arm in results.arms if chapters.count(arm.chapter) == 1 and (task, arm.name) in results.by_arm]
     for name in results.study.chapters:
-        arms = results.arms_of(name, task)
-        alone = [arm for arm in results.arms if chapters.count(arm.chapter) == 1 and (task, arm.name) in results.by_arm]
-        if len(arms) > 1:
+        if len(arms := results.arms_of(name, task)) > 1:
             yield name, (*(arm for arm in alone if arm.objectives == arms[0].objectives), *arms)
 
 

@@ -92,7 +92,8 @@ def _is_positive(value: object) -> bool:
     return is_number(value) and cast("float", value) > 0
 
 
-def _is_thinking_time(value: object) -> bool:
+def is_thinking_time(value: object) -> bool:
+    """Return whether a value is a number of seconds that an optimiser may think at a time."""
     return is_number(value) and 0 <= float(cast("float", value)) <= MOST_THINKING  # NumPy compares float16 as float16
 
 
@@ -114,7 +115,7 @@ _RANGES: Final[tuple[tuple[str, str, Callable[[object], bool]], ...]] = (
     (
         "thinking",
         f"'free', 'measured' or a number of seconds up to {MOST_THINKING:g}",
-        lambda value: _is_word(value, "free", "measured") or _is_thinking_time(value),
+        lambda value: _is_word(value, "free", "measured") or is_thinking_time(value),
     ),
     ("evaluation_seed", f"an integer in {SEED_RANGE}, or None", lambda value: value is None or is_seed(value)),
 )

@@ -17,9 +17,9 @@ from jahs.simulate.answers import Answers, Job
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.driver import Callback, Driver, Optimizer
 from jahs.simulate.log import LogWriter, describe_view, json_fault
-from jahs.simulate.settings import MOST_THINKING, Settings, Thinking
+from jahs.simulate.settings import MOST_THINKING, Settings, Thinking, is_thinking_time
 from jahs.simulate.trial import Proposal, Trial
-from jahs.spaces.parameters import is_number, show
+from jahs.spaces.parameters import show
 from jahs.tasks.metrics import is_hidden
 
 
@@ -225,7 +225,7 @@ class Simulation:
 
     def think(self, seconds: float) -> None:
         """Charge the optimiser's thinking time: later submissions start that many seconds later."""
-        if not is_number(seconds) or not 0 <= float(seconds) <= MOST_THINKING:
+        if not is_thinking_time(seconds):
             raise InvalidArgument(f"seconds={show(seconds)} is not a number of seconds up to {MOST_THINKING:g}")
         self._cluster.think(float(seconds))
 

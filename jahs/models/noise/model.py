@@ -52,7 +52,7 @@ from jahs.models.noise.spread import (
     to_line_one,
     with_tail,
 )
-from jahs.schema import COLUMNS, CONFIG_KEYS, SIZE_KEYS
+from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.spaces.parameters import PARAMETERS, is_number, show
 from jahs.spaces.seeds import read_seeds
 from jahs.tasks.metrics import ACCURACIES, metric
@@ -70,6 +70,7 @@ _ROWS: Final = 512  # rows whose draws fit in a cache
 # new part.
 _ROLES: Final = {"train_acc": (0, None, 1, 1), "valid_acc": (2, 3, 4, 2), "test_acc": (2, 3, 4, 3)}
 _N_COLUMNS: Final = len(CONFIG_KEYS) + 1  # the epoch is the last
+_SIZE_CODES: Final = np.array([PARAMETERS[key].codes for key in SIZE_KEYS])[..., None]  # (3, 3, 1)
 _N, _W, _RESOLUTION = SIZE_COLUMNS
 _Floats = NDArray[np.float64]
 
@@ -360,8 +361,10 @@ def _read(means: Mapping[str, Any], X: Any) -> tuple[dict[str, _Floats], NDArray
     if X.ndim != 2 or X.shape[1] != _N_COLUMNS or X.dtype.kind not in "fiu":
         given = f"{X.dtype} of shape {X.shape}"
         raise InvalidArgument(f"X must hold numbers, (n, {_N_COLUMNS}), got {given}; jahs.encode() returns it")
-    if odd := [key for key in SIZE_KEYS if not np.isin(X[:, COLUMNS.index(key)], PARAMETERS[key].codes).all()]:
-        raise InvalidArgument(f"X has values of {', '.join(odd)} that no config has; jahs.encode() returns it")
+    is_legal = (X.T[SIZE_COLUMNS, None] == _SIZE_CODES).any(axis=1).all(axis=1)  # (3, 3, n), then one for each key
+    if not is_legal.all():
+        odd = ", ".join(key for key, legal in zip(SIZE_KEYS, is_legal.tolist(), strict=True) if not legal)
+        raise InvalidArgument(f"X has values of {odd} that no config has; jahs.encode() returns it")
     if not np.isfinite(X).all():
         raise InvalidArgument("X holds numbers that are not finite; jahs.encode() returns it")
     if (is_part := X[:, -1] % 1 != 0).any():
