@@ -58,12 +58,12 @@ class Uncertain:
 
     def quantile(self, q: float, of: Of) -> _Floats:
         """Return a quantile of one training's outcome, or of the model's error alone."""
-        z, g = to_line(self.mean), quantile(q)
+        g = quantile(q)
         if of == "model":
-            return from_line(z + self._model_line * g)
+            return from_line(to_line(self.mean) + self._model_line * g)
         centre, sigma, tail = self._noise_line
-        h = with_tail(np.array(g), tail)
-        return from_line(centre + sigma * h if of == "noise" else z + np.hypot(sigma, self._model_line) * h)
+        spread = sigma if of == "noise" else np.hypot(sigma, self._model_line)
+        return from_line(centre + spread * with_tail(np.array(g), tail))
 
     @cached_property
     def _noise_line(self) -> tuple[_Floats, _Floats, _Floats]:
