@@ -17,7 +17,7 @@ from jahs.queries.benchmark import Benchmark
 from jahs.release.find import releases
 from jahs.spaces.columns import config_ids, validate_columns
 from jahs.spaces.configs import Config, config_id, validate, validate_many
-from jahs.spaces.encoding import decode, decode_columns, encode, encode_one
+from jahs.spaces.encoding import decode, decode_columns, encode
 from jahs.spaces.space import Space, space
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ __all__ = [
     "decode",
     "decode_columns",
     "encode",
-    "encode_one",
     "errors",
     "hypervolume",
     "is_non_dominated",

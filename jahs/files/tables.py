@@ -29,6 +29,8 @@ Table: TypeAlias = dict[str, npt.NDArray[Any]]  # Any: each column has a type of
 
 _FORMAT: Final = "1"
 _DIGESTS: Final = b"jahs_digests"
+MOST_CHARACTERS: Final = 1 << 28
+"""Most characters of a column of texts; numpy makes every text as long as the longest, with four bytes a character."""
 _SPLIT: Final = ("float64", "int32", "int8")
 """Types whose bytes small tables store in planes: floats hardly occur twice, differences mostly have three equal bytes,
 and zstd packs the codes of a choice better than a dictionary of them."""
@@ -59,14 +61,17 @@ def read_table(
         if not path.is_file():
             raise MissingData(f"{path} does not exist")
     try:
-        table = _read_arrow(path, sha256)
+        table = _read_arrow(path, sha256, [name for name, dtype in columns.items() if dtype == "string"])
         digests = json.loads((table.schema.metadata or {}).get(_DIGESTS, b"{}"))
         return _checked(path, table, columns, defaults, digests if isinstance(digests, dict) else {})
     except (pa.ArrowException, UnicodeDecodeError, json.JSONDecodeError) as err:
         raise CorruptFile(f"{path} is damaged: {err}; restore the file") from err
 
 
-def _read_arrow(path: Path, sha256: Collection[str | None] | None) -> Any:  # Any: pyarrow ships no types
+def _read_arrow(
+    path: Path, sha256: Collection[str | None] | None, texts: Sequence[str] = ()
+) -> Any:  # Any: pyarrow ships no types
+    """Return the table; columns of `texts` are dictionaries, so that a long text is not repeated in memory."""
     pa, pq = require_pyarrow()
     try:
         # An open file, so that Arrow infers nothing from the folder's name. And Arrow's own file object: its threads
@@ -78,7 +83,7 @@ def _read_arrow(path: Path, sha256: Collection[str | None] | None) -> Any:  # An
                 f"{path} is not the file that its folder's index lists (sha256 {digest[:16]}...): it was damaged or "
                 "edited; restore it from a copy"
             )
-        return pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+        return pq.read_table(pa.BufferReader(content), page_checksum_verification=True, read_dictionary=[*texts])
     except (pa.ArrowException, OSError) as err:
         if isinstance(err, OSError) and err.errno is not None:  # an error of the system; invalid Parquet has no errno
             raise MissingData(f"{path} cannot be read: {err}; the file may be whole, so try again") from err
@@ -104,15 +109,20 @@ def _checked(
         if name not in names:
             result[name] = np.full(table.num_rows, defaults[name]).astype("U" if dtype == "string" else dtype)
             continue
+        stored = table.column(name)
+        words = (word for chunk in stored.chunks for word in getattr(chunk, "dictionary", ()))
+        if dtype == "string" and max((len(str(word)) for word in words), default=0) * len(stored) > MOST_CHARACTERS:
+            faults.append(f"{name} has a text that is too long for {len(stored):,} rows")
+            continue
         try:
-            column = table.column(name).cast(pa.string() if dtype == "string" else pa.from_numpy_dtype(np.dtype(dtype)))
+            column = stored.cast(pa.string() if dtype == "string" else pa.from_numpy_dtype(np.dtype(dtype)))
         except pa.ArrowException as err:
             faults.append(f"{name} is not {dtype}: {err}")
             continue
         if column.null_count:
             faults.append(f"{name} has {column.null_count} empty values")
             continue
-        if name in digests and digests[name] != _digest(table.column(name)):
+        if name in digests and digests[name] != _digest(stored):
             raise CorruptFile(f"{path}: the values of {name} are not those that were written; restore the file")
         values = column.to_numpy()
         result[name] = values.astype(str) if dtype == "string" else values

@@ -1,26 +1,27 @@
 """A published model, read from the pickled pipeline of one metric, or of several in the older layout.
 
 The pipeline encodes categories as columns, leaves the other features as they are, sums the leaves of 500 trees, and
-maps the sum back through a sigmoid and a min-max scaling. The older layout has no such map. The trees are XGBoost's
-JSON, parsed tree by tree so that memory stays small; XGBoost is not needed.
+maps the sum back through a sigmoid and a min-max scaling. The older layout has no such map.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, UnknownName, UnsafeFile
 from jahs.models.bounds import BoundedTransform
+from jahs.published.booster import parse_booster
 from jahs.published.frames import PANDAS_NAMES, index_names
 from jahs.published.pickles import Limits, Record, Use, making_sense, read_pickle
 from jahs.published.pickles.names import Name
 from jahs.schema import COLUMNS
+from jahs.spaces.parameters import is_number
 from jahs.tasks.metrics import metric
 
 _SMALL: Final = Limits(n_bytes=16 << 20, n_payload=4 << 20)
@@ -28,6 +29,7 @@ _LARGE: Final = Limits(n_bytes=2 << 30, n_payload=768 << 20)
 
 _MOST_NAMES: Final = 100
 _LONGEST_NAME: Final = 50
+_LONGEST_VALUE: Final = 500
 
 _TARGET: Final = "sklearn.compose._target.TransformedTargetRegressor"
 
@@ -102,12 +104,7 @@ def _headers(params: object, where: str) -> Headers:
     headers = Headers(
         metrics=tuple(index_names(labels, where)),
         features=tuple(index_names(features, where)),
-        hyperparams={
-            key: value
-            for key, value in hyper.items()
-            if isinstance(key, str)
-            and (isinstance(value, int | str) or (type(value) is float and math.isfinite(value)))
-        },
+        hyperparams=dict(islice((item for item in hyper.items() if all(map(_is_plain, item))), _MOST_NAMES)),
     )
     if sorted(headers.features) != sorted(COLUMNS):
         raise UnknownFormat(f"{where}: features {', '.join(headers.features)}; {', '.join(COLUMNS)} are read")
@@ -236,56 +233,16 @@ def _booster(regressor: object, where: str) -> dict[str, Any]:
     raise UnknownFormat(f"{where}: the regressor is not a fitted xgboost.sklearn.XGBRegressor")
 
 
+def _is_plain(value: object) -> bool:
+    """Return whether a key or value of the hyperparameters is a number or a text that a manifest can hold."""
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_VALUE and value.isprintable()
+    return type(value) is bool or (type(value) in (int, float) and is_number(value))
+
+
 def _short_texts(texts: list[object], where: str) -> tuple[str, ...]:
     """Return the texts if all are short. Other objects are never printed or compared: shared parts may never end."""
     short = tuple(text for text in texts if isinstance(text, str) and len(text) <= _LONGEST_NAME)
     if len(texts) > _MOST_NAMES or len(short) != len(texts):
         raise CorruptFile(f"{where}: names that are not up to {_MOST_NAMES} short texts")
     return short
-
-
-_TREE_COLUMNS: Final = {
-    "left_children": np.int32,
-    "right_children": np.int32,
-    "split_indices": np.int32,
-    "split_conditions": np.float32,
-}
-_LONGEST_OBJECT: Final = 16 << 20  # bytes of one tree's JSON; 64,000 nodes have 6 million
-_LONGEST_LIST: Final = 100_000  # items of a list outside of a tree
-
-
-def parse_booster(handle: bytes, where: str) -> dict[str, Any]:  # Any: JSON, whose trees are arrays
-    """Parse the state of a pickled Booster, JSON as XGBoost 1.0 to 1.5 wrote it, for `forest_from_xgboost`."""
-    if not handle.startswith(b"{"):
-        raise UnknownFormat(f"{where}: the XGBoost model is not JSON, as versions 1.0 to 1.5 write it in a pickle")
-    if max(_gaps(handle), default=0) > _LONGEST_OBJECT:
-        raise CorruptFile(f"{where}: a part of the XGBoost model has more than {_LONGEST_OBJECT} bytes")
-    try:
-        content = json.loads(handle, object_hook=_shrink)
-        return {"learner": content.get("Model", content)["learner"]}
-    except CorruptFile as err:
-        raise CorruptFile(f"{where}: {err}") from err
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as err:
-        raise CorruptFile(f"{where}: not the JSON of an XGBoost model ({type(err).__name__}: {err})") from err
-
-
-def _gaps(handle: bytes) -> Iterator[int]:
-    """Yield the numbers of bytes between ends of objects: an object is parsed as a whole before it is shrunk."""
-    start = 0
-    while (end := handle.find(b"}", start)) >= 0:
-        yield end - start
-        start = end + 1
-    yield len(handle) - start
-
-
-def _shrink(item: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
-    """Return a finished object of the JSON; a tree is reduced to the arrays that predictions need."""
-    if "left_children" not in item:
-        if any(isinstance(value, list) and len(value) > _LONGEST_LIST for value in item.values()):
-            raise CorruptFile("the XGBoost model has a long list outside of a tree")
-        return item
-    tree: dict[str, Any] = {name: np.array(item[name], dtype) for name, dtype in _TREE_COLUMNS.items()}
-    if {column.shape for column in tree.values()} != {(len(item["left_children"]),)}:
-        raise CorruptFile("the columns of a tree of the XGBoost model differ in length")
-    settings: dict[str, Any] = {name: item[name] for name in ("tree_param", "categories") if name in item}
-    return {**tree, **settings, "split_type": any(item.get("split_type", ()))}

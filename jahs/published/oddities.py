@@ -15,6 +15,10 @@ FINDINGS: Final[Mapping[str, str]] = {
     "changing_config": "A model whose config is not the same in all of its rows. Left out.",
     "repeated_epoch": "A model with two rows for one epoch, or an invalid epoch. Left out.",
     "incomplete_run": "A model without the last epoch (value: its last one). Left out.",
+    "lost_last_row": "A model that ends one epoch early (value: its last one), probably because its last row had NaN "
+    "and was removed: later rows may have moved up by one, as in nan_last_row. Kept.",
+    "impossible_row": "A row with an accuracy outside of 0 to 100, or with a loss, runtime or latency that is negative "
+    "or beyond float32 (value: its epoch). The row is left out.",
     "nan_row": "A row with a value that is NaN or infinite (value: its epoch). The row is left out.",
     "nan_last_row": "A model whose last row has NaN: an evaluation that failed moved later rows up by one, so its "
     "validation and test values may be one epoch too early. Kept, but for the row.",

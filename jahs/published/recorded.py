@@ -28,6 +28,7 @@ from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMN
 from jahs.spaces.columns import Columns, config_ids, validate_columns
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import PROSE, Task
+from jahs.tasks.metrics import METRICS
 
 Ints = NDArray[np.int64]
 Whole = NDArray[np.signedinteger[Any]]  # Any: the size depends on the file
@@ -44,6 +45,11 @@ _MEASURED: Final = {
 } | {"runtime": "runtime"}
 _STEP: Final = ("train-forward_duration", "train-backprop_duration")
 _COSTS: Final = {"FLOPS": ("flops_label", n_macs), "size_MB": ("size_label", n_params)}
+_REQUIRED: Final = (
+    ("sampling_index", "model_ID"),
+    *(("features", name) for name in (*CONFIG_KEYS, "epoch")),
+    *(("labels", name) for name in (*_MEASURED.values(), "latency", *_STEP, *_COSTS)),
+)
 _COST_TOLERANCE: Final = 1e-6  # relative; labels are exact quotients by a million
 _FLAT_SHARE: Final = 0.2
 _FLAT: Final = 0.1  # percentage points; with a learning rate of 0, batch normalisation alone still moves
@@ -79,6 +85,8 @@ class Recorder:
     """
 
     def __init__(self, raw: Frame, task: Task) -> None:
+        if missing := [" / ".join(name) for name in _REQUIRED if name not in raw.columns]:
+            raise InvalidTable(f"the table lacks the columns {', '.join(missing)}")
         self._raw = raw
         self._task = task
         self._protocol = digest_facts(published_protocol(task))
@@ -198,14 +206,19 @@ class Recorder:
             if kind == "labels":
                 is_finite &= np.isfinite(self._label(" / ".join(name), rows))
         is_last = np.append(model[1:] != model[:-1], True)
-        is_short = is_last & (epoch < self._task.max_epoch) & is_good
+        is_nearly = is_last & (epoch == self._task.max_epoch - 1) & is_good
+        self.oddities.note("lost_last_row", model[is_nearly], epoch[is_nearly])
+        is_short = is_last & (epoch < self._task.max_epoch - 1) & is_good
         self.oddities.note("incomplete_run", model[is_short], epoch[is_short])
         is_good &= ~np.isin(model, model[is_short])
         is_nan = is_good & ~is_finite
         self.oddities.note("nan_row", model[is_nan], epoch[is_nan])
         self.oddities.note("nan_last_row", model[is_nan & is_last], epoch[is_nan & is_last])
         self._note_costs(rows, model, models.is_valid[model])
-        is_written = is_good & is_finite
+        is_possible = _are_possible({**labels, "latency": self._label("latency", rows)})
+        is_impossible = is_good & is_finite & ~is_possible
+        self.oddities.note("impossible_row", model[is_impossible], epoch[is_impossible])
+        is_written = is_good & is_finite & is_possible
         measured = {name: values[is_written] for name, values in labels.items()}
         self._note_shapes(model[is_written], epoch[is_written], measured)
         self._keep(rows[is_written], model[is_written])
@@ -355,6 +368,13 @@ def _read_models(raw: Frame) -> _Models:
         config_id=config_id,
         seed=seed,
     )
+
+
+def _are_possible(labels: Mapping[str, Floats]) -> NDArray[np.bool_]:
+    """Return the rows whose values are all within the bounds of their metrics, and finite as float32."""
+    ends = [(METRICS[name].lower, min(METRICS[name].upper, float(np.finfo(np.float32).max))) for name in labels]
+    within = [(values >= low) & (values <= high) for values, (low, high) in zip(labels.values(), ends, strict=True)]
+    return np.asarray(np.all(within, axis=0))
 
 
 def _valid_rows(columns: Columns) -> NDArray[np.bool_]:

@@ -53,12 +53,18 @@ def import_table(
     """
     require_pyarrow()
     with files_by_task(path, (RAW, *(f"{side}.pkl.gz" for side in _SIDES)), tasks) as by_task:
-        return {
-            name: _import_task(
-                name, {file.name.removesuffix(".pkl.gz"): file for file in files}, out / "runs" / name, report
+        files = {name: _by_side(found) for name, found in by_task.items()}
+        return {name: _import_task(name, of_task, out / "runs" / name, report) for name, of_task in files.items()}
+
+
+def _by_side(found: Sequence[PublishedFile]) -> dict[str, PublishedFile]:
+    files: dict[str, PublishedFile] = {}
+    for file in found:
+        if (other := files.setdefault(file.name.removesuffix(".pkl.gz"), file)) is not file:
+            raise InvalidArgument(
+                f"{other.where} and {file.where}: two copies of one file; give a folder with one copy"
             )
-            for name, files in by_task.items()
-        }
+    return files
 
 
 def _import_task(name: str, files: dict[str, PublishedFile], folder: Path, report: Callable[[str], None]) -> Path:

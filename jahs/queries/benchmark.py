@@ -39,7 +39,7 @@ from jahs.spaces.parameters import is_integer, show
 from jahs.spaces.seeds import Seeds, read_optional_seed
 from jahs.spaces.space import MOST_ROWS, Space
 from jahs.tasks.definitions import citation
-from jahs.tasks.metrics import Metric, read_metrics
+from jahs.tasks.metrics import METRICS, Metric, read_metrics
 
 if TYPE_CHECKING:
     from jahs.queries.exhaustive import Best
@@ -252,7 +252,7 @@ class Benchmark(Queryable):
             MissingData: no reference point is frozen, as for a live oracle, or a table has no config at the last epoch.
         """
         if not isinstance(self._oracle, TableOracle) and self.refit is None and self.model is None:
-            return self._references.front(metrics)
+            return self._references.front(metrics, known={**METRICS, **self._oracle.metrics})
         from jahs.queries.exhaustive import recorded_in_full
         from jahs.queries.references import front_of
         from jahs.tasks.objectives import objective_matrix, read_objectives

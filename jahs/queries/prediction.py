@@ -140,7 +140,7 @@ class Prediction:
         Example:
             >>> low, high = bench.predict(config).quantile([0.05, 0.95])["valid_acc"]  # doctest: +SKIP
         """
-        if of not in get_args(Of):
+        if not isinstance(of, str) or of not in get_args(Of):
             raise UnknownName.of("of", str(of), get_args(Of))
         refuse_masked("q", q)
         levels = np.asarray(q, dtype=object)

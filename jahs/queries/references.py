@@ -29,6 +29,7 @@ from jahs.queries.queryable import Queryable
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns, codes, columns_of_codes, config_ids, rows, validate_columns
 from jahs.spaces.configs import Config, validate
+from jahs.tasks.metrics import METRICS, Metric
 from jahs.tasks.objectives import Objective, objective_matrix, read_objectives
 from jahs.tasks.pareto import hypervolume, is_non_dominated
 
@@ -143,9 +144,12 @@ class References:
         """The combinations of metrics that have a front and a reference point."""
         return tuple(self.fronts)
 
-    def front(self, metrics: Iterable[str]) -> Front:
-        """Return the front of a combination of metrics, with columns in this order; UnknownName lists the others."""
-        objectives = read_objectives(metrics)
+    def front(self, metrics: Iterable[str], *, known: Mapping[str, Metric] = METRICS) -> Front:
+        """Return the front of a combination of metrics, with columns in this order; UnknownName lists the others.
+
+        `known` has the units: those of a benchmark's metrics, if they are not the usual ones.
+        """
+        objectives = read_objectives(metrics, known=known)
         names = [objective.metric.name for objective in objectives]
         _, on_front, _ = self._find(names)
         F = self.F[on_front][:, [self.metrics.index(name) for name in names]]

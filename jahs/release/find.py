@@ -42,12 +42,16 @@ def read_path(given: object) -> Path:
     """Return the argument as a path.
 
     Raises:
-        InvalidArgument: it is neither a str nor a path-like object, or holds a null character.
+        InvalidArgument: it is neither a str nor a path-like object, or holds a character that no path has.
     """
     if not isinstance(given, str | os.PathLike):
         raise InvalidArgument(f"{show(given)} is not a path; give a str or a pathlib.Path")
-    if "\0" in str(given):
-        raise InvalidArgument(f"{show(str(given))} holds a null character, which no path has; give another path")
+    try:
+        is_path = b"\0" not in os.fsencode(given)
+    except UnicodeEncodeError:
+        is_path = False
+    if not is_path:
+        raise InvalidArgument(f"{show(str(given))} holds a character that no path has; give another path")
     return Path(given)
 
 

@@ -101,7 +101,7 @@ class Release:
 
     def family(self, name: str) -> tuple[Models, tuple[Forest, ...]]:
         """Return the models of another family for some of the metrics, and the forests of each of their packs."""
-        if name not in FAMILIES:
+        if not isinstance(name, str) or name not in FAMILIES:
             raise UnknownName(
                 f"{UnknownName.of('model', name, FAMILIES)}; leave model out for the release's own models"
             )

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidTable
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import check_format
-from jahs.files.tables import Table
+from jahs.files.tables import MOST_CHARACTERS, Table
 from jahs.models.forest.storage import read_member, reading_npz
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
 
@@ -111,8 +111,9 @@ def _read(archive: zipfile.ZipFile, name: str, schema: Mapping[str, str], *, has
             words = text.tobytes().decode().split("\0")
             if text.dtype != np.uint8 or len(words) > _MOST_WORDS or (values.size and values.max() >= len(words)):
                 raise ValueError(f"{name}.{column} has codes without words")
-            if max(map(len, words)) > _LONGEST_WORD:  # numpy would make every word as long
-                raise ValueError(f"{name}.{column} has words of more than {_LONGEST_WORD} characters")
+            longest = max(map(len, words))  # numpy makes every word as long
+            if longest > _LONGEST_WORD or longest * values.size > MOST_CHARACTERS:
+                raise ValueError(f"{name}.{column} has {values.size} rows with words of up to {longest} characters")
             table[column] = np.array(words)[values]
         else:
             table[column] = values

@@ -9,7 +9,7 @@ The matrix has the columns `jahs.schema.COLUMNS`: the 14 keys in order, then the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.schema import COLUMNS
 from jahs.spaces.columns import Columns, Configs, RowFaults, codes, columns_of_codes, rows
-from jahs.spaces.configs import Config, config_codes
+from jahs.spaces.configs import Config
 from jahs.spaces.fidelities import is_list, read_epoch, read_epochs
 from jahs.spaces.parameters import PARAMETERS, Parameter, refuse_masked
 
@@ -52,19 +52,6 @@ def encode_codes(found: npt.NDArray[np.float64], epochs: npt.NDArray[np.int64] |
     X = np.empty((len(found), len(COLUMNS)), dtype=np.float32)
     X[:, :-1], X[:, -1] = found, epochs
     return X
-
-
-def encode_one(config: Mapping[str, object], epoch: int) -> npt.NDArray[np.float32]:
-    """Return the row of one config, of shape (15,); the fast path of a single query.
-
-    Raises:
-        InvalidConfig: as `jahs.validate`.
-        InvalidFidelity: the epoch is not an integer in 1..2**24.
-    """
-    codes = config_codes(config)
-    if type(epoch) is not int or not 1 <= epoch <= MAX_EPOCH:
-        epoch = read_epoch(epoch, MAX_EPOCH, name="epoch")
-    return np.array((*codes, epoch), dtype=np.float32)
 
 
 def decode(X: npt.NDArray[np.float32]) -> tuple[list[Config], npt.NDArray[np.int64]]:

@@ -21,10 +21,11 @@ from experiments.packs import (
     read_packed_table,
     read_rates,
 )
-from jahs.errors import CorruptFile, JahsError, UnknownFormat
+from jahs.errors import CorruptFile, InvalidTable, JahsError, UnknownFormat
 from jahs.files.index import INDEX
 from jahs.files.runs import committed_files, read_configs, read_profile, read_proxies, read_runs, read_visits
 from jahs.files.sealed_json import read_sealed
+from jahs.files.tables import read_table
 from pipeline.inspect_runs import main
 from pipeline.verify import verify
 from splits.final import final_beside, n_reads
@@ -233,3 +234,15 @@ def test_a_lost_or_an_added_file_is_found(tmp_path, name):
     path.unlink()
     with pytest.raises(JahsError):
         read_everything(folder)
+
+
+def test_a_long_text_does_not_make_every_text_as_long(tmp_path):
+    """numpy pads texts to the longest: two million characters in one of 8,000 rows would take 60 GB."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = pa.array(["x" * 2_000_000, *["cpu"] * 7999])
+    for name, use_dictionary in (("a", True), ("b", False)):
+        pq.write_table(pa.table({"machine": texts}), tmp_path / name, compression="zstd", use_dictionary=use_dictionary)
+        with pytest.raises(InvalidTable, match="machine has a text that is too long for 8,000 rows"):
+            read_table(tmp_path / name, {"machine": "string"})
+    pq.write_table(pa.table({"machine": texts[1:]}), tmp_path / "c")
+    assert set(read_table(tmp_path / "c", {"machine": "string"})["machine"].tolist()) == {"cpu"}

@@ -103,7 +103,7 @@ def open_oracle(request: OracleRequest) -> OpenedOracle:
 
 def _check(request: OracleRequest) -> None:
     """Refuse arguments that do not exist or do not fit together."""
-    if request.engine not in get_args(EngineKind):
+    if not isinstance(request.engine, str) or request.engine not in get_args(EngineKind):
         kinds = ", ".join(map(repr, get_args(EngineKind)))
         raise UnknownName(f"engine {show(request.engine)} does not exist; there are {kinds}")
     if request.sha256 is not None and not (isinstance(request.sha256, str) and _SHA256.fullmatch(request.sha256)):

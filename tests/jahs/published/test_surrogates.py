@@ -449,13 +449,25 @@ def handle_of(trees, change):
         (lambda m: m["gradient_booster"]["model"]["trees"][1].update(categories=[1]), UnknownFormat, "categorical"),
         (lambda m: m["gradient_booster"]["model"]["trees"][1].clear(), CorruptFile, "not the JSON"),
         (lambda m: m["gradient_booster"]["model"].pop("trees"), CorruptFile, "trees"),
-        (lambda m: m.update(feature_names=[0] * 200_000), CorruptFile, "a long list outside of a tree"),
+        (lambda m: m.update(trees=[[]] * 9), CorruptFile, "are not objects"),
+        (lambda m: m.update(feature_names=[{}] * 200_000), CorruptFile, "over 100000 objects"),
+        (lambda m: m.update(attributes=dict.fromkeys(map(str, range(2000)), "")), CorruptFile, "1000 keys"),
         (lambda m: m["gradient_booster"]["model"]["trees"][0].update(parents=[[0] * 9_000_000]), CorruptFile, "bytes"),
     ],
-    ids=["no column", "unequal columns", "categories", "empty tree", "no trees", "long list", "large tree"],
+    ids=[
+        "no column",
+        "unequal columns",
+        "categories",
+        "empty tree",
+        "no trees",
+        "other trees",
+        "many objects",
+        "many keys",
+        "large tree",
+    ],
 )
 def test_a_booster_that_is_none_is_refused(change, error, fault):
-    from jahs.published.models import parse_booster
+    from jahs.published.booster import parse_booster
 
     with pytest.raises(error, match=f"[Mm]odel.*{fault}"):
         forest_from_xgboost([parse_booster(handle_of(make_trees(2, seed=0), change), "model")])
@@ -463,7 +475,7 @@ def test_a_booster_that_is_none_is_refused(change, error, fault):
 
 @pytest.mark.parametrize("handle", [b"binf", b"{", b"{}", b"[" * 100_000, b'{"Model":' * 2000], ids=str)
 def test_bytes_that_are_no_booster_are_refused(handle):
-    from jahs.published.models import parse_booster
+    from jahs.published.booster import parse_booster
 
     with pytest.raises((CorruptFile, UnknownFormat), match=r"^model: "):
         parse_booster(handle, "model")
@@ -569,3 +581,15 @@ def test_tasks_that_were_published_exist():
     from jahs.published.sources import PUBLISHED_TASKS
 
     assert set(PUBLISHED_TASKS) <= set(TASKS)
+
+
+def test_hyperparameters_that_a_manifest_cannot_hold_are_left_out(tmp_path):
+    from jahs.published.models import read_headers
+
+    params = make_params(("latency",))
+    kept = dict(params["hyperparams"])
+    params["hyperparams"] |= {"long": "x" * 10**6, "\x01": 1, "inf": float("inf"), "none": None}
+    path = tmp_path / "params.pkl.gz"
+    path.write_bytes(gzip.compress(dumps(params, 4)))
+    with gzip.open(path) as file:
+        assert read_headers(file, "params").hyperparams == kept

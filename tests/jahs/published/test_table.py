@@ -108,6 +108,11 @@ def spoil(columns, finding):
     if finding == "nan_last_row":
         columns[labels, "valid-loss"][two[-1]] = np.nan
         return 1, [102], 12 - 1 / N_EPOCHS, N_EPOCHS
+    if finding == "impossible_row":
+        columns[labels, "valid-acc"][two[0]] = 100.5
+        columns[labels, "latency"][two[2]] = -1.0
+        columns[labels, "runtime"][three[-1]] = 1e300
+        return 3, [102, 103], 12 - 3 / N_EPOCHS, None
     if finding == "repeated_epoch":
         columns[features, "epoch"][two[5]] = 5
         return 1, [102], 11, None
@@ -118,7 +123,7 @@ def spoil(columns, finding):
         columns[features, "LearningRate"][two] = 3.0
         return 1, [102], 11, None
     if finding == "falling_runtime":
-        columns[labels, "runtime"][two[[10, 50]]] -= 100
+        columns[labels, "runtime"][two[[10, 50]]] *= 0.5
         return 1, [102], 12, 11
     if finding == "flat_tail":
         columns[labels, "valid-acc"][two[120:]] = columns[labels, "valid-acc"][two[119]] + 0.05 * (np.arange(80) % 2)
@@ -142,7 +147,7 @@ def test_a_repeated_run_of_any_earlier_model_is_found(tmp_path):
 
 @pytest.mark.parametrize(
     "finding",
-    [name for name in FINDINGS if name not in ("shared_by_split", "changed_row", "incomplete_run")],
+    [name for name in FINDINGS if name not in ("shared_by_split", "changed_row", "incomplete_run", "lost_last_row")],
 )
 def test_each_oddity_is_found_once_and_listed(tmp_path, finding):
     columns = make_columns()
@@ -184,6 +189,31 @@ def test_a_run_that_ends_early_is_left_out(tmp_path):
     assert report["counts"]["runs_written"] == 11
     assert len(read_runs(folder)["epoch"]) == 11 * N_EPOCHS
     assert len(read_configs(folder)["N"]) == len(read_profile(folder)["latency"]) == 11
+
+
+def test_a_run_that_lost_its_last_row_alone_is_kept(tmp_path):
+    columns = make_columns()
+    keep = np.setdiff1d(np.arange(12 * N_EPOCHS), rows_of(columns, 2)[-1:])
+    folder, report, oddities = imported(tmp_path, {key: values[keep] for key, values in columns.items()})
+    assert found(report) == {"lost_last_row": 1}
+    assert oddities["value"].tolist() == [N_EPOCHS - 1]
+    assert len(read_runs(folder)["epoch"]) == 12 * N_EPOCHS - 1
+
+
+def test_every_missing_column_is_named(tmp_path):
+    columns = make_columns()
+    for name in (("features", "W"), ("labels", "test-loss"), ("labels", "size_MB")):
+        del columns[name]
+    with pytest.raises(InvalidTable, match=r"lacks the columns features / W, labels / test-loss, labels / size_MB"):
+        imported(tmp_path, columns)
+
+
+def test_two_copies_of_a_file_are_refused(tmp_path):
+    raw = frame_bytes(make_columns())
+    names = [f"{version}/{TASK.name}/raw.pkl.gz" for version in ("v1.0.0", "v1.1.0")]
+    (tmp_path / "metric_data.tar").write_bytes(tar_bytes(dict.fromkeys(names, raw)))
+    with pytest.raises(InvalidArgument, match=r"v1\.0\.0.*v1\.1\.0.*two copies"):
+        import_table(tmp_path / "metric_data.tar", tmp_path / "out")
 
 
 def test_a_repeated_config_becomes_further_seeds(tmp_path):
@@ -267,9 +297,9 @@ def test_a_damaged_import_with_files_of_the_user_is_not_replaced(tmp_path):
 @pytest.mark.parametrize(
     ("change", "error", "fault"),
     [
-        (lambda c: c.pop(("labels", "runtime")), InvalidTable, "lacks the column labels / runtime"),
-        (lambda c: c.pop(("features", "epoch")), InvalidTable, "lacks the column features / epoch"),
-        (lambda c: c.pop(("sampling_index", "model_ID")), InvalidTable, "lacks the column sampling_index / model_ID"),
+        (lambda c: c.pop(("labels", "runtime")), InvalidTable, "lacks the columns labels / runtime"),
+        (lambda c: c.pop(("features", "epoch")), InvalidTable, "lacks the columns features / epoch"),
+        (lambda c: c.pop(("sampling_index", "model_ID")), InvalidTable, "lacks the columns sampling_index / model_ID"),
         (lambda c: c.update({("labels", "valid-acc"): c["features", "Activation"]}), InvalidTable, "not numbers"),
         (
             lambda c: c.update({("features", "epoch"): c["labels", "runtime"]}),

@@ -98,7 +98,7 @@ NO_RELEASE = "is not a release, because it is not a folder; name a release's fol
 
 @pytest.mark.parametrize(
     ("given", "error", "message"),
-    [("typo", MissingData, NO_RELEASE), ("nul\0", InvalidArgument, "holds a null character, which no path has")],
+    [("typo", MissingData, NO_RELEASE), ("nul\0", InvalidArgument, "holds a character that no path has")],
 )
 def test_a_release_that_is_not_there_is_told_with_what_to_name(tmp_path, given, error, message):
     with pytest.raises(error, match=message):

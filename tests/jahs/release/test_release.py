@@ -255,7 +255,12 @@ def test_a_long_word_does_not_make_every_word_as_long(tmp_path):
     members["runs.status.words"] = np.frombuffer(b"a" * 2**23 + bytes(2**16 - 1), np.uint8)
     np.savez_compressed(path, **members)
     assert path.stat().st_size < 100_000
-    with pytest.raises(CorruptFile, match=r"runs\.status has words of more than 1000 characters"):
+    with pytest.raises(CorruptFile, match=r"runs\.status has \d+ rows with words of up to \d+ characters"):
+        parse_table_npz(path, path.read_bytes())
+    n = 400_000  # rows of words of a thousand characters: 1.5 GiB in memory
+    members["runs.status.words"] = np.frombuffer(b"a" * 1000, np.uint8)
+    np.savez_compressed(path, **{**members, "runs.status": np.zeros(n, np.uint16)})
+    with pytest.raises(CorruptFile, match=r"runs\.status has 400000 rows with words of up to 1000 characters"):
         parse_table_npz(path, path.read_bytes())
     table = make_table("digits", 21)
     runs = {**table.runs, "machine": np.full(len(table.runs["epoch"]), "x" * 1001)}

@@ -324,5 +324,5 @@ def test_an_empty_file_and_lines_after_the_end_are_refused(tmp_path, whole):
 
 @pytest.mark.parametrize("ask", [read_log, read_header, lambda path: Simulation(VIEW, n_trials=1, log=path)])
 def test_a_path_that_no_file_can_have_is_refused(tmp_path, ask):
-    with pytest.raises(InvalidArgument, match=r"holds a null character, which no path has; give another path"):
+    with pytest.raises(InvalidArgument, match=r"holds a character that no path has; give another path"):
         ask(tmp_path / "a\0b")

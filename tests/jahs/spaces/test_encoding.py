@@ -109,8 +109,7 @@ def test_one_many_and_columns_agree(seed, epoch):
     configs = rows(columns)
     X = jahs.encode(configs, epoch)
     assert X.tobytes() == jahs.encode(columns, np.full(5, epoch)).tobytes()
-    assert X.tobytes() == b"".join(jahs.encode_one(config, epoch).tobytes() for config in configs)
-    assert jahs.encode_one(configs[0], np.int64(epoch)).shape == (15,)
+    assert X.tobytes() == b"".join(jahs.encode([config], np.int64(epoch)).tobytes() for config in configs)
     assert jahs.encode(iter(configs), epoch).tobytes() == X.tobytes()
 
 
@@ -139,8 +138,6 @@ def test_an_empty_batch_has_no_rows():
 def test_an_epoch_is_a_count(epoch):
     with pytest.raises(InvalidFidelity, match=r"epoch=.* is not an integer in 1\.\.16777216"):
         jahs.encode([DEFAULT], epoch)
-    with pytest.raises(InvalidFidelity, match=r"epoch=.* is not an integer in 1\.\.16777216"):
-        jahs.encode_one(DEFAULT, epoch)
     with pytest.raises(InvalidFidelity, match=r"epoch=.* is not an integer in 1\.\.16777216"):
         jahs.encode([DEFAULT, DEFAULT], [1, epoch])
 
