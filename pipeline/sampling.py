@@ -15,9 +15,8 @@ from jahs.files.tables import Table, typed
 from jahs.schema import CONFIG_TABLE_COLUMNS, SIZE_KEYS, SOURCE_DEFAULTS
 from jahs.spaces.columns import config_ids, rows
 from jahs.spaces.configs import Config
-from workshop.numbered import FIDELITY_GROUPS, sample_range
+from workshop.numbered import FIDELITY_GROUPS, REPEATED_EVERY, sample_range
 
-_EVERY: Final = 10
 _REPEATS: Final = (0, 1, 2)
 
 
@@ -42,4 +41,4 @@ def config_table(start: int, stop: int) -> Table:
 
 def run_seeds(number: int) -> tuple[int, ...]:
     """Return the seeds that config number `number` is trained with."""
-    return _REPEATS if number % _EVERY == 0 else _REPEATS[:1]
+    return _REPEATS if number % REPEATED_EVERY == 0 else _REPEATS[:1]

@@ -12,7 +12,7 @@ configs of a search are usually trained later: --proposed compares them with the
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import MissingData, ProtocolMismatch
+from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.tables import rows_of
 from jahs.queries.benchmark import Benchmark
 from jahs.release import Release, read_release
@@ -40,12 +40,13 @@ from surrogate.data.measurements import (
     read_final_measurements,
     read_with_split,
 )
-from surrogate.data.rows import Facts, Rows, assemble, by_part, join_rows
-from surrogate.judging.agreement import first_seed
+from surrogate.data.rows import Facts, Rows, assemble, assemble_repeats, by_part, join_rows, uniform_configs
+from surrogate.judging.agreement import ceiling, last_and_first
 from surrogate.judging.quality import rounded
 from surrogate.judging.top import (
+    FEWEST,
     best_tenth,
-    figure,
+    bootstrapped,
     full_rows,
     least_difference,
     leave_sources_out,
@@ -64,6 +65,7 @@ from surrogate.propose import settings_of
 from surrogate.top_fits import read_fits
 from workshop.command import run_command
 from workshop.folders import check_file, commit
+from workshop.ranks import kendall_tau
 
 _N_FOLDS: Final = 8
 _N_SAMPLE: Final = 20_000
@@ -86,7 +88,7 @@ def figures(
     """
     _check(release, measured, split)
     rows = assemble(MAIN, measured)
-    parts = by_part(rows, split)
+    parts, settings = by_part(rows, split), settings_of(release)
     final_facts = None
     if final is not None:
         final_rows = assemble(MAIN, final)
@@ -97,12 +99,15 @@ def figures(
             **release_facts,
             "measurements": digest_measurements(measured),
             "split": split.digest,
-            "ordinary": {**_part_facts(release, parts["test"], rows, measured), "whole": _whole(release)},
+            "ordinary": {
+                **_part_facts(release, parts["test"], rows, measured),
+                "whole": _whole(measured, parts, settings),
+            },
             "final": final_facts,
             "search": proposed_gap(release, measured),
-            **_fold_facts(measured, join_rows([parts["train"], parts["valid"]]), rows, settings_of(release), seed),
+            **_fold_facts(measured, join_rows([parts["train"], parts["valid"]]), rows, settings, seed),
             "shipped_refits": _shipped_facts(release, seed),
-            "sources": leave_sources_out(MAIN, measured, parts, settings_of(release)),
+            "sources": leave_sources_out(MAIN, measured, parts, settings),
             "seed": seed,
             "commit": commit(),
         }
@@ -134,16 +139,20 @@ def _part_facts(release: Release, test: Rows, all_rows: Rows, measured: Measurem
     }
 
 
-def _whole(release: Release) -> Facts:
-    """Return tau at the last epoch over the whole space as a share of its ceiling, as the release's card has it."""
-    try:
-        test = release.quality["metrics"][MAIN]["test"]
-        last, interval = test["cuts"]["last epoch"], test["tau_interval"]
-        tau, top = last["model"]["tau"], last["ceiling"]["tau"]
-        low, high = interval[0] / top, interval[1] / top
-        return figure(tau / top, interval=(low, high), n=test["n_configs"])
-    except (KeyError, TypeError, ZeroDivisionError):
-        return not_measured("the card has no tau at the last epoch with a ceiling")
+def _whole(measured: Measurements, parts: Mapping[str, Rows], settings: ForestSettings) -> Facts:
+    """Return tau over the whole space at the last epoch, as a share of its ceiling, of a fit to the training part.
+
+    Both are of uniform configs alone: those of the test part, and those that were repeated whatever their results.
+    """
+    repeats, uniform = assemble_repeats(MAIN, measured), uniform_configs(measured)
+    top = ceiling(MAIN, repeats.take((repeats.epoch == measured.task.max_epoch) & np.isin(repeats.config_id, uniform)))
+    test = parts["test"].take(last_and_first(parts["test"]))
+    test = test.take(np.isin(test.config_id, uniform))
+    if not top["tau"] or len(test) < FEWEST:
+        return not_measured(f"{len(test)} uniform test configs, {top['n']} repeated ones; more are needed")
+    predicted = fit_surrogate(MAIN, parts["train"], measured.task, settings=settings).predict(test.X)
+    ceiling_tau = float(top["tau"])
+    return bootstrapped(lambda at: kendall_tau(test.y[at], predicted[at]) / ceiling_tau, len(test), len(test))[0]
 
 
 def proposed_gap(release: Release, measured: Measurements) -> Facts:
@@ -187,7 +196,7 @@ def _fold_facts(
 ) -> dict[str, Facts]:
     """Return the overlap of fits that each leave one fold out, and figures of their out-of-fold predictions."""
     last = measured.task.max_epoch
-    last_rows = all_rows.take((all_rows.epoch == last) & first_seed(all_rows))
+    last_rows = all_rows.take(last_and_first(all_rows))
     predicted = np.full(len(last_rows), np.nan)
     X = encode(space(LARGEST).sample_columns(_N_SAMPLE, seed=seed), last)
     is_fit = np.isin(all_rows.config_id, fitted_on.config_id)
@@ -238,6 +247,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         release = read_release(given.release)
         done = f"{given.out}: python -m surrogate.card {given.release} --figures {given.out} --out CARD"
         if given.proposed:
+            if given.fits or given.seed:
+                raise InvalidArgument("--fits and --seed are not used with --proposed; leave them out")
             kept, gap = figures_of(given.out, release), rounded(proposed_gap(release, measured))
             if gap["value"] is None and kept["search"]["value"] is not None:
                 raise MissingData(f"the best of a search are not measured: {gap['missing']}")

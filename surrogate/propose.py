@@ -77,6 +77,8 @@ class ProposeSettings:
         if self.source not in KINDS:
             raise UnknownName.of("source", self.source, KINDS)
         check_integers(asdict(self), n=1, round=0, seed=0, start=0)
+        if self.start and self.source not in ("full", "paired"):
+            raise InvalidArgument(f"start={self.start} is not used by {self.source}; leave it out")
 
 
 def propose(

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, refuse
 from jahs.files.atomic import change_folder, out_of_space
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import best_of, cells_to_ask, exhaustive_best, search_best
@@ -41,7 +41,8 @@ from surrogate.data.rows import FEWEST_TO_FIT, Facts, Rows, training_rows, unmea
 from surrogate.judging.quality import data_facts, requirements, rounded, search_facts
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import read_params
-from surrogate.models.refits import N_REFITS
+from surrogate.models.refits import N_REFITS, weights_of
+from surrogate.models.teacher import FEWEST_CURVES, n_whole
 from surrogate.packing import FIRST, check_answers, number_facts, reference_config, standing_release
 from surrogate.tune import data_of, read_history
 from workshop.command import add_workers, run_command
@@ -71,6 +72,7 @@ def make_release(measured: Measurements, split: Split, out: Path, settings: Rele
     missing = unmeasured(measured, split)
     parts = training_rows([m for m in LEARNED if m not in missing], measured, split, fewest=settings.fewest)
     _check_parts(parts)
+    _check_distilled(parts, params, settings)
     data = data_of(measured, split)
     searches = {m: search_facts(history, m, of_data=data, settings=params.get(m, ForestSettings())) for m in parts}
     with _beside(out) as folder:
@@ -129,6 +131,23 @@ def _check_parts(parts: Mapping[str, Mapping[str, Rows]]) -> None:
         raise InvalidArgument("\n".join(faults))
 
 
+def _check_distilled(
+    parts: Mapping[str, Mapping[str, Rows]], params: Mapping[str, ForestSettings], settings: ReleaseSettings
+) -> None:
+    """Refuse distillation from too few configs; refits learn from bootstrap samples, which have fewer."""
+    faults = []
+    for metric in (name for name in parts if params.get(name, ForestSettings()).n_distilled):
+        train = parts[metric]["train"]
+        refits = (weights_of(train.config_id, refit=k, seed=settings.seed) > 0 for k in range(settings.n_refits))
+        n = min(n_whole(train), *(n_whole(train.take(is_in)) for is_in in refits), FEWEST_CURVES)
+        if n < FEWEST_CURVES:
+            faults.append(
+                f"{metric}: {n} training configs of a bootstrap sample have all epochs; distillation needs "
+                f"{FEWEST_CURVES}; collect more, or give --distilled 0"
+            )
+    refuse(*faults)
+
+
 def _references_of(release: Path, task: str, settings: ReleaseSettings) -> tuple[Facts | None, Facts]:
     """Return Pareto fronts and reference points of a release that has its models already."""
     bench = Benchmark(task, release=release)
@@ -171,7 +190,7 @@ def _manifest_facts(measured: Measurements, split: Split, settings: ReleaseSetti
         "measurements": digest_measurements(measured),
         "split": split.digest,
         "seed": settings.seed,
-        "versions": package_versions(),
+        "versions": package_versions(*settings.families),
         "commit": commit(),
         "command": settings.command(),
         **({} if reference is None else {"reference_config": reference}),

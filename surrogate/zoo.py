@@ -147,6 +147,7 @@ def _search(
 
     facts = {**{key: data[key] for key in ("task", "protocol", "split", "features")}, "family": name}
     records = search(folder, space, score, facts=facts, parts=parts, evaluations=evaluations, optimizer=_OPTIMIZER)
+    records = records[:evaluations]
     default = default_point(space)
     records = [{"number": 0, "point": default, "tau": known(score(default))}, *records]
     history = [{key: record[key] for key in ("number", "point", "tau")} for record in records]

@@ -26,6 +26,9 @@ FULL_SEED: Final = 20_262
 FINAL_SEED: Final = 20_263
 """Key of the stream at full size that the final test set comes from."""
 
+REPEATED_EVERY: Final = 10
+"""Every tenth config of the recorded stream is trained with three seeds, whatever its results."""
+
 FIDELITY_GROUPS: Final = tuple(product(*(PARAMETERS[key].choices for key in LARGEST)))
 """The 27 values of (N, W, Resolution); number i belongs to the group i mod 27."""
 

@@ -63,7 +63,7 @@ _LINES: Final = (
         for measure, least in (("overlap", 0.80), ("tau", 0.45))
     ),
     _Line(
-        title="whole space, last epoch: tau / noise ceiling (stricter than the requirement above)",
+        title="uniform configs, last epoch: tau / noise ceiling of uniform configs",
         required="≥ 0.935", place=("ordinary", "whole"), is_met=lambda v: v >= 0.935,
     ),
     _Line(

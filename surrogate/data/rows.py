@@ -24,11 +24,11 @@ from jahs.models.features import FeatureBuilder, FeatureSet
 from jahs.schema import COLUMNS, SIZE_KEYS, SPLIT_PARTS
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.definitions import Task
-from jahs.tasks.metrics import LEARNED
+from jahs.tasks.metrics import ACCURACIES, LEARNED
 from splits.kinship import group_name
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
-from workshop.numbered import FIDELITY_GROUPS
+from workshop.numbered import FIDELITY_GROUPS, REPEATED_EVERY
 
 Facts: TypeAlias = dict[str, Any]
 """JSON: facts for quality.json, figures and cards."""
@@ -43,6 +43,7 @@ EXACT: Final = MappingProxyType({"n_params": n_params, "n_macs": n_macs})
 """The metrics that are computed exactly, with their functions."""
 
 _MOST_EXAMPLES: Final = 3
+_FEWEST_REPEATS: Final = 20
 
 GROUP_VALUES: Final = tuple(dict(zip(SIZE_KEYS, values, strict=True)) for values in FIDELITY_GROUPS)
 """N, W and Resolution of each fidelity group, by its number."""
@@ -133,13 +134,32 @@ def assemble_answered(metric: str, measured: Measurements) -> Rows:
 def assemble_repeats(metric: str, measured: Measurements) -> Rows:
     """Return the rows that noise ceilings come from, where repeated configs have several seeds.
 
-    A latency has no seeds. Its even visits count as one and its odd visits as another; there are no rows where the
-    visits are not known.
+    For accuracies, only configs that were repeated whatever their results, if there are enough: the best ones, repeated
+    because they are good, differ less, and have a lower ceiling. A latency has no seeds. Its even visits count as one
+    and its odd visits as another; there are no rows where the visits are not known.
     """
+    if metric in ACCURACIES and (chosen := unselected_repeats(measured)) is not None:
+        rows = assemble(metric, measured)
+        return rows.take(np.isin(rows.config_id, chosen))
     if metric != "latency":
         return assemble_answered(metric, measured)
     halves = halves_of_visits(measured.visits)
     return join_rows([_rows(measured, _as_runs(half, seed=seed), metric) for seed, half in enumerate(halves)])
+
+
+def uniform_configs(measured: Measurements) -> NDArray[np.uint64]:
+    """Return the ids of the configs that were drawn uniformly, from all sizes: all if no source is recorded."""
+    ids = measured.configs["config_id"]
+    return ids[measured.configs["source"] == "uniform"] if "source" in measured.configs else ids
+
+
+def unselected_repeats(measured: Measurements) -> NDArray[np.uint64] | None:
+    """Return the ids of the configs that were repeated whatever their results; None if they are fewer than 20."""
+    is_scheduled = measured.configs["config_index"] % REPEATED_EVERY == 0
+    ids, n_seeds = np.unique(last_rows(sorted_runs(measured.runs))["config_id"], return_counts=True)
+    scheduled = np.intersect1d(measured.configs["config_id"][is_scheduled], ids[n_seeds > 1])
+    found = np.intersect1d(scheduled, uniform_configs(measured))
+    return found if len(found) >= _FEWEST_REPEATS else None
 
 
 def by_part(rows: Rows, split: Split) -> dict[str, Rows]:

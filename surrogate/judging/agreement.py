@@ -47,7 +47,7 @@ def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int =
         repeats: rows that the ceilings come from, as `assemble_repeats` gives them.
     """
     predicted = fitted.predict(rows.X)
-    is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
+    is_last = last_and_first(rows)
     last = rows.take(is_last)
     return {  # Any: scores by cut, and some numbers beside them
         "cuts": score_rows(fitted.metric, rows, predicted, repeats),
@@ -87,6 +87,13 @@ def first_seed(rows: Rows) -> NDArray[np.bool_]:
     first = np.full(int(place.max(initial=-1)) + 1, np.iinfo(np.int64).max)
     np.minimum.at(first, place, rows.seed)
     return np.asarray(rows.seed == first[place], dtype=np.bool_)
+
+
+def last_and_first(rows: Rows) -> NDArray[np.bool_]:
+    """Return which rows are of the last epoch, from the first seed of their config that reached it."""
+    is_last = rows.epoch == rows.epoch.max(initial=0)
+    is_last[is_last] = first_seed(rows.take(is_last))
+    return np.asarray(is_last, dtype=np.bool_)
 
 
 def ceiling(metric: str, rows: Rows, is_in: NDArray[np.bool_] | None = None) -> Scores:

@@ -26,7 +26,7 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import Facts, unmeasured
+from surrogate.data.rows import Facts, unmeasured, unselected_repeats
 from surrogate.judging.predicted import (
     NOISY,
     PredictedRows,
@@ -73,7 +73,7 @@ def noise_of(
     except (InvalidTable, InvalidArgument) as err:
         return None, {"reason": str(err)}
     facts: Facts = {"counts": dict(model.counts)}
-    facts["realism"] = realism(model, folded)
+    facts["realism"] = realism(model, folded, among=unselected_repeats(measured))
     facts["seed_sd"] = seed_spreads(model, folded)
     try:
         facts["folds"] = cross_validated_coverage(folded, measured.task)
@@ -132,15 +132,20 @@ def coverage(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> list[
     return summary([part for metric in NOISY for part in held(model, metric, predicted[metric])])
 
 
-def realism(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> list[Facts]:
+def realism(
+    model: NoiseModel, predicted: Mapping[str, PredictedRows], *, among: NDArray[np.uint64] | None = None
+) -> list[Facts]:
     """Compare two trainings of the repeated configs at the last epoch, as measured and as drawn around predictions.
 
+    `among` has the ids of the configs that are compared by accuracy; None: all.
     Tau and mean absolute difference are averages over pairs of seeds, weighted by the configs that have both.
     """
     found = []
     for metric in NOISY:
         rows, mean = predicted[metric].rows, predicted[metric].mean
         is_last = (rows.epoch == model.max_epoch) & np.isin(rows.config_id, repeated_configs(predicted))
+        if among is not None and metric in ACCURACIES:
+            is_last &= np.isin(rows.config_id, among)
         pairs: list[tuple[int, tuple[float, ...]]] = []
         compared: set[int] = set()
         for seeds in combinations(np.unique(rows.seed[is_last]).tolist(), 2):

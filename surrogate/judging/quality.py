@@ -20,8 +20,17 @@ from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import METRICS
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
-from surrogate.data.rows import FEWEST, GROUP_VALUES, Facts, Rows, configs_by_group, diverged_runs, group_numbers
-from surrogate.judging.agreement import MAIN_CUTS, agreement, first_seed, score_model, score_surrogate
+from surrogate.data.rows import (
+    FEWEST,
+    GROUP_VALUES,
+    Facts,
+    Rows,
+    configs_by_group,
+    diverged_runs,
+    group_numbers,
+    unselected_repeats,
+)
+from surrogate.judging.agreement import MAIN_CUTS, agreement, last_and_first, score_model, score_surrogate
 from surrogate.judging.curve import curve, predictions, sizes_for
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import Surrogate
@@ -59,6 +68,7 @@ def data_facts(measured: Measurements, split: Split) -> Facts:
         "parts": split.counts,
         "runs": len(runs["seed"]),
         "repeated_configs": int((n_seeds > 1).sum()),
+        "unselected_repeats": None if (unselected := unselected_repeats(measured)) is None else len(unselected),
         "rows": len(measured.runs["epoch"]),
         "profiled_configs": len(measured.profile["latency"]),
         "max_epoch": measured.task.max_epoch,
@@ -215,7 +225,7 @@ def rounded(content: Any) -> Any:  # Any: JSON
 
 def _plot_data(fitted: Surrogate, test: Rows) -> Facts:
     """Return the data of plots: measured and predicted values at the last epoch, and quantiles of errors by group."""
-    last = test.take((test.epoch == test.epoch.max()) & first_seed(test))
+    last = test.take(last_and_first(test))
     predicted, groups = fitted.predict(last.X), group_numbers(last.X)
     error = predicted - last.y
     if METRICS[fitted.metric].unit == "s":

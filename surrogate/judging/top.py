@@ -18,9 +18,10 @@ from jahs.files.tables import rows_of
 from jahs.schema import SOURCES
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import FEWEST_TO_FIT, Facts, Rows, group_numbers, is_full_size, join_rows
-from surrogate.judging.agreement import agreement, ceiling, first_seed
+from surrogate.judging.agreement import agreement, ceiling, first_seed, last_and_first
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import fit_surrogate
+from surrogate.models.teacher import FEWEST_CURVES, n_whole
 from workshop.ranks import kendall_tau, spearman
 from workshop.resampling import bootstrap_estimates, within_configs
 
@@ -88,7 +89,7 @@ def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted:
         error = p[best] - y[best]
         return np.array([np.abs(error).mean(), error.mean()]) / unit
 
-    return dict(zip(names, _figures(errors, len(y), n_best), strict=True))
+    return dict(zip(names, bootstrapped(errors, len(y), n_best), strict=True))
 
 
 def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> Facts:
@@ -110,7 +111,7 @@ def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> Facts:
     top = bound["tau"] or 0.0
     if top <= 0:
         return not_measured("two seeds agree by chance alone in the measured top quarter; more repeats are needed")
-    return _figures(lambda at: kendall_tau(y[at], p[at]) / top, len(y), len(y))[0]
+    return bootstrapped(lambda at: kendall_tau(y[at], p[at]) / top, len(y), len(y))[0]
 
 
 def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> Facts:
@@ -126,20 +127,22 @@ def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> Facts:
     if len(trained) < FEWEST or not freedom or not squares:
         return not_measured(f"{len(trained)} final configs of a search are trained with two seeds; {FEWEST} are needed")
     gaps = (means - predicted) / math.sqrt(squares / freedom)
-    return _figures(lambda at: gaps[at].mean(), len(gaps), len(gaps))[0]
+    return bootstrapped(lambda at: gaps[at].mean(), len(gaps), len(gaps))[0]
 
 
 def overlap(predicted: Sequence[_Floats]) -> dict[str, Facts]:
     """Return the agreement of refits on the best configs of a sample, averaged over pairs of refits.
 
     `overlap` is the share of one refit's best that are among the other's. `tau` is Kendall's tau over the configs that
-    are among the best of either. The intervals come from leaving out one refit at a time.
+    are among the best of either. The intervals come from leaving out one refit at a time. Equal predictions of a refit
+    are in random order: in one order for all, constant refits would agree.
 
     Args:
         predicted: the predictions of every refit for the same configs; the best 1 % of them count.
     """
     n_best = max(1, round(_BEST * len(predicted[0])))
-    tops = [set(np.argsort(-values, kind="stable")[:n_best].tolist()) for values in predicted]
+    tied = (np.random.default_rng(k).permutation(len(values)) for k, values in enumerate(predicted))
+    tops = [set(np.lexsort((tie, -values))[:n_best].tolist()) for tie, values in zip(tied, predicted, strict=True)]
     pairs = list(combinations(range(len(predicted)), 2))
     shared = np.array([len(tops[a] & tops[b]) / n_best for a, b in pairs])
     taus = []
@@ -164,6 +167,8 @@ def least_difference(predicted: _Floats, truths: _Floats, *, n_runs: int = 1) ->
     """
     if len(predicted) < FEWEST:
         return not_measured(f"{len(predicted)} of {FEWEST} configs needed among the predicted best")
+    if np.ptp(predicted) == 0:
+        return not_measured("the same is predicted for all of the best configs")
     configs = np.arange(len(predicted))
 
     def difference(truth: _Floats, at: NDArray[np.intp]) -> float:
@@ -175,8 +180,8 @@ def least_difference(predicted: _Floats, truths: _Floats, *, n_runs: int = 1) ->
         return max(float(np.quantile(too_small[:, gap != 0], _SURE)), 0.0)
 
     if len(truths) > 1:
-        return _figures(lambda at: difference(truths[at], configs), len(truths), len(truths))[0]
-    return _figures(lambda at: difference(truths, at), len(configs), len(configs))[0]
+        return bootstrapped(lambda at: difference(truths[at], configs), len(truths), len(truths))[0]
+    return bootstrapped(lambda at: difference(truths, at), len(configs), len(configs))[0]
 
 
 def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) -> dict[str, Facts]:
@@ -211,20 +216,23 @@ def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) 
         both = np.nanmean(np.array(means), axis=0)
         return np.array([*both, both[1] - both[0]])
 
-    return dict(zip(names, _figures(correlate, len(shared_bases), len(shared_bases)), strict=True))
+    return dict(zip(names, bootstrapped(correlate, len(shared_bases), len(shared_bases)), strict=True))
 
 
-def _figures(score: Callable[[NDArray[np.int64]], ArrayLike], n_rows: int, n: int) -> list[Facts]:
+def bootstrapped(score: Callable[[NDArray[np.int64]], ArrayLike], n_rows: int, n: int) -> list[Facts]:
     """Return scores of rows with their intervals, as figures of n configs."""
     estimates = bootstrap_estimates(score, n_rows, level=0.9, n_resamples=500)
     return [figure(estimate.value, interval=(estimate.low, estimate.high), n=n) for estimate in estimates]
 
 
 def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> Facts:
-    mean = float(np.nanmean(values))
-    means = [np.nanmean([v for v, pair in zip(values, pairs, strict=True) if out not in pair]) for out in range(n)]
+    if np.isnan(values).any():
+        return not_measured("some refits predict the same for all of their best configs")
+    mean = float(np.mean(values))
+    means = [np.mean([v for v, pair in zip(values, pairs, strict=True) if out not in pair]) for out in range(n)]
     reach = _Z * math.sqrt((n - 1) * float(np.var(means))) if n > 2 else math.nan
-    return figure(mean, interval=None if math.isnan(reach) else (mean - reach, mean + reach), n=n)
+    ends = np.clip([mean - reach, mean + reach], -1.0, 1.0).tolist()
+    return figure(mean, interval=None if math.isnan(reach) else (ends[0], ends[1]), n=n)
 
 
 def leave_sources_out(
@@ -242,7 +250,7 @@ def leave_sources_out(
     train, test, every = parts["train"], parts["test"], join_rows(list(parts.values()))
     every = every.take(every.epoch == measured.task.max_epoch)
     of_every = rows_of(measured.configs, every.config_id)["source"]
-    test = test.take((test.epoch == measured.task.max_epoch) & first_seed(test))
+    test = test.take(last_and_first(test))
     trained, tested = (rows_of(measured.configs, rows.config_id)["source"] for rows in (train, test))
     fitted = fit_surrogate(metric, train, measured.task, settings=settings)
     results = []
@@ -254,7 +262,10 @@ def leave_sources_out(
         source_test, other_train = test.take(is_test), train.take(~is_in)
         bound = ceiling(metric, every.take(of_every == source))["tau"]
         facts: Facts = {"source": source, **counts, "with": None, "without": None, "ceiling": bound}
-        if counts["n_test"] >= _FEWEST_OF_SOURCE and other_train.n_configs >= FEWEST_TO_FIT:
+        fewest, n = FEWEST_TO_FIT, other_train.n_configs
+        if settings.n_distilled:
+            fewest, n = FEWEST_CURVES, n_whole(other_train)
+        if counts["n_test"] >= _FEWEST_OF_SOURCE and n >= fewest:
             ablated = fit_surrogate(metric, other_train, measured.task, settings=settings)
             for name, model in (("with", fitted), ("without", ablated)):
                 scores = agreement(metric, source_test.y, model.predict(source_test.X))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from jahs.models.noise import NoiseModel
 from jahs.queries.prediction import Uncertain
 from surrogate.data.rows import Facts, Rows, features_of, is_full_size
-from surrogate.judging.agreement import first_seed
+from surrogate.judging.agreement import last_and_first
 from surrogate.judging.noise import share_inside
 from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau
@@ -74,7 +74,7 @@ def uncertainty_facts(
     for cut, is_in in _cuts(test, answer):
         facts["coverage"] += [{"cut": cut, "level": level, **covered(answer, test, level, is_in)} for level in LEVELS]
     facts["scores"] = _scores(answer, test)
-    is_last = (test.epoch == test.epoch.max()) & first_seed(test)
+    is_last = last_and_first(test)
     error = np.abs(answer.mean[0] - test.y)[is_last]
     facts["by_model_sd"] = _errors_by(answer.model_sd[0, is_last], error)
     facts["by_distance"] = _errors_by(distance_to_data(fitted, test.take(is_last), parts["train"]), error)
@@ -114,7 +114,7 @@ def _cuts(rows: Rows, answer: Uncertain) -> Iterator[tuple[str, NDArray[np.bool_
 
 def _scores(answer: Uncertain, rows: Rows) -> Facts:
     """Return tau and MAE at the last epoch, first seeds: of the model, of single refits (average), of their mean."""
-    is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
+    is_last = last_and_first(rows)
     y = rows.y[is_last]
 
     def score(predicted: NDArray[np.float64]) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surrogate.data.rows import Rows, assemble, by_part, group_numbers
+from surrogate.data.rows import Rows, assemble, by_part, group_numbers, join_rows
 from surrogate.judging.agreement import (
     agreement,
     best_tenth,
@@ -15,6 +15,7 @@ from surrogate.judging.agreement import (
     ceiling,
     epoch_bands,
     first_seed,
+    last_and_first,
     score_rows,
     tau_by_epoch,
     tau_interval,
@@ -98,6 +99,15 @@ def test_a_ceiling_is_what_another_training_reaches_in_every_cut() -> None:
         assert (model["tau"], model["r2"]) == (pytest.approx(top["tau"], abs=0.06), pytest.approx(top["r2"], abs=0.3))
         assert model["rmse"] == pytest.approx(top["rmse"], rel=0.08)
     assert scored["best tenth"]["model"]["rmse"] > scored["all"]["model"]["rmse"]  # the best were lucky, too
+
+
+def test_a_config_whose_first_training_diverged_is_scored_by_the_next_one() -> None:
+    rows, _ = repeated(3, n_third=3, noise=1.0)
+    early = rows.take((rows.config_id == 1) & (rows.seed == 0))
+    early.X[:, -1] = EPOCHS[0]
+    both = join_rows([early, rows.take((rows.config_id != 1) | (rows.seed > 0))])
+    chosen = both.take(last_and_first(both))
+    assert sorted(zip(chosen.config_id.tolist(), chosen.seed.tolist(), strict=True)) == [(0, 0), (1, 1), (2, 0)]
 
 
 def test_a_pair_of_seeds_weighs_as_many_configs_as_it_has() -> None:

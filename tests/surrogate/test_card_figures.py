@@ -71,7 +71,7 @@ def test_both_test_sets_are_side_by_side_and_the_final_one_is_judged() -> None:
     assert "bias / seed sd | within 0.35 of 0 | not measured yet | -0.500 (-0.70 to -0.30; 12) | not reached |" in text
     assert "overlap of two fits, each to 7/8 of the configs | ≥ 0.80 | 0.640 (8) | – | not reached |" in text
     assert "overlap of two of the refits that ship | ≥ 0.80 | 0.600 (8) | – | not reached |" in text
-    whole = "whole space, last epoch: tau / noise ceiling (stricter than the requirement above)"
+    whole = "uniform configs, last epoch: tau / noise ceiling of uniform configs"
     assert f"{whole} | ≥ 0.935 | 0.940 (0.92 to 0.96; 305) | – | reached |" in text
     assert "tau / noise ceiling, final test set: 3 configs; 80 are needed" in text
     assert "(60 uniform, 60 tpe)" in text

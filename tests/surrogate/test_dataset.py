@@ -31,7 +31,7 @@ from surrogate.data.rows import (
 )
 from surrogate.judging.agreement import ceiling
 from tests.surrogate.landscape import EPOCHS, measurements, split_of, write_folder
-from workshop.numbered import FIDELITY_GROUPS
+from workshop.numbered import FIDELITY_GROUPS, REPEATED_EVERY
 
 MEASURED = measurements()
 SPLIT = split_of(MEASURED)
@@ -288,6 +288,22 @@ def test_a_latency_is_repeated_by_the_other_half_of_its_visits() -> None:
     np.testing.assert_allclose(rows.take(rows.seed == 1).y, even.y * 1.5, rtol=1e-6)
     assert rows.epoch.tolist() == [1] * len(rows)
     assert ceiling("latency", rows)["tau"] == pytest.approx(1.0)
+
+
+def test_configs_that_were_repeated_for_their_results_give_no_ceiling_if_there_are_enough_others() -> None:
+    configs, everywhere = MEASURED.configs, set(MEASURED.runs["config_id"].tolist())
+    numbers, ids = configs["config_index"], configs["config_id"]
+
+    def repeats(metric: str, *, is_best: np.ndarray) -> set[int]:
+        measured = replace(MEASURED, configs={**configs, "source": np.where(is_best, "best", "uniform")})
+        return set(assemble_repeats(metric, measured).config_id.tolist())
+
+    is_best = numbers % 50 == 0
+    others = set(ids[(numbers % REPEATED_EVERY == 0) & ~is_best].tolist())
+    assert len(others) == 21
+    assert repeats("valid_acc", is_best=is_best) == others
+    assert repeats("runtime", is_best=is_best) == everywhere  # they were not chosen by it
+    assert repeats("valid_acc", is_best=numbers > 150) == everywhere  # too few are left
 
 
 @pytest.mark.parametrize("n_visits", [0, 1])

@@ -97,7 +97,7 @@ def test_refits_that_ship_are_compared_as_a_user_asks_them(tmp_path: Path) -> No
         for k in range(3)
     ]
     pairs = [len(a & b) / 200 for a, b in combinations(best, 2)]
-    assert facts["overlap"]["value"] == pytest.approx(np.mean(pairs))
+    assert facts["overlap"]["value"] == pytest.approx(np.mean(pairs), abs=0.02)  # apart from equal predictions
     assert facts["overlap"]["n"] == facts["difference"]["n"] == 3
 
 
@@ -193,6 +193,7 @@ def test_configs_that_the_release_proposed_are_judged_by_it(runs: Path, release:
     measured = {"value": 0.3, "missing": ""}
     write_figures(tmp_path / "before.json", {**results, "search": measured})
     assert call(runs, release, tmp_path / "before.json", "--proposed") == 2
+    assert call(runs, release, tmp_path / "before.json", "--proposed", "--seed", "5") == 2
     assert read_figures(tmp_path / "before.json")["search"] == measured
     assert "final configs of a search are trained with two seeds; 6 are needed" in results["search"]["missing"]
     assert [facts["source"] for facts in results["sources"]] == ["uniform", "best"]

@@ -179,6 +179,7 @@ def test_tpe_searches_too(runs: Path, release: Path, tmp_path: Path, monkeypatch
             "n=0 must be an integer in 1..2**31-1\nsurrogate.propose: round=-1 must be",
         ),
         ("poor", ("--n", 100_000), "n=100000 must be at most"),
+        ("poor", ("--start", 5), "start=5 is not used by poor; leave it out"),
     ],
 )
 def test_what_cannot_be_proposed_is_refused_and_nothing_is_written(

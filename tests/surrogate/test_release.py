@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -390,3 +391,15 @@ def test_distillation_is_a_setting_of_the_accuracies(
     drawn = {metric: facts["settings"]["n_distilled"] for metric, facts in made.quality["metrics"].items()}
     assert drawn == {"valid_acc": 40, "test_acc": 0, "train_acc": 0, "runtime": 0, "latency": 0}
     assert "--distilled" not in made.facts["command"]
+
+
+def test_too_few_configs_for_distillation_are_refused_before_anything_is_fitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(contents, "fit_each", lambda *_, **__: pytest.fail("something was fitted"))
+    runs = write_folder(tmp_path / "runs", some_configs(MEASURED, 10))
+    assert release.main([*arguments(runs, tmp_path / "release"), "--distilled", "50", "--fewest", "0"]) == 2
+    shown = capsys.readouterr().err
+    assert re.search(
+        r"valid_acc: \d training configs of a bootstrap sample have all epochs; distillation needs 8", shown
+    )

@@ -100,6 +100,11 @@ def test_refits_that_agree_overlap_and_others_do_not() -> None:
     assert abs(other["tau"]["value"] - -0.5) < 0.5
 
 
+def test_refits_that_cannot_tell_their_best_configs_apart_do_not_agree() -> None:
+    assert overlap([np.zeros(2000)] * 8)["overlap"]["value"] < 0.05
+    assert least_difference(np.full(50, 70.0), np.random.default_rng(0).normal(70, 1, (8, 50)))["value"] is None
+
+
 def test_correlations_between_sizes_are_measured_and_predicted_on_the_same_pairs() -> None:
     base = np.linspace(60, 90, 30)
     small, large = rows_of(base, ids=np.arange(30), N=1), rows_of(base[::-1].copy(), ids=np.arange(30, 60))
