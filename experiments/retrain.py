@@ -166,20 +166,22 @@ def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[
 
     Args:
         study: name of the study that it must belong to.
-        releases: sha256 of the releases that this study used, by task.
+        releases: sha256 of the releases that this study used, by task; those of its incumbents' tasks must be the same.
     """
     content, incumbents = read_sealed(path), []
     try:
-        origin = content["study"], {task: content["releases"].get(task) for task in releases}
         for entry in content["incumbents"]:
             trained = {str(seed): float(error) for seed, error in entry["trained"].items()}
             parsed = {"config": validate(entry["config"]), "predicted": float(entry["predicted"]), "trained": trained}
             incumbents.append(Incumbent(**{**entry, **parsed}))
+        tasks = {one.task for one in incumbents}
+        is_other = any(content["releases"].get(task) != releases.get(task) for task in tasks)
+        origin = content["study"]
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise CorruptFile(f"{path} is not a record of retrained incumbents: {err!r}") from err
-    if origin != (study, dict(releases)):
+    if is_other or origin != study:
         raise CorruptFile(
-            f"{path} belongs to the study {origin[0]!r} or to other releases; remove it, and python -m "
+            f"{path} belongs to the study {origin!r} or to other releases; remove it, and python -m "
             "experiments.retrain makes a new one"
         )
     return incumbents

@@ -32,7 +32,8 @@ from jahs.tasks.metrics import Metric
 _WIDTH: Final = 120
 _LEGEND: Final = """\
   A test row is one epoch of a test config, or one config for metrics without epochs. MAE is the mean absolute
-  error. The noise ceiling is tau between two runs of the same configs, at the last epoch."""
+  error. The noise ceiling is tau between two runs of the same configs, at the last epoch. Requirements below
+  are for configs of all sizes; the release card also judges the best ones at full size, where searches end."""
 
 
 def add_commands(commands: Commands) -> None:

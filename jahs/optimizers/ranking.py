@@ -32,35 +32,45 @@ def order(losses: Sequence[Losses], most: int | None = None) -> list[int]:
 
 
 class Ranking:
-    """The order of results, updated with each result."""
+    """The order of results, updated with each result, and which of them are open: known, and not taken yet."""
 
     def __init__(self) -> None:
         self._losses: list[Losses] = []
+        self._is_open: list[bool] = []
         self._ranked: list[tuple[float, int]] = []  # for one objective
+        self._open: list[tuple[float, int]] = []  # the open ones among them
         self._fronts = _Fronts()  # for two objectives
         self._order: list[int] = []  # for more, the best ones; valid until the next result
 
     def __len__(self) -> int:
         return len(self._losses)
 
-    def add(self, losses: Losses) -> None:
+    def add(self, losses: Losses, *, is_known: bool = True) -> None:
         """Add the result of the next position."""
         if len(losses) == 1:
-            insort(self._ranked, (float(losses[0]), len(self._losses)))
+            place = float(losses[0]), len(self._losses)
+            insort(self._ranked, place)
+            if is_known:
+                insort(self._open, place)
         if len(losses) == 2:
             self._fronts.add((float(losses[0]), float(losses[1]), len(self._losses)))
         self._losses.append(losses)
+        self._is_open.append(is_known)
         self._order = []
 
-    def first(self, n: int, is_open: Sequence[bool]) -> int | None:
-        """Return the best open position among the first `n` of the order; None if none is open."""
+    def take(self, n: int) -> int | None:
+        """Return the best open position among the first `n` of the order, which then is not open; None if none is."""
         if self._ranked:
-            return next((i for _, i in self._ranked[:n] if is_open[i]), None)
-        if self._fronts.fronts:
-            return next((i for i in islice(self._fronts.order(), n) if is_open[i]), None)
-        if len(self._order) < n:
+            if self._open and bisect_left(self._ranked, self._open[0]) < n:
+                return self._open.pop(0)[1]
+            return None
+        if not self._fronts.fronts and len(self._order) < n:
             self._order = order(self._losses, n)
-        return next((i for i in self._order[:n] if is_open[i]), None)
+        ranked = self._fronts.order() if self._fronts.fronts else self._order
+        found = next((i for i in islice(ranked, n) if self._is_open[i]), None)
+        if found is not None:
+            self._is_open[found] = False
+        return found
 
 
 class _Fronts:

@@ -4,6 +4,9 @@ Successive halving (Jamieson and Talwalkar, 2016) and Hyperband (Li et al., 2018
 trains some configs at a low rung, promotes the best 1/eta to the next one, and so on up to the full fidelity. While a
 rung waits for its last results, free workers begin the next bracket, so no worker is idle. ASHA (Li et al., 2020)
 promotes a config as soon as it is in the best 1/eta of its rung so far.
+
+The lowest rung is at the lowest fidelity, even if the next rung is less than a factor of eta above it: eta=4 gives the
+epochs 1, 2, 7 and 27, where these papers have 2, 7 and 27 (`n_rungs=3`).
 """
 
 from __future__ import annotations
@@ -123,7 +126,6 @@ class _Rung:
 
     configs: list[Config] = field(default_factory=list)
     ranking: Ranking = field(default_factory=Ranking)
-    is_open: list[bool] = field(default_factory=list)  # trained to the end, and not promoted
 
 
 class Asha(Baseline[AshaSettings]):
@@ -140,9 +142,8 @@ class Asha(Baseline[AshaSettings]):
         """Promote the best open config of the highest rung that has one, or draw a new config."""
         for k in range(len(self._rungs) - 2, -1, -1):
             rung = self._rungs[k]
-            i = rung.ranking.first(int(len(rung.ranking) / self._settings.eta), rung.is_open)
+            i = rung.ranking.take(int(len(rung.ranking) / self._settings.eta))
             if i is not None:
-                rung.is_open[i] = False
                 return rung.configs[i], self._fidelities[k + 1], k + 1
         return self.random_config(), self._fidelities[0], 0
 
@@ -150,5 +151,4 @@ class Asha(Baseline[AshaSettings]):
         """Add a result to its rung."""
         rung = self._rungs[result.memo]
         rung.configs.append(result.config)
-        rung.ranking.add(result.losses)
-        rung.is_open.append(result.is_known)
+        rung.ranking.add(result.losses, is_known=result.is_known)

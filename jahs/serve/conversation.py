@@ -264,4 +264,9 @@ def _read(request: object) -> Reply:
     known = _ARGUMENTS.get(verb, ())
     if unknown := [show_key(key) for key in request if key not in {"id", "do", *known}]:
         raise _Refused(f"{verb} takes {', '.join(known) or 'no arguments'}, not {', '.join(unknown)}")
-    return {key: value for key, value in request.items() if key != "id"}
+    command = {key: value for key, value in request.items() if key != "id"}
+    try:
+        json.dumps(command, allow_nan=False)  # the journal could not be read again
+    except (TypeError, ValueError) as err:
+        raise _Refused(f"{show(command)} is not JSON: {err}") from err
+    return command

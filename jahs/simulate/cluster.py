@@ -72,7 +72,12 @@ class Cluster:
         is_late = max(self.now, self._thinks_until) >= self._budget
         if is_late or self.is_cut or not self._is_round_open:
             return 0
-        return int(min(len(self._free), self._n_trials - self.n_started))
+        return int(min(len(self._free), self.n_left))
+
+    @property
+    def n_left(self) -> float:
+        """The number of trials that may still be started; infinite if only the budget ends the run."""
+        return self._n_trials - self.n_started
 
     def think(self, seconds: float) -> None:
         """Charge the optimiser's thinking time; later submissions start after it."""

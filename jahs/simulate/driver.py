@@ -92,7 +92,8 @@ class Driver:
             n = n_free - len(self._waiting)
             if self._thinking == "free":  # otherwise every ask costs time, and fewer of them would change results
                 # Ask ahead for at most as many as have started, so that a short run queries few trials in vain.
-                n = max(n, min(self._n_ahead(), cluster.n_started))
+                n_left = cluster.n_left - len(self._waiting)
+                n = max(n, int(min(self._n_ahead(), cluster.n_started, n_left)))
             proposals = self._call(f"ask({n})", cluster.n_started, lambda: self._proposals(n))
             if proposals is None:
                 raise self._failure(f"ask({n}) returned None, not a list; return [] to wait", cluster.n_started)

@@ -47,6 +47,10 @@ def test_the_best_incumbents_are_trained_twice_and_on_the_page(study, release, w
     assert set(configs["source"].tolist()) == {"retrained"}
     releases = {TASK: json.loads((study / "study.json").read_text())["tasks"][TASK]["release"]}
     incumbents = read_record(study / RECORD, study="baselines", releases=releases)
+    assert read_record(study / RECORD, study="baselines", releases={**releases, "another_task": "0" * 64}) == incumbents
+    for study_name, others in (("joint", releases), ("baselines", {TASK: "0" * 64})):
+        with pytest.raises(CorruptFile, match="to other releases"):
+            read_record(study / RECORD, study=study_name, releases=others)
     assert len(incumbents) == len(configs["config_id"]) == 2
     assert incumbents[0].predicted <= incumbents[1].predicted
     assert all(set(one.trained) == set(map(str, SEEDS)) and set(one.config) == set(CONFIG_KEYS) for one in incumbents)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,19 @@ def test_a_run_without_its_log_begins_anew(tmp_path: Path) -> None:
     log.unlink()
     with Conversation(make_terms(), log=log, seed=1) as conversation:
         assert conversation.answer({"do": "trials"})["trials"] == []
+
+
+@pytest.mark.parametrize("rate", [math.inf, math.nan, {0.1}], ids=repr)
+def test_a_request_that_a_journal_cannot_hold_is_refused_and_the_run_can_be_resumed(
+    rate: object, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.jsonl"
+    with Conversation(make_terms(), log=log) as conversation:
+        told(conversation, SUBMIT, {"do": "wait"})
+        refused = conversation.answer({**SUBMIT, "config": {**CONFIGS[0], "LearningRate": rate}})
+        assert "is not JSON" in refused["error"]
+    with Conversation(make_terms(), log=log) as conversation:
+        assert len(conversation.answer({"do": "trials"})["trials"]) == 1
 
 
 def test_a_journal_that_is_none_is_named(tmp_path: Path) -> None:
