@@ -101,7 +101,7 @@ def figures(
             "split": split.digest,
             "ordinary": {
                 **_part_facts(release, parts["test"], rows, measured),
-                "whole": _whole(measured, parts, settings),
+                "uniform": _on_uniform(measured, parts, settings),
             },
             "final": final_facts,
             "search": proposed_gap(release, measured),
@@ -139,7 +139,7 @@ def _part_facts(release: Release, test: Rows, all_rows: Rows, measured: Measurem
     }
 
 
-def _whole(measured: Measurements, parts: Mapping[str, Rows], settings: ForestSettings) -> Facts:
+def _on_uniform(measured: Measurements, parts: Mapping[str, Rows], settings: ForestSettings) -> Facts:
     """Return tau over the whole space at the last epoch, as a share of its ceiling, of a fit to the training part.
 
     Both are of uniform configs alone: those of the test part, and those that were repeated whatever their results.

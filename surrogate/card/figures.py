@@ -64,7 +64,7 @@ _LINES: Final = (
     ),
     _Line(
         title="uniform configs, last epoch: tau / noise ceiling of uniform configs",
-        required="≥ 0.935", place=("ordinary", "whole"), is_met=lambda v: v >= 0.935,
+        required="≥ 0.935", place=("ordinary", "uniform"), is_met=lambda v: v >= 0.935,
     ),
     _Line(
         title="mean rank correlation between two sizes: predicted minus measured",

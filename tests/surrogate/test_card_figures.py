@@ -22,7 +22,7 @@ FOUND: dict[str, Any] = {
     "release": "a" * 64,
     "ordinary": {
         "mae": NONE, "bias": NONE, "top_quarter": NONE,
-        "whole": {"value": 0.94, "interval": [0.92, 0.96], "n": 305, "missing": ""},
+        "uniform": {"value": 0.94, "interval": [0.92, 0.96], "n": 305, "missing": ""},
     },
     "final": {
         "mae": {"value": 1.1, "interval": [0.9, 1.3], "n": 12, "missing": ""},
