@@ -12,7 +12,7 @@ configs of a search are usually trained later: --proposed compares them with the
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -58,7 +58,7 @@ from surrogate.judging.top import (
 )
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import held_out_rows, without_sizes
-from surrogate.models.model import fit_surrogate
+from surrogate.models.model import Surrogate, fit_surrogate
 from surrogate.models.optima import MAIN
 from surrogate.packing import release_answers
 from surrogate.propose import settings_of
@@ -89,6 +89,7 @@ def figures(
     _check(release, measured, split)
     rows = assemble(MAIN, measured)
     parts, settings = by_part(rows, split), settings_of(release)
+    fitted = fit_surrogate(MAIN, parts["train"], measured.task, settings=settings)
     final_facts = None
     if final is not None:
         final_rows = assemble(MAIN, final)
@@ -101,13 +102,13 @@ def figures(
             "split": split.digest,
             "ordinary": {
                 **_part_facts(release, parts["test"], rows, measured),
-                "uniform": _on_uniform(measured, parts, settings),
+                "uniform": _on_uniform(measured, parts["test"], fitted),
             },
             "final": final_facts,
             "search": proposed_gap(release, measured),
             **_fold_facts(measured, join_rows([parts["train"], parts["valid"]]), rows, settings, seed),
             "shipped_refits": _shipped_facts(release, seed),
-            "sources": leave_sources_out(MAIN, measured, parts, settings),
+            "sources": leave_sources_out(measured, parts, fitted),
             "seed": seed,
             "commit": commit(),
         }
@@ -139,19 +140,18 @@ def _part_facts(release: Release, test: Rows, all_rows: Rows, measured: Measurem
     }
 
 
-def _on_uniform(measured: Measurements, parts: Mapping[str, Rows], settings: ForestSettings) -> Facts:
-    """Return tau over the whole space at the last epoch, as a share of its ceiling, of a fit to the training part.
+def _on_uniform(measured: Measurements, test: Rows, fitted: Surrogate) -> Facts:
+    """Return tau over the whole space at the last epoch, as a share of its ceiling, of a model of the training part.
 
     Both are of uniform configs alone: those of the test part, and those that were repeated whatever their results.
     """
     repeats, uniform = assemble_repeats(MAIN, measured), uniform_configs(measured)
     top = ceiling(MAIN, repeats.take((repeats.epoch == measured.task.max_epoch) & np.isin(repeats.config_id, uniform)))
-    test = parts["test"].take(last_and_first(parts["test"]))
+    test = test.take(last_and_first(test))
     test = test.take(np.isin(test.config_id, uniform))
     if not top["tau"] or len(test) < FEWEST:
         return not_measured(f"{len(test)} uniform test configs, {top['n']} repeated ones; more are needed")
-    predicted = fit_surrogate(MAIN, parts["train"], measured.task, settings=settings).predict(test.X)
-    ceiling_tau = float(top["tau"])
+    predicted, ceiling_tau = fitted.predict(test.X), float(top["tau"])
     return bootstrapped(lambda at: kendall_tau(test.y[at], predicted[at]) / ceiling_tau, len(test), len(test))[0]
 
 

@@ -123,12 +123,9 @@ def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *
 
 
 def _check_parts(parts: Mapping[str, Mapping[str, Rows]]) -> None:
-    if faults := [
-        f"{metric}: {rows['train'].n_configs} training configs; a model needs at least {FEWEST_TO_FIT}; collect more"
-        for metric, rows in parts.items()
-        if rows["train"].n_configs < FEWEST_TO_FIT
-    ]:
-        raise InvalidArgument("\n".join(faults))
+    few = {metric: n for metric, rows in parts.items() if (n := rows["train"].n_configs) < FEWEST_TO_FIT}
+    needed = f"a model needs at least {FEWEST_TO_FIT}; collect more"
+    refuse(*(f"{metric}: {n} training configs; {needed}" for metric, n in few.items()))
 
 
 def _check_distilled(
@@ -138,9 +135,8 @@ def _check_distilled(
     faults = []
     for metric in (name for name in parts if params.get(name, ForestSettings()).n_distilled):
         train = parts[metric]["train"]
-        refits = (weights_of(train.config_id, refit=k, seed=settings.seed) > 0 for k in range(settings.n_refits))
-        n = min(n_whole(train), *(n_whole(train.take(is_in)) for is_in in refits), FEWEST_CURVES)
-        if n < FEWEST_CURVES:
+        drawn = (weights_of(train.config_id, refit=k, seed=settings.seed) > 0 for k in range(settings.n_refits))
+        if (n := min(map(n_whole, [train, *map(train.take, drawn)]))) < FEWEST_CURVES:
             faults.append(
                 f"{metric}: {n} training configs of a bootstrap sample have all epochs; distillation needs "
                 f"{FEWEST_CURVES}; collect more, or give --distilled 0"

@@ -36,7 +36,7 @@ class Ranking:
 
     def __init__(self) -> None:
         self._losses: list[Losses] = []
-        self._is_open: list[bool] = []
+        self._is_open: list[bool] = []  # for several objectives
         self._ranked: list[tuple[float, int]] = []  # for one objective
         self._open: list[tuple[float, int]] = []  # the open ones among them
         self._fronts = _Fronts()  # for two objectives

@@ -19,6 +19,10 @@ from jahs.spaces.parameters import is_integer, show, show_key
 from jahs.spaces.seeds import read_seed
 
 
+class _Refused(InvalidArgument):
+    """A request that cannot be carried out."""
+
+
 class Journal:
     """An append-only file of the requests that change a run, one JSON object a line, written before it takes effect.
 
@@ -41,8 +45,12 @@ class Journal:
             raise CorruptFile(f"{path} does not hold requests ({err}); remove it together with its log") from err
 
     def write(self, request: Mapping[str, object]) -> None:
-        """Append a request; OutOfSpace or InvalidArgument if it cannot be written as a whole."""
-        append_line(self._file, self._path, json.dumps(request, separators=(",", ":")).encode() + b"\n")
+        """Append a request; OutOfSpace or InvalidArgument if it cannot be written as a whole, _Refused if not JSON."""
+        try:
+            line = json.dumps(request, separators=(",", ":"), allow_nan=False)
+        except (TypeError, ValueError) as err:
+            raise _Refused(f"{show(request)} is not JSON: {err}") from err
+        append_line(self._file, self._path, line.encode() + b"\n")
 
     def close(self) -> None:
         """Close the file."""
@@ -54,10 +62,6 @@ Reply: TypeAlias = dict[str, Any]  # Any: JSON
 _VERBS: Final = ("space", "submit", "wait", "stop", "trials", "status", "end")
 _ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {"submit": ("config", "at", "reports"), "stop": ("trial",)}
 _CHANGES: Final = ("submit", "wait", "stop", "end")
-
-
-class _Refused(InvalidArgument):
-    """A request that cannot be carried out."""
 
 
 class Conversation:
@@ -264,9 +268,4 @@ def _read(request: object) -> Reply:
     known = _ARGUMENTS.get(verb, ())
     if unknown := [show_key(key) for key in request if key not in {"id", "do", *known}]:
         raise _Refused(f"{verb} takes {', '.join(known) or 'no arguments'}, not {', '.join(unknown)}")
-    command = {key: value for key, value in request.items() if key != "id"}
-    try:
-        json.dumps(command, allow_nan=False)  # the journal could not be read again
-    except (TypeError, ValueError) as err:
-        raise _Refused(f"{show(command)} is not JSON: {err}") from err
-    return command
+    return {key: value for key, value in request.items() if key != "id"}

@@ -17,7 +17,7 @@ from surrogate.data.rows import Facts, Rows
 from surrogate.judging.agreement import agreement, first_seed
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import Surrogate, fit_again
-from surrogate.models.teacher import FEWEST_CURVES, n_whole
+from surrogate.models.teacher import has_enough
 from workshop.jobs import in_processes
 from workshop.ranks import kendall_tau
 
@@ -49,8 +49,8 @@ def curve(
         settings = replace(model.settings, seed=seed)
         for chosen in learning_curve_subsets(configs, sizes, seed=seed):
             rows = train.take(np.isin(train.config_id, configs["config_id"][chosen]))
-            if settings.n_distilled and n_whole(rows) < FEWEST_CURVES:
-                continue  # a teacher cannot learn from so few
+            if not has_enough(rows, settings):
+                continue
             calls.append({"model": model, "rows": rows, "valid": valid, "settings": settings})
     return in_processes(_point, calls, workers=workers)
 

@@ -17,11 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from jahs.files.tables import rows_of
 from jahs.schema import SOURCES
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import FEWEST_TO_FIT, Facts, Rows, group_numbers, is_full_size, join_rows
+from surrogate.data.rows import Facts, Rows, group_numbers, is_full_size, join_rows
 from surrogate.judging.agreement import agreement, ceiling, first_seed, last_and_first
-from surrogate.models.boosting import ForestSettings
-from surrogate.models.model import fit_surrogate
-from surrogate.models.teacher import FEWEST_CURVES, n_whole
+from surrogate.models.model import Surrogate, fit_surrogate
+from surrogate.models.teacher import has_enough
 from workshop.ranks import kendall_tau, spearman
 from workshop.resampling import bootstrap_estimates, within_configs
 
@@ -235,10 +234,8 @@ def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> Fa
     return figure(mean, interval=None if math.isnan(reach) else (ends[0], ends[1]), n=n)
 
 
-def leave_sources_out(
-    metric: str, measured: Measurements, parts: Mapping[str, Rows], settings: ForestSettings
-) -> list[Facts]:
-    """Return, for each source, R2 and tau on its test configs of models fitted to train with and without it.
+def leave_sources_out(measured: Measurements, parts: Mapping[str, Rows], fitted: Surrogate) -> list[Facts]:
+    """Return, for each source, R2 and tau on its test configs of `fitted`, a model of train, and of one without it.
 
     The difference shows how much a source helps to predict its own configs (NAS-Bench-301, tables 6 and 7).
     Scores are for the last epoch and first seeds; None if the source has fewer than eight test configs, or if no
@@ -252,7 +249,6 @@ def leave_sources_out(
     of_every = rows_of(measured.configs, every.config_id)["source"]
     test = test.take(last_and_first(test))
     trained, tested = (rows_of(measured.configs, rows.config_id)["source"] for rows in (train, test))
-    fitted = fit_surrogate(metric, train, measured.task, settings=settings)
     results = []
     for source in SOURCES:
         is_in, is_test = trained == source, tested == source
@@ -260,15 +256,12 @@ def leave_sources_out(
         if not any(counts.values()):
             continue
         source_test, other_train = test.take(is_test), train.take(~is_in)
-        bound = ceiling(metric, every.take(of_every == source))["tau"]
+        bound = ceiling(fitted.metric, every.take(of_every == source))["tau"]
         facts: Facts = {"source": source, **counts, "with": None, "without": None, "ceiling": bound}
-        fewest, n = FEWEST_TO_FIT, other_train.n_configs
-        if settings.n_distilled:
-            fewest, n = FEWEST_CURVES, n_whole(other_train)
-        if counts["n_test"] >= _FEWEST_OF_SOURCE and n >= fewest:
-            ablated = fit_surrogate(metric, other_train, measured.task, settings=settings)
+        if counts["n_test"] >= _FEWEST_OF_SOURCE and has_enough(other_train, fitted.settings):
+            ablated = fit_surrogate(fitted.metric, other_train, measured.task, settings=fitted.settings)
             for name, model in (("with", fitted), ("without", ablated)):
-                scores = agreement(metric, source_test.y, model.predict(source_test.X))
+                scores = agreement(fitted.metric, source_test.y, model.predict(source_test.X))
                 facts[name] = {score: scores[score] for score in _SCORES}
         results.append(facts)
     return results

@@ -21,7 +21,7 @@ from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import space
 from jahs.tasks.definitions import Task
-from surrogate.data.rows import Rows, features_of
+from surrogate.data.rows import FEWEST_TO_FIT, Rows, features_of
 from surrogate.models.boosting import ForestSettings, train_forest
 from surrogate.models.curve_process import CurveProcess, fit_curves
 
@@ -88,6 +88,11 @@ class Teacher:
         curves = np.take_along_axis(self.curves.predict(drawn.F_last), columns, axis=1)
         mean: _Floats = (curves.reshape(-1) + self.forest.inplace_predict(drawn.F)) / 2
         return mean
+
+
+def has_enough(rows: Rows, settings: ForestSettings) -> bool:
+    """Return whether a model of an accuracy can be fitted to these rows, with a teacher if the settings have one."""
+    return n_whole(rows) >= FEWEST_CURVES if settings.n_distilled else rows.n_configs >= FEWEST_TO_FIT
 
 
 def n_whole(rows: Rows) -> int:

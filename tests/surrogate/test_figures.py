@@ -26,6 +26,7 @@ from surrogate.data.rows import assemble, by_part, join_rows
 from surrogate.judging.agreement import ceiling
 from surrogate.judging.top import leave_sources_out
 from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import fit_surrogate
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 from tests.surrogate.landscape import PROTOCOL, TASK, arguments, measurements, split_of, write_folder
@@ -163,7 +164,8 @@ def test_every_source_is_left_out_in_turn() -> None:
     columns["source"] = np.where(np.arange(n) % 3 == 0, "best", "uniform")
     measured = replace(measured, configs={**measured.configs, **columns})
     parts = by_part(assemble("valid_acc", measured), split_of(measured))
-    results = leave_sources_out("valid_acc", measured, parts, SETTINGS)
+    fitted = fit_surrogate("valid_acc", parts["train"], TASK, settings=SETTINGS)
+    results = leave_sources_out(measured, parts, fitted)
     assert [facts["source"] for facts in results] == ["uniform", "best"]
     assert all(facts["with"].keys() == facts["without"].keys() == {"r2", "tau"} for facts in results)
     assert sum(facts["n_train"] for facts in results) == parts["train"].n_configs
@@ -173,7 +175,7 @@ def test_every_source_is_left_out_in_turn() -> None:
     assert results[1]["ceiling"] == ceiling("valid_acc", every.take(np.isin(every.config_id, of_best)))["tau"]
     assert results[1]["with"] != results[1]["without"]
     one_source = replace(measured, configs={**measured.configs, "source": np.full(n, "uniform")})
-    assert leave_sources_out("valid_acc", one_source, parts, SETTINGS) == []
+    assert leave_sources_out(one_source, parts, fitted) == []
 
 
 def test_configs_that_the_release_proposed_are_judged_by_it(runs: Path, release: Path, tmp_path: Path) -> None:
