@@ -202,24 +202,18 @@ _SHORT_TRAINING = (
 )
 
 _WELL_RANKED = (
-    "Configs are ranked well over the whole space, less well among good ones. Spearman's rho between trainings and "
-    "CIFAR-10 of JAHS-Bench-201 after 200 epochs is 0.89 over the whole space (between two of its tasks, 0.86 to "
-    "0.88), 0.81 at full size, and Kendall's tau within a fidelity group is 0.44. On 23 random cells of NAS-Bench-201 "
-    "at full size, Spearman's rho between our validation accuracy and the published accuracy after 200 epochs is 0.59 "
-    "(95 % interval 0.16 to 0.85), and 0.41 in the better half; with the accuracy after 12 epochs, it is 0.90. "
-    "Training is short, 2,700 SGD steps instead of 19,600, so deep networks are undertrained. There is no final test "
-    "set, so errors among the best configs are not known. `docs/data/fashion_mnist_mini.md` has the commands that "
-    "compute these figures."
+    "`fashion_mnist_mini` ranks configs well over the whole space (Spearman's rho with CIFAR-10 of JAHS-Bench-201: "
+    "0.89), less well at full size (0.81) and among good cells: with NAS-Bench-201's accuracy after 200 epochs, rho is "
+    "0.59 on 23 random cells (95 % interval 0.16 to 0.85) and 0.41 in the better half. Trainings take 2,700 SGD steps "
+    "instead of 19,600, so deep networks are undertrained. There is no final test set, so errors among the best "
+    "configs are not known. Details: `docs/data/fashion_mnist_mini.md`."
 )
 
 _BADLY_RANKED = (
-    "Cells are ranked badly at full size: on 60 random cells of NAS-Bench-201, Spearman's rho between our validation "
-    "accuracy and the published accuracy after 200 epochs is 0.37 (95 % interval 0.08 to 0.61), and 0.15 in the "
-    "better half; with the accuracy after 12 epochs, it is 0.77. Over the whole space, trainings rank configs nearly "
-    "as CIFAR-10 of JAHS-Bench-201 does after 200 epochs (rho 0.85; between two of its tasks, 0.86 to 0.88), but less "
-    "at full size (0.75) and within a fidelity group (Kendall's tau 0.45). Training is short, 2,700 SGD steps instead "
-    "of 19,600, so deep networks are undertrained. `docs/data/cifar10_mini.md` has the commands that compute these "
-    "figures."
+    "`cifar10_mini` ranks cells badly at full size: with NAS-Bench-201's accuracy after 200 epochs, Spearman's rho is "
+    "0.37 on 60 random cells (95 % interval 0.08 to 0.61) and 0.15 in the better half. Over the whole space, it ranks "
+    "configs nearly as CIFAR-10 of JAHS-Bench-201 does (rho 0.85), at full size less so (0.75). Trainings take 2,700 "
+    "SGD steps instead of 19,600, so deep networks are undertrained. Details: `docs/data/cifar10_mini.md`."
 )
 
 

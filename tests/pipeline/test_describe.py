@@ -280,10 +280,11 @@ def test_a_first_seed_that_diverged_is_replaced_by_the_next(tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize("caveat", ["Short training.", None])
-def test_the_caveat_of_a_task_is_the_first_paragraph(measured: MeasuredRuns, caveat: str | None) -> None:
+def test_the_caveat_of_a_task_follows_the_first_paragraph(measured: MeasuredRuns, caveat: str | None) -> None:
     page = to_markdown(describe(replace(measured, task=replace(measured.task, caveat=caveat))))
-    first = page.split("\n\n")[1]
-    assert first.startswith("216 configs") if caveat is None else first == "**Caveat:** Short training."
+    _, first, second, *_ = page.split("\n\n")
+    assert first.startswith("216 configs")
+    assert second.startswith("## ") if caveat is None else second == "**Caveat:** Short training."
     assert ("Caveat" in page) == (caveat is not None)
 
 

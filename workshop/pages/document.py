@@ -71,7 +71,8 @@ class Document:
     """A report.
 
     Attributes:
-        caveats: a paragraph each, shown before everything else.
+        subtitle: the main finding, or what the page is for.
+        caveats: a paragraph each, shown before the first section.
         facts: facts that reproduce the numbers, as (what, value).
     """
 

@@ -94,8 +94,8 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
 <body>
 <main>
 <h1>{escape(document.title)}</h1>
-{caveats}<p class="sub">{_rich(document.subtitle)}</p>
-<nav aria-label="Sections"><ul>{links}</ul></nav>
+<p class="sub">{_rich(document.subtitle)}</p>
+{caveats}<nav aria-label="Sections"><ul>{links}</ul></nav>
 {body}
 {reproduction}
 </main>

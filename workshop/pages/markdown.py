@@ -9,7 +9,7 @@ from workshop.pages.document import Block, Document, Figure, Text
 
 def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool = True, folder: str = "figures") -> str:
     """Return the page; it shows `<folder>/<name>.png` and links the SVG, or shows the SVG where there are no PNGs."""
-    parts = [f"# {document.title}", *map(caveat_text, document.caveats), document.subtitle]
+    parts = [f"# {document.title}", document.subtitle, *map(caveat_text, document.caveats)]
     for section in document.sections:
         parts.append(f"## {section.title}")
         blocks = (block for block in section.blocks if has_figures or not isinstance(block, Figure))
