@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 
 from jahs.spaces.cell import EDGES, N_CELLS
-from jahs.spaces.configs import PARAMETERS
-from jahs.tasks.definitions import TASKS
+from jahs.spaces.parameters import PARAMETERS
+from jahs.tasks.definitions import DEFAULT_TASK, TASKS
 
 WIDTH, HEIGHT = 900, 392
 PANEL_WIDTH, PANEL_HEIGHT = 278, 296
@@ -99,11 +99,12 @@ def hyperparameters(x: float) -> list[str]:
         *axis(x, 146, "WeightDecay"),
         *chips(x, 212, "Activation"),
         *chips(x, 270, "TrivialAugment"),
+        text(x + 166, 295, "Optimizer SGD", "small"),
     ]
 
 
 def fidelities(x: float) -> list[str]:
-    epochs = [task.max_epoch for task in TASKS.values()]
+    last, published = TASKS[DEFAULT_TASK].max_epoch, TASKS["cifar10"].max_epoch
     n_groups = math.prod(len(PARAMETERS[name].choices) for name in ("N", "W", "Resolution"))
     return [
         *chips(x, 82, "N"),
@@ -113,9 +114,9 @@ def fidelities(x: float) -> list[str]:
         *chips(x, 198, "Resolution"),
         text(x + 74, 198, "of the image's side", "small"),
         text(x, 262, f"{n_groups} groups"),
-        text(x + 72, 262, "searched or fixed, as you choose", "small"),
+        text(x + 72, 262, "of N, W and Resolution", "small"),
         text(x, 296, "epoch"),
-        text(x + 44, 296, f"1, 2, 3 … {min(epochs)} to {max(epochs)}, by task", "small"),
+        text(x + 44, 296, f"1 to {last} (JAHS-Bench-201: 1 to {published})", "small"),
     ]
 
 
