@@ -85,12 +85,13 @@ def make_objective(
             study's pruner may stop the trial; the full one comes after them. Optuna prunes with one metric only.
 
     Raises:
-        InvalidArgument, UnknownName: the arguments have faults.
+        InvalidArgument, UnknownName: the arguments have faults; at the first trial, the study's directions are others.
     """
     evaluator = make_evaluator(bench, metrics, constraints=constraints, seed=seed)
     steps = _steps(evaluator, budgets)
 
     def run_trial(trial: Any) -> float | tuple[float, ...]:
+        _check_directions(trial, evaluator.metrics)
         config = suggest(trial, bench.space)
         evaluations = evaluator.evaluate_many([config] * len(steps), budgets=steps)
         for step, evaluation in zip(steps, evaluations, strict=True):
@@ -161,6 +162,17 @@ def _steps(evaluator: Evaluator, budgets: Iterable[int]) -> list[int]:
     if not are_whole or early != sorted(set(early)):
         raise InvalidArgument(f"budgets={show(early)}: not integers in 1..{full}, ascending")
     return [*(int(budget) for budget in early if budget < full), full]
+
+
+def _check_directions(trial: Any, metrics: tuple[str, ...]) -> None:
+    """Refuse a study that would minimise an accuracy, as one without `directions` does; a FixedTrial has no study."""
+    wanted, study = directions(metrics), getattr(trial, "study", None)
+    given = wanted if study is None else [direction.name.lower() for direction in study.directions]
+    if given != wanted:
+        raise InvalidArgument(
+            f"the study's directions are {given}, but {', '.join(metrics)} must have {wanted}; make it with "
+            f"optuna.create_study(directions={wanted})"
+        )
 
 
 def _values(evaluator: Evaluator, evaluation: Evaluation) -> float | tuple[float, ...]:

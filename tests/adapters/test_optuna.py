@@ -116,6 +116,14 @@ def test_budgets_that_cannot_be_are_refused(arguments: dict, message: str) -> No
         jahs_optuna.make_objective(BENCH, **arguments)
 
 
+@pytest.mark.parametrize(
+    ("metrics", "given"), [("valid_acc", {}), (("valid_acc", "latency"), {"directions": ["minimize", "minimize"]})]
+)
+def test_a_study_that_would_minimise_the_accuracy_is_refused(metrics, given: dict) -> None:
+    with pytest.raises(InvalidArgument, match=r"must have \['maximize'.*create_study\(directions=\['maximize'"):
+        optuna.create_study(**given).optimize(jahs_optuna.make_objective(BENCH, metrics), n_trials=1)
+
+
 def test_a_view_is_searched_and_evaluated_in_its_own_space() -> None:
     view = View(BENCH, fidelities=("epoch", "Resolution"), fixed={"N": 5, "W": 16})
     study = make_study(direction="maximize", pruner=optuna.pruners.NopPruner())
