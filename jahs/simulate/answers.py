@@ -41,7 +41,7 @@ class Answers:
         self.metrics: Final = tuple(dict.fromkeys((*names, "runtime")))
         self._view = view
         self._space = view.space
-        self._fixed = view.space.fixed
+        self._implied = view.space.implied
         self._has_epochs = "epoch" in view.fidelities
         self._seed = evaluation_seed
 
@@ -77,8 +77,8 @@ class Answers:
                 raise InvalidArgument(f"{show(proposal)} is neither a config nor a Proposal")
             proposal = Proposal(config=mapping)
         config = as_mapping(proposal.config)
-        if self._fixed and isinstance(config, Mapping):
-            config = {**self._fixed, **config}
+        if isinstance(config, Mapping):
+            config = {**self._implied, **config}
         validated = self._space.validate(cast("Mapping[str, object]", config))
         fidelity = {"epoch": self._view.max_epoch, **self._view.fidelity(proposal.at)}
         epoch = int(fidelity["epoch"])

@@ -71,6 +71,12 @@ class Space(Sampler):
         return dict(self.fixed_items)
 
     @property
+    def implied(self) -> dict[str, Value]:
+        """What a config need not say: the values of keys that are fixed, or that have a single legal value."""
+        single = {name: each.choices[0] for name, each in PARAMETERS.items() if len(each.choices) == 1}
+        return {**single, **self.fixed}
+
+    @property
     def searched(self) -> tuple[str, ...]:
         """The keys that are searched, in canonical order."""
         fixed = self.fixed

@@ -80,7 +80,7 @@ class View(Queryable):
         self.bench = bench
         names, self.space = read_choices(fidelities, fixed, search, partial(_reference_of, bench))
         self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
-        self._fixed = self.space.fixed
+        self._fixed = self.space.implied
         self._fidelity_names = ("epoch", *(name for name in SIZE_KEYS if name in names))
         self.max_epoch = bench.max_epoch
         self.metrics = dict(bench.metrics)
@@ -127,7 +127,7 @@ class View(Queryable):
             )
 
     def _sample(self, n: int, seed: int | None) -> list[Config]:
-        return (self.space if self._fixed else self.bench).sample(n, seed=seed)
+        return (self.space if self.space.fixed else self.bench).sample(n, seed=seed)
 
     def fidelity(self, at: object = None) -> dict[str, float]:
         """Return a complete fidelity of this view: omitted parts are full, and an epoch is rounded, half to even.
@@ -188,7 +188,7 @@ class View(Queryable):
         return cast("Config", {**config, **{name: fidelity[name] for name in SIZE_KEYS if name in fidelity}})
 
     def _with_fixed(self, config: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a config with the view's fixed keys added where they are missing; anything else unchanged."""
+        """Return a config with the values that it need not say; anything else unchanged."""
         mapping = as_mapping(config)
         return {**self._fixed, **mapping} if isinstance(mapping, Mapping) else config
 
@@ -220,7 +220,7 @@ class View(Queryable):
         return columns_of_codes(codes), fidelities[:, 0].astype(np.int64)
 
     def _read_configs(self, configs: Configs) -> npt.NDArray[np.float64]:
-        """Return every config as codes, fixed keys included; InvalidConfig if a value differs from the fixed one."""
+        """Return every config as codes, implied keys included; InvalidConfig if a value differs from the fixed one."""
         fixed, given = self._fixed, as_columns(configs)
         if isinstance(given, Mapping):
             # A frame without columns may have rows. A list counts as a column. A column without dimensions means one
