@@ -208,7 +208,7 @@ def _mutants(
         mutate = partial(mutants, part.space, n=_N_MUTANTS, n_keys=n_keys, keys=keys, decades=_DECADES)
         changed = [mutant for i, one in enumerate(best) for mutant in mutate(one, seed=_child(seed, 6, n_keys, i))]
         is_top = (ask(changed) >= among_top).reshape(len(best), _N_MUTANTS)
-        shares.append(mean_interval(is_top.mean(axis=1)))
+        shares.append(mean_interval(is_top.mean(axis=1)).within(0.0, 1.0))
     return tuple(shares)
 
 

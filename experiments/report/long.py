@@ -121,7 +121,7 @@ def _worker_blocks(results: Results, task: str) -> Iterator[Block]:
         caption="What workers cost and gain. All arms of an optimiser have the same worker time, the number of workers "
         "times the simulated time. They do not finish the same number of trials: trials that run at the end of the "
         "budget are cut off, and workers are idle while an optimiser waits for results. Cost: final mean validation "
-        "error, with the difference to one worker and its 95 % bootstrap interval over paired seeds. Gain: how much "
+        "error, with the difference to one worker and its 95 % interval over paired seeds. Gain: how much "
         "sooner half of the seeds first have the median error that one worker has after half of its time, with 95 % "
         "bootstrap intervals (–: more than 2.5 % of the resamples do not reach it)",
         columns=(

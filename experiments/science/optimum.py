@@ -94,7 +94,7 @@ class Distance(NamedTuple):
 
 
 def distances(subject: Subject, optimum: Optimum, ends: Ends) -> list[Distance]:
-    """Return the distance of each optimiser, the nearest first, with bootstrap intervals over seeds."""
+    """Return the distance of each optimiser, the nearest first, with intervals over seeds."""
     rows = []
     for title, configs in ends.items():
         distance = optimum.found.value - answers(subject.bench, configs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from jahs.errors import (
 from jahs.files.hashing import digest_facts
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
+from jahs.schema import SIZE_KEYS
 from jahs.simulate import Log, Simulation, Trial, visible
 from jahs.simulate.settings import Settings as SimulationSettings
 
@@ -45,6 +46,7 @@ class Terms:
     release: str  # sha256 of its manifest
     searched: tuple[str, ...]  # keys that the view searches
     fidelities: tuple[str, ...]  # fidelities of the view
+    sizes: tuple[tuple[str, float], ...]  # N, W and Resolution where the view fixes them
     workers: int  # simulated workers
     budget_s: float | None  # simulated seconds; None: unlimited
     n_trials: int | None  # maximum number of trials; None: unlimited
@@ -62,7 +64,7 @@ class Claim:
     terms: Terms
     name: str  # name of the optimiser, or of the arm of a study
     settings: str  # settings of the optimiser except its seed, as text
-    fixed: Mapping[str, object]  # values that the view fixes and that differ from its defaults
+    fixed: Mapping[str, object]  # values that the view fixes and that differ from its defaults, sizes excepted
     seed: int  # seed of the simulation
     has_several_objectives: bool  # whether the log is of a study of several objectives
     valid_error: float  # the release's mean for the final incumbent (%); NaN without an incumbent
@@ -123,6 +125,11 @@ def terms_of(view: View, settings: SimulationSettings, bench: Benchmark) -> Term
         release=release_of(bench).sha256,
         searched=tuple(view.space.searched),
         fidelities=tuple(view.fidelities),
+        sizes=tuple(
+            (name, cast("float", value))
+            for name, value in view.space.fixed.items()
+            if name in SIZE_KEYS and name not in view.fidelities
+        ),
         workers=settings.workers,
         budget_s=settings.budget,
         n_trials=settings.n_trials,
@@ -181,7 +188,9 @@ def by_mean(columns: TrialLog, view: View) -> tuple[TrialLog, Steps]:
 def _fixed_by_hand(view: View) -> dict[str, object]:
     fidelities, searched = tuple(view.fidelities), view.space.searched
     defaults = View(view.bench, fidelities=fidelities, search=searched, fixed="default").space.fixed
-    return {name: value for name, value in view.space.fixed.items() if value != defaults[name]}
+    return {
+        name: value for name, value in view.space.fixed.items() if value != defaults[name] and name not in SIZE_KEYS
+    }
 
 
 def settings_of(header: Mapping[str, Any]) -> SimulationSettings:  # Any: JSON
@@ -216,7 +225,8 @@ def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
     for number, (logged, rerun) in enumerate(zip(log.trials, trials, strict=False)):
         if fault := _difference(logged, rerun):
             raise ProtocolMismatch(
-                f"the rerun differs at trial {logged.trial}, which ended as number {number + 1}: {fault}"
+                f"the rerun differs at trial {logged.trial}, which ended as number {number + 1}, of the log of "
+                f"{log.header.get('optimizer')}: {fault}"
             )
     if len(trials) != len(log.trials):
         raise ProtocolMismatch(f"the rerun has {len(trials)} trials, the log {len(log.trials)}")

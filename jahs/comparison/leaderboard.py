@@ -247,8 +247,9 @@ def board_text(board: Board) -> str:
         rows.append((f"{place}", line.name, valid, median, by_refits, test, seeds, fixed, line.settings or "–"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     workers = f"{terms.workers} worker{'s' if terms.workers > 1 else ''}"
+    sizes = "".join(f"{name}={value:g}; " for name, value in terms.sizes)
     head = (
-        f"{terms.task}, release {terms.release[:16]}; {len(terms.searched)} keys searched; fidelities "
+        f"{terms.task}, release {terms.release[:16]}; {len(terms.searched)} keys searched; {sizes}fidelities "
         f"{', '.join(terms.fidelities)}; {workers}, {rules}; {budget}; {n_trials}; {noise}"
     )
     return "\n".join(
@@ -269,6 +270,8 @@ def differences_text(board: Board) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(f"{each[0]}={each[1]:g}" if isinstance(each, tuple) else each for each in value) or "none"
     return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 

@@ -161,10 +161,9 @@ def _legend(page: Comparison) -> str:
         f"Result: {what}, mean ± standard error and median over seeds; lower is better. Optimisers see training noise; "
         "the configs they chose are scored by their means. The area under the regret curve is normalised (0: the "
         f"best known result from the start; 100: never better than chance). {by_refits}Ranks are over the seeds that "
-        "all optimisers have. "
-        f"Differences from {REFERENCE} are paired over seeds, with bootstrap intervals; below zero is better. p-values "
-        "are from Wilcoxon's signed-rank test, with Holm's correction over all pairs of optimisers. Every trial of "
-        "every log was queried again from the release."
+        f"all optimisers have. Differences from {REFERENCE} are paired over seeds, with Student's 95 % intervals; "
+        "below zero is better. p-values are from Wilcoxon's signed-rank test, with Holm's correction over all pairs of "
+        "optimisers. Every trial of every log was queried again from the release."
     ) + (f" All other results come with the package (season {page.season})." if page.season else "")
 
 

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import FEWEST_SEEDS, N_RESAMPLES, Interval, percentile_interval
+from jahs.comparison.summaries import FEWEST_SEEDS, N_RESAMPLES, Interval, percentile_interval, t_quantile
 from jahs.errors import InvalidArgument
 
 HOLDS: Final = 0.95
 """The share of refits on which a difference must have the same sign to count."""
 
 _ALPHA: Final = 0.05
-_Z: Final = 1.96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +161,7 @@ def _pair(
     are_known, n = is_known[i] & is_known[j], len(differences)
     middle = np.argsort(differences, kind="stable")[(n - 1) // 2 : n // 2 + 1]
     mean = holds = None
-    if on_refits is not None and on_refits.shape[2] > 1 and are_known.all():
+    if on_refits is not None and on_refits.shape[2] > 1 and are_known.all() and np.isfinite(on_refits[[i, j]]).all():
         refit_differences = on_refits[i] - on_refits[j]
         mean = mean_with_refits(differences, refit_differences)
         sign = np.sign(rank_sum or differences.mean())
@@ -184,12 +183,16 @@ def _pair(
 def mean_with_refits(values: Floats, on_refits: Floats) -> Interval:
     """Return the mean over seeds, (n_seeds,), with a 95 % interval that contains the error of the models.
 
-    The interval is from a normal distribution. Its variance is the variance of the mean over seeds plus the variance
-    between refits, from values on refits, (n_refits, n_seeds). It is NaN without two refits or seeds.
+    Its variance is the variance of the mean over seeds plus the variance between refits, from values on refits,
+    (n_refits, n_seeds). The interval is Student's, with Satterthwaite's degrees of freedom. It is NaN without two
+    refits or seeds.
     """
     of_seeds = float(values.var(ddof=1)) / len(values) if len(values) > 1 else math.nan
-    variance = of_seeds + crossed_variances(on_refits)[0]
-    mean, reach = float(values.mean()), _Z * math.sqrt(variance)
+    between = crossed_variances(on_refits)[0]
+    mean, variance = float(values.mean()), of_seeds + between
+    reach = math.sqrt(variance)
+    if variance > 0:
+        reach *= t_quantile(variance**2 / (of_seeds**2 / (len(values) - 1) + between**2 / (len(on_refits) - 1)))
     return Interval(value=mean, low=mean - reach, high=mean + reach)
 
 

@@ -30,24 +30,22 @@ def check_log(log: Log, view: View, settings: SimulationSettings) -> list[str]:
         faults.append("the log was cut short: its last line must state how it ended")
     if settings.speeds is not None:
         faults.append(f"speeds={log.header['speeds']} must be None: workers of other speeds cannot be compared")
-    if len({trial.trial for trial in trials}) != len(trials):
-        faults.append("some trials are in the log twice")
     if settings.n_trials is not None and len(trials) > settings.n_trials:
         faults.append(f"there are {len(trials)} trials, but n_trials={settings.n_trials}")
     return [
         *faults,
-        *_time_faults(trials, settings),
+        *time_faults(trials, settings),
         *metric_faults(trials, view),
-        *_cost_faults(trials, view, settings),
+        *cost_faults(trials, view, settings),
         *_seed_faults(trials, settings),
-        *_number_faults(trials),
+        *number_faults(trials),
         *_status_faults(trials, settings),
         *_start_faults(trials, settings),
         *_ending_faults(trials, log, settings),
     ]
 
 
-def _time_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
+def time_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
     """Yield overlapping trials of a worker, unknown workers, and results after the budget."""
     n_workers, budget = settings.workers, settings.budget
     busy_until: dict[int, float] = {}
@@ -79,7 +77,7 @@ def metric_faults(trials: Sequence[Trial], view: View) -> Iterator[str]:
             yield f"trial {trial.trial}: finished without valid_acc"
 
 
-def _cost_faults(trials: Sequence[Trial], view: View, settings: SimulationSettings) -> Iterator[str]:
+def cost_faults(trials: Sequence[Trial], view: View, settings: SimulationSettings) -> Iterator[str]:
     """Yield trials that are shorter than their training, given all earlier training of the same network.
 
     A log does not state the epochs of reports. So every epoch that any training has reached by then counts as a
@@ -156,11 +154,13 @@ def _seed_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Itera
     )
 
 
-def _number_faults(trials: Sequence[Trial]) -> Iterator[str]:
-    """Yield missing trials, and trials out of the order of their starts or ends."""
+def number_faults(trials: Sequence[Trial]) -> Iterator[str]:
+    """Yield missing and repeated trials, and trials out of the order of their starts or ends."""
     by_number = sorted(trials, key=lambda trial: trial.trial)
     numbers = [trial.trial for trial in by_number]
-    if len(set(numbers)) == len(numbers) and numbers != list(range(len(numbers))):
+    if len(set(numbers)) != len(numbers):
+        yield "some trials are in the log twice"
+    elif numbers != list(range(len(numbers))):
         missing = next(expected for expected, number in enumerate(numbers) if expected != number)
         yield f"trial {missing} is missing: trials are numbered from 0 without a gap, and all that start are logged"
     for before, after in pairwise(by_number):
@@ -205,10 +205,8 @@ def _ending_faults(trials: Sequence[Trial], log: Log, settings: SimulationSettin
     if not (ending := log.ending):
         return
     clock = max((trial.end for trial in trials), default=0.0)
-    # Where you drive, `Simulation.think` charges thinking; the header then has no settings, as of a function that ran.
-    can_think = settings.thinking != "free" or not log.header.get("optimizer_settings")
-    if ending.get("clock") == settings.budget and can_think:
-        clock = settings.budget or clock  # the optimiser was thinking when the budget ended
+    if ending.get("clock") == settings.budget:
+        clock = settings.budget or clock  # the optimiser, or `Simulation.think`, was thinking when the budget ended
     reason = "optimizer"
     if settings.budget is not None and clock >= settings.budget:
         reason = "budget"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ import numpy as np
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import by_mean
 from jahs.comparison.logs import trial_log
-from jahs.comparison.rules import metric_faults
+from jahs.comparison.rules import cost_faults, metric_faults, number_faults, time_faults
 from jahs.comparison.standings import steps_of
 from jahs.comparison.terms import Rules, StudyTerms, open_rules
 from jahs.comparison.views import ViewChoice
@@ -24,6 +25,7 @@ from jahs.files.sealed_json import read_sealed
 from jahs.queries.views import View
 from jahs.release.find import full_path
 from jahs.simulate import Simulation, Trial
+from jahs.simulate.settings import Settings
 from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import show
 
@@ -95,12 +97,21 @@ class Problem:
         self._check(trials)
         columns = trial_log({"view": {"fidelities": dict(self.view.full)}}, trials)
         full_trials = [columns.trials[row] for row in np.flatnonzero(columns.is_full).tolist()]
+        settings = Settings(workers=self.rules.workers, budget=self.budget_s)
         try:
-            fault = next(metric_faults(full_trials, self.view), None)
+            faults = chain(
+                number_faults(trials),
+                time_faults(trials, settings),
+                metric_faults(full_trials, self.view),
+                cost_faults(trials, self.view, settings),
+            )
+            fault = next(faults, None)
         except (InvalidConfig, InvalidFidelity) as err:
             fault = str(err)
         if fault:
-            raise ProtocolMismatch(f"{fault}; these are trials of another problem than {self.id}: {_ADVICE}")
+            raise ProtocolMismatch(
+                f"{fault}; these are trials of another problem than {self.id}, or not those of one run: {_ADVICE}"
+            )
         full, incumbents = by_mean(columns, self.view)
         steps = steps_of(full, incumbents, self.terms)
         return float(steps.values[-1]) if len(steps.values) else float("nan")
@@ -123,10 +134,10 @@ class Problem:
             elif differing:
                 wrong = (f"{key}={config.get(key)!r}, not {value!r}" for key, value in differing.items())
                 fault = f"it has {', '.join(wrong)}"
-            elif trial.end > self.budget_s:
-                fault = f"it ends at {trial.end:.6g} s, after the budget of {self.budget_s:.6g} s"
             elif (trial.seed is not None) != is_noisy:
                 fault = "it has no training noise" if is_noisy else "it has training noise"
+            elif trial.seed != trials[0].seed:
+                fault = f"its noise has seed {trial.seed}, that of trial {trials[0].trial} has seed {trials[0].seed}"
             else:
                 continue
             raise ProtocolMismatch(f"trial {trial.trial} is of another problem than {self.id}: {fault}; {_ADVICE}")

@@ -1,4 +1,4 @@
-"""Mean, standard error, median and quartiles over seeds, and bootstrap intervals."""
+"""Mean, standard error, median and quartiles over seeds, and intervals."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from jahs.comparison.logs import Floats
 
 LEVEL: Final = 0.95
 """The share of resampled statistics inside an interval."""
+
+_Z: Final = 1.959963984540054  # the 97.5 % quantile of the standard normal distribution
 
 N_RESAMPLES: Final = 2000
 FEWEST_SEEDS: Final = 6  # for an interval, or a two-sided signed-rank test at 0.05
@@ -30,7 +32,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """An estimate with a bootstrap interval."""
+    """An estimate with its interval."""
 
     value: float
     low: float
@@ -51,21 +53,27 @@ def summarize(values: Floats) -> Summary:
     return Summary(mean=values.mean(axis=0), se=se, median=median, q25=q25, q75=q75)
 
 
-def bootstrap_mean(values: Floats) -> Interval:
-    """Return the mean of values (n_seeds,) with its bootstrap percentile interval."""
-    assert len(values), "values has no seeds to resample"
-    picks = np.random.default_rng(0).integers(0, len(values), size=(N_RESAMPLES, len(values)))
-    return percentile_interval(float(values.mean()), values[picks].mean(axis=1))
-
-
 def mean_interval(values: Floats) -> Interval:
-    """Return the mean over seeds with its bootstrap interval, NaN for fewer than `FEWEST_SEEDS`.
+    """Return the mean over seeds with Student's 95 % interval, NaN for fewer than `FEWEST_SEEDS`."""
+    n, mean = len(values), float(values.mean())
+    reach = t_quantile(n - 1) * float(values.std(ddof=1)) / math.sqrt(n) if n >= FEWEST_SEEDS else math.nan
+    return Interval(value=mean, low=mean - reach, high=mean + reach)
 
-    An interval from fewer values cannot leave their range, so it is too narrow.
+
+def t_quantile(dof: float) -> float:
+    """Return the 97.5 % quantile of Student's t distribution (Abramowitz and Stegun, 26.7.5).
+
+    It is exact to 0.02 % from 5 degrees of freedom on, and 0.8 % too small at 2.
     """
-    if len(values) < FEWEST_SEEDS:
-        return Interval(value=float(values.mean()), low=math.nan, high=math.nan)
-    return bootstrap_mean(values)
+    z = _Z
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return sum(term / dof**i for i, term in enumerate(terms))
 
 
 def percentile_interval(value: float, resampled: Floats) -> Interval:

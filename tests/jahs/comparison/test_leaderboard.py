@@ -371,6 +371,19 @@ def test_lower_epochs_do_not_count_where_the_epoch_is_no_fidelity(tmp_path, benc
     assert "epoch must be a fidelity of its view" in refusal.fault
 
 
+def test_logs_of_smaller_networks_have_terms_of_their_own(tmp_path, bench):
+    paths = []
+    for n in (5, 3):
+        view = bench.view(fixed={"N": n, "W": 16, "Resolution": 1.0})
+        paths.append(tmp_path / f"{n}.jsonl")
+        Simulation(view, 1, n_trials=2, log=paths[-1]).run(Plan(*view.sample(2, seed=0)))
+    (season, other), refused = boards_of(bench, *paths)
+    assert refused == []
+    assert "N=5; Resolution=1; W=16; fidelities epoch" in board_text(season)
+    assert list(other.differs) == ["sizes"]
+    assert "sizes=N=3, Resolution=1, W=16 (season: N=5, Resolution=1, W=16)" in board_text(other)
+
+
 def test_a_config_may_be_trained_twice_where_the_epoch_is_no_fidelity_and_pays_twice(tmp_path, bench):
     view = bench.view(fidelities=("N",))
     path, config = tmp_path / "twice.jsonl", view.sample(seed=0)

@@ -286,5 +286,5 @@ def test_a_pair_has_its_mean_difference_and_refits_that_agree_add_nothing_to_its
     apart = values[0] - values[1]
     assert pair.mean is not None
     assert pair.mean.value == pytest.approx(apart.mean())
-    assert pair.mean.high - pair.mean.low == pytest.approx(2 * 1.96 * apart.std(ddof=1) / 20**0.5)
+    assert pair.mean.high - pair.mean.low == pytest.approx(2 * 2.0930 * apart.std(ddof=1) / 20**0.5, rel=1e-4)
     assert compare(values).pairs[0].mean is None

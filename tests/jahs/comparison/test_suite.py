@@ -69,7 +69,7 @@ def test_trials_of_another_problem_are_refused(problems):
     with pytest.raises(ProtocolMismatch, match="it has no training noise"):
         few.score(means)
     with pytest.raises(ProtocolMismatch, match=r"ends at .* after the budget of"):
-        few.score([replace(trials[-1], end=few.budget_s + 2)])
+        few.score([*trials[:-1], replace(trials[-1], end=few.budget_s + 2)])
     searched = {key: value for key, value in trials[0].config.items() if key not in few.view.space.fixed}
     for wrong in ({"fidelity": None}, {"config": searched}, {"config": {**trials[0].config, "Op1": 7}}):
         with pytest.raises(ProtocolMismatch, match="another problem"):
@@ -77,6 +77,28 @@ def test_trials_of_another_problem_are_refused(problems):
     for what in (None, 3, "trials", [1], trials[0]):
         with pytest.raises(InvalidArgument, match="is not a list of trials"):
             few.result(what)
+
+
+def test_trials_with_more_compute_than_the_problem_grants_are_refused(problems):
+    problem = problems["cifar10-all-diagonal-latency-20"]
+    assert problem.rules.workers == 1
+
+    def trials(workers: int = 1, seed: int = 0, **settings):
+        optimizer = make("random_search", problem.view, seed=seed, objectives=problem.objectives)
+        given = {"budget": problem.budget_s, "evaluation_seed": seed, **settings}
+        return jahs.Simulation(problem.view, workers, **given).run(optimizer)
+
+    assert np.isfinite(problem.score(trials()))
+    with pytest.raises(ProtocolMismatch, match=r"worker=.*, but there are 1"):
+        problem.score(trials(workers=16))
+    with pytest.raises(ProtocolMismatch, match="but its training costs"):
+        problem.score(trials(speeds=[20.0]))
+    with pytest.raises(ProtocolMismatch, match="its noise has seed 1, that of trial 0 has seed 0"):
+        problem.score([*trials(), *trials(seed=1)])
+    with pytest.raises(ProtocolMismatch, match="in the log twice"):
+        problem.score([*trials(), *trials()])
+    with pytest.raises(ProtocolMismatch, match="trial 0 is missing"):
+        problem.score(trials()[1:])
 
 
 def test_trials_of_another_task_are_refused(problems):

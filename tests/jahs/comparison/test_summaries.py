@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jahs.comparison.summaries import bootstrap_mean, digits_for, estimate_text, summarize
+from jahs.comparison.summaries import digits_for, estimate_text, mean_interval, summarize, t_quantile
 
 
 def test_statistics_of_four_numbers():
@@ -27,20 +27,25 @@ def test_one_seed_has_no_standard_error():
     assert found.mean.tolist() == [1, 2]
 
 
-def test_an_interval_of_constants_is_a_point_and_repeats_itself():
-    found = bootstrap_mean(np.full(9, 2.0))
+def test_an_interval_of_constants_is_a_point_and_few_seeds_have_none():
+    found = mean_interval(np.full(9, 2.0))
     assert (found.value, found.low, found.high) == (2, 2, 2)
-    values = np.arange(20.0)
-    mean = bootstrap_mean(values)
-    assert mean == bootstrap_mean(values)
-    assert mean.low < 9.5 == mean.value < mean.high
+    few = mean_interval(np.arange(5.0))
+    assert few.value == 2
+    assert np.isnan([few.low, few.high]).all()
 
 
-def test_an_interval_has_the_coverage_it_claims():
+@pytest.mark.parametrize(("dof", "tabulated"), [(2, 4.3027), (5, 2.5706), (7, 2.3646), (19, 2.0930), (99, 1.9842)])
+def test_the_quantile_is_that_of_the_tables(dof, tabulated):
+    assert t_quantile(dof) == pytest.approx(tabulated, rel=8e-3 if dof == 2 else 2e-4)
+
+
+@pytest.mark.parametrize("n_seeds", [6, 20])
+def test_an_interval_has_the_coverage_it_claims(n_seeds):
     rng = np.random.default_rng(0)
-    found = [bootstrap_mean(rng.normal(0, 1, 40)) for _ in range(300)]
+    found = [mean_interval(rng.normal(0, 1, n_seeds)) for _ in range(4000)]
     share = np.mean([i.low <= 0 <= i.high for i in found])
-    assert 0.90 < share < 0.98
+    assert 0.94 < share < 0.96
 
 
 @given(st.floats(1e-6, 1e6), st.floats(-1e6, 1e6))
