@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, ProtocolMismatch, UnknownName
+from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, ProtocolMismatch
 from jahs.models.forest import EngineKind
 from jahs.queries.answers import Answers, Result
 from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
@@ -270,17 +270,16 @@ class Benchmark(Queryable):
 
         For a table, it is the best of the recorded configs that have the metric, exactly; a simulation can only reach
         those that also have a runtime. For a release, it is the best of its references: its fronts, and the results of
-        its searches, if it has any. For a refit, for another family of models, and for a view of either or of the
-        release, it is the best of all configs, exactly, if there are at most 50,000; else the best that a search finds,
-        starting from the references.
+        its searches, if it has any. For a metric without references, such as `test_acc`, for a refit, for another
+        family of models, and for a view of either or of the release, it is the best of all configs, exactly, if there
+        are at most 50,000; else the best that a search finds, starting from the references.
 
         Args:
             metric: metric to compare, at the last epoch.
             view: a view of this benchmark; its fixed keys and its full fidelity apply.
 
         Raises:
-            UnknownName: the metric is not answered, or the release has no fronts for this metric; pass a view to
-                search for it.
+            UnknownName: the metric is not answered.
             MissingData: there are no references, as for a live oracle, or no recorded config is in the view.
             InvalidArgument: `view` is not a view of this benchmark.
 
@@ -290,17 +289,18 @@ class Benchmark(Queryable):
         """
         from jahs.queries.exhaustive import best_of, recorded_in_full, search_best
 
+        if isinstance(metric, Queryable):
+            raise InvalidArgument(f"metric={show(metric)} must be a name; for a view: bench.best('valid_acc', view)")
         (name,) = read_metrics([metric], known=self._oracle.metrics)
         if view is not None and not self._answers_as(getattr(view, "bench", None)):
             raise InvalidArgument(f"view must be a view of this benchmark, got {show(view)}; make one by bench.view()")
         fixed = {} if view is None else view.space.fixed
         if isinstance(self._oracle, TableOracle):
             return best_of(self, recorded_in_full(self._oracle, [name], fixed=fixed), name, is_exact=True)
-        if self.kind == "surrogate" and (view is not None or self.refit is not None or self.model is not None):
+        is_searched = view is not None or self.refit is not None or self.model is not None
+        has_known = self._has_references and name in self._references.metrics
+        if self.kind == "surrogate" and (is_searched or (self._has_references and not has_known)):
             return search_best(view or self, self._references.configs if self._has_references else [], name)
-        if name not in self._references.metrics:
-            known = ", ".join(self._references.metrics)
-            raise UnknownName(f"metric={name!r} has no known best config; bench.best answers for {known}")
         return best_of(self, self._references.configs, name, is_exact=False)
 
     def reference_point(self, metrics: Iterable[str]) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from jahs.simulate.answers import Visible, visible
 from jahs.simulate.driver import Callback, Optimizer
 from jahs.simulate.log import Log, read_log, read_trials
 from jahs.simulate.simulation import Simulation
-from jahs.simulate.trial import Proposal, Trial
+from jahs.simulate.trial import Proposal, Trial, to_pandas
 
 __all__ = [
     "Callback",
@@ -16,5 +16,6 @@ __all__ = [
     "Visible",
     "read_log",
     "read_trials",
+    "to_pandas",
     "visible",
 ]

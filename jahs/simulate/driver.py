@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from jahs.errors import JahsError, OptimizerFailed
@@ -14,6 +16,9 @@ from jahs.simulate.log import json_fault
 from jahs.simulate.settings import Thinking
 from jahs.simulate.trial import Proposal, Trial
 from jahs.spaces.parameters import is_integer, show
+from jahs.tasks.metrics import is_hidden
+
+_JAHS: Final = str(Path(__file__).parents[1])
 
 T = TypeVar("T")
 
@@ -135,10 +140,19 @@ class Driver:
         try:
             result = function()
         except Exception as err:
-            raise self._failure(f"{what} raised {type(err).__name__}: {err}", trial) from err
+            raise self._failure(f"{what} raised {type(err).__name__}: {err}{_where(err)}", trial) from err
         if self._thinking == "measured":
             self._cluster.think(time.perf_counter() - begin)
         return result
 
     def _failure(self, what: str, trial: int) -> OptimizerFailed:
         return OptimizerFailed(f"{self.name}, trial {trial}, at {self._cluster.now:.6g} simulated seconds: {what}")
+
+
+def _where(err: Exception) -> str:
+    """Return the file and line of an optimiser's error, outside of jahs, and what a missing metric means."""
+    frames = [each for each in traceback.extract_tb(err.__traceback__) if not each.filename.startswith(_JAHS)]
+    own = [each for each in frames if each.filename == frames[0].filename]
+    name = err.args[0] if isinstance(err, KeyError) and err.args else None
+    hint = "; optimisers do not see metrics of the test images" if isinstance(name, str) and is_hidden(name) else ""
+    return (f" ({own[-1].filename}, line {own[-1].lineno})" if own else "") + hint

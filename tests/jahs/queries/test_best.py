@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.errors import InvalidArgument, MissingData, UnknownName
+from jahs.errors import InvalidArgument, MissingData
 from jahs.release import read_release
 from tests.jahs.queries.test_reference_config import best_and_median
 from tests.releases import make_release
@@ -98,9 +98,17 @@ def test_the_best_of_other_models_is_their_own(bench: jahs.Benchmark, other: dic
     assert value >= models.query_many(bench.front(("valid_acc", "latency")).configs)["valid_acc"].max()
 
 
+def test_a_metric_without_references_is_searched(bench: jahs.Benchmark) -> None:
+    config, value, is_exact = bench.best("test_acc")
+    assert bench.query(config).test_acc == value
+    assert not is_exact
+    assert value > bench.query_many(jahs.space().sample_columns(20_000, seed=1))["test_acc"].max()
+    assert value >= bench.query(bench.best().config).test_acc
+
+
 def test_what_has_no_best_says_so(bench: jahs.Benchmark, table: jahs.Benchmark, tmp_path) -> None:
-    with pytest.raises(UnknownName, match=r"metric='test_acc' has no known best config; bench\.best answers for"):
-        bench.best("test_acc")
+    with pytest.raises(InvalidArgument, match=r"must be a name; for a view: bench\.best\('valid_acc', view\)"):
+        bench.best(bench.view())
     with pytest.raises(InvalidArgument, match=r"view must be a view of this benchmark, got .*; make one by bench\.vi"):
         bench.best(view=table.view())
     plain = jahs.Benchmark("digits", release=make_release(tmp_path / "digits"), engine="numpy")

@@ -106,6 +106,20 @@ def test_an_optimiser_that_raises_when_told_is_named(method, tmp_path):
     assert len(read_log(tmp_path / "log").trials) == (1 if method == "tell" else 0)
 
 
+def test_the_line_of_an_error_is_named_and_why_a_test_metric_is_missing():
+    def tell(trial):
+        return trial.metrics["test_acc"]
+
+    optimizer = Scripted()
+    optimizer.tell = tell
+    line = tell.__code__.co_firstlineno + 1
+    with pytest.raises(
+        OptimizerFailed,
+        match=rf"KeyError: 'test_acc' \(.*test_bad_input\.py, line {line}\); optimisers do not see metr",
+    ):
+        simulation().run(optimizer)
+
+
 @pytest.mark.parametrize("name", ["name", "settings", "n_ahead", "should_stop"])
 def test_an_attribute_that_raises_is_named(name):
     def fail(self):

@@ -9,7 +9,7 @@ import jahs
 from jahs.errors import InvalidArgument, NotRecorded, OptimizerFailed
 from jahs.files.hashing import sha256_file
 from jahs.queries.views import View
-from jahs.simulate import Proposal, Simulation, read_log
+from jahs.simulate import Proposal, Simulation, read_log, to_pandas
 from tests.jahs.simulate.chaos import Chaos
 from tests.releases import make_release, make_table
 
@@ -26,6 +26,28 @@ def test_trials_have_the_answers_of_the_benchmark(bench):
         if trial.metrics:
             found = bench.query(trial.config, at=trial.fidelity["epoch"], seed=trial.seed).as_dict()
             assert {name: found[name] for name in trial.metrics} == dict(trial.metrics)
+
+
+def test_a_table_of_trials_has_their_networks_and_metrics(bench, tmp_path):
+    pytest.importorskip("pandas")
+    view = bench.view(fidelities=("epoch", "N"))
+    configs = view.sample(6, seed=0)
+    steps = [Proposal(config=config, at={"N": 1, "epoch": 3}, seed=None) for config in configs[:5]]
+    log, simulation = tmp_path / "log", {"budget": 0.9 * bench.query({**configs[5]}).runtime}
+    trials = Simulation(view, 2, **simulation, log=log).run(lambda told: [*steps, configs[5], None][len(told)])
+    table = to_pandas(trials)
+    assert table.equals(to_pandas(read_log(log).trials))
+    assert table.trial.tolist() == [trial.trial for trial in trials]
+    assert table.N.tolist() == [trial.fidelity["N"] for trial in trials]
+    assert table.epoch.dtype == table.N.dtype == np.int64
+    for i, trial in enumerate(trials):
+        row = table.iloc[i]
+        assert [row[key] for key in ("Op1", "LearningRate", "status")] == [
+            *(trial.config[key] for key in ("Op1", "LearningRate")),
+            trial.status,
+        ]
+        assert trial.metrics.get("valid_acc") == (None if np.isnan(row.valid_acc) else row.valid_acc)
+    assert list(to_pandas([]).columns[:3]) == ["trial", "status", "worker"]
 
 
 def test_sizes_are_taken_from_the_fidelity(bench):
