@@ -27,7 +27,7 @@ DATA_DIR: Final = "JAHS_DATA_DIR"
 EMBEDDED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "cifar10_mini": "28b02f20bac23688dfc8820590d540e8f1738823779b0639a28aade13d545987",
-        "fashion_mnist_mini": "f83db15131f39a91b8949d66cf276ef078137514c2dbdc8cf924eab98c8a4ad6",
+        "fashion_mnist_mini": "d4e08148d6ca9fa49adbf2dd92861b9bc31f112530accc9a1cf3fdc0b9ad937f",
     }
 )
 """The sha256 of the manifest of each embedded release, which covers every byte of it.

@@ -101,11 +101,12 @@ def test_a_slider_is_answered_within_a_frame(opened):
 
 
 def test_a_keyboard_reaches_and_changes_everything(opened):
-    before = opened.ask(TILES)
+    tiles, config = opened.ask(TILES), opened.ask(CONFIG)
     opened.ask("document.getElementById('in-LearningRate').focus()")
-    for _ in range(40):
-        opened.press("ArrowLeft", 37)
-    assert opened.ask(TILES) != before
+    opened.press("ArrowLeft", 37)
+    assert opened.ask(CONFIG) != config
+    opened.press("Home", 36)  # the smallest learning rate
+    assert opened.ask(TILES) != tiles
     opened.ask("document.querySelector('[name=N]:checked').focus()")
     opened.press("ArrowLeft", 37)
     assert opened.ask("document.querySelector('[name=N]:checked').value") == "1"

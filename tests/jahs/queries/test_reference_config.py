@@ -40,7 +40,7 @@ def test_the_first_query_of_a_poor_view_warns_once(bench: jahs.Benchmark) -> Non
     view = bench.view(search="hpo", fixed={"N": 5, "W": 16, **dict.fromkeys(OPS, 1)})
     assert pickle.loads(pickle.dumps(view)).space == view.space
     configs = view.sample(2, seed=0)
-    with pytest.warns(PoorView, match=r"fixes N=5, Op1=1, .*has valid_acc 17\.4 %, below the median 82\.8 %") as caught:
+    with pytest.warns(PoorView, match=r"fixes N=5, Op1=1, .*has valid_acc 15\.5 %, below the median 82\.7 %") as caught:
         view.query_many(configs)
     assert [one.filename for one in caught] == [__file__]
     other = bench.view(search="hpo", fixed={"N": 5, "W": 16, **dict.fromkeys(OPS, 1)})
