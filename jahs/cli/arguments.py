@@ -61,30 +61,26 @@ def add_task(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--release", type=Path, metavar="FOLDER", help="release folder (default: the task's own)")
 
 
-def add_bench(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that `open_bench` reads."""
-    add_task(parser)
-    parser.add_argument("--kind", default="surrogate", help="oracle: surrogate, table or live (default: surrogate)")
-
-
 def open_bench(arguments: argparse.Namespace) -> Benchmark:
-    """Return the benchmark that the arguments name.
+    """Return the benchmark that the arguments of a query name.
 
     The engine is numpy's: for the few queries of a command, loading the compiled one would take longer than answering.
     """
-    return Benchmark(arguments.task, arguments.kind, release=arguments.release, engine="numpy")
+    named = {name: getattr(arguments, name) for name in ("release", "refit")}
+    return Benchmark(arguments.task, arguments.kind, engine="numpy", **named)
 
 
 def add_query(parser: argparse.ArgumentParser, metrics: str) -> None:
-    """Add the arguments of a query: configs for `read_configs`, --seed, --metrics and those of `add_bench`."""
+    """Add the arguments of a query: configs for `read_configs`, --seed, --metrics and those of the benchmark."""
     parser.add_argument("values", nargs="*", default=[], metavar="KEY=VALUE", help="replaces a value of the config")
-    parser.add_argument(
-        "--config-seed", type=int, metavar="SEED", help="seed of the config (default: 0, as `jahs sample`)"
-    )
+    about_seed = "seed of the config; with --kind table, of a recorded one (default: 0)"
+    parser.add_argument("--config-seed", type=int, metavar="SEED", help=about_seed)
     parser.add_argument("--configs", metavar="FILE", help="file of configs, one JSON object per line; - is stdin")
     parser.add_argument("--seed", type=int, help="seed of the training noise (default: the mean)")
     parser.add_argument("--metrics", type=names, metavar="NAME,NAME", help=metrics)
-    add_bench(parser)
+    add_task(parser)
+    parser.add_argument("--kind", default="surrogate", help="oracle: surrogate, table or live (default: surrogate)")
+    parser.add_argument("--refit", type=int, metavar="K", help="answer with a bootstrap refit: 0, 1, 2 and so on")
 
 
 def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1) -> list[dict[str, object]]:

@@ -191,4 +191,5 @@ def _heading(bench: Benchmark, seed: int | None) -> str:
     mean = ", mean over the training noise" if bench.kind == "surrogate" else ""
     draw = mean if seed is None else f", seed {seed}"
     epochs = f"{bench.max_epoch} epoch{'s' * (bench.max_epoch > 1)}"
-    return paint(f"{bench.task.title}: {bench.kind}, a full training has {epochs}{draw}", "dim")
+    which = bench.kind if bench.refit is None else f"refit {bench.refit}"
+    return paint(f"{bench.task.title}: {which}, a full training has {epochs}{draw}", "dim")

@@ -39,12 +39,15 @@ def _completion(arguments: argparse.Namespace) -> str:
 
 
 def _cases(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield a shell case for each option with choices, and one for all other positions of a command."""
+    """Yield a shell case for each option with a value, and one for all other positions of a command.
+
+    Without words, the shell completes names of files.
+    """
     anywhere: list[str] = []
     for action in parser._actions:  # argparse has no public list of actions
         choices = [str(choice) for choice in action.choices or ()]
         anywhere += action.option_strings or choices
-        if action.option_strings and choices:
+        if action.option_strings and action.nargs != 0:
             flags = "|".join(f'"{name} {flag}"' for flag in action.option_strings)
             yield f'        {flags}) words="{" ".join(choices)}" ;;'
     yield f'        "{name} "*) words="{" ".join(anywhere)}" ;;'

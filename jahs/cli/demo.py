@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jahs.comparison.svg import Line, Panel, draw_chart
+from jahs.errors import MissingData
 from jahs.files.atomic import write_beside
 from jahs.models.cost import cost
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.queryable import Queryable
-from jahs.release import read_release
 from jahs.spaces.cell import Cell
 from jahs.spaces.configs import Config
-from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from jahs.tasks.definitions import Task, task
 
@@ -116,7 +114,7 @@ def demo(*, seed: int, task_name: str, bench: Queryable | None = None, table: Be
         shown,
         curve={name: values.tolist() for name, values in curve.items()},
         trained=None if table is None else float(table.query(config).valid_acc),
-        interval=None if table is None else _interval(table, config, curve["valid_acc"][-1:]),
+        interval=None if table is None else _interval(bench, config),
         halving=halving,
         in_full=in_full,
         gains=tuple(
@@ -128,14 +126,13 @@ def demo(*, seed: int, task_name: str, bench: Queryable | None = None, table: Be
     )
 
 
-def _interval(table: Benchmark, config: Config, predicted: NDArray[np.float64]) -> tuple[float, float] | None:
-    """Return the 90 % predictive interval of one training at the last epoch, or None without a noise model."""
-    assert table.release is not None, "a recorded table is part of a release"
-    noise = read_release(table.release).noise
-    if noise is None:
+def _interval(bench: Queryable, config: Config) -> tuple[float, float] | None:
+    """Return the 90 % predictive interval of one training at the last epoch, or None without noise model or refits."""
+    try:
+        found = bench.predict(config, metrics=("valid_acc",)).quantile((0.05, 0.95))["valid_acc"]
+    except MissingData:
         return None
-    low, high = noise.interval({"valid_acc": predicted}, encode([config], table.max_epoch), of="outcome")["valid_acc"]
-    return float(low[0]), float(high[0])
+    return float(found[0]), float(found[1])
 
 
 def successive_halving(bench: Queryable, configs: Sequence[Config]) -> Halving:

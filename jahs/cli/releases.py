@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.cli.arguments import Commands, add_bench, open_bench, to_json
+from jahs.cli.arguments import Commands, add_task, to_json
 from jahs.cli.stdout import format_table, paint
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData
 from jahs.files.download import DownloadBar
@@ -22,6 +22,7 @@ from jahs.published.fetching import ARCHIVES, VERSIONS, download_archives
 from jahs.published.sources import PUBLISHED_TASKS, open_files
 from jahs.published.surrogates import MODEL, import_surrogates
 from jahs.published.table import RAW, REPORT, import_table
+from jahs.queries.benchmark import Benchmark
 from jahs.queries.completing import add_front
 from jahs.queries.drop_in import read_task
 from jahs.queries.references import References
@@ -39,7 +40,7 @@ _LEGEND: Final = """\
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
     parser = commands.add("quality", _quality, "jahs quality --json")
-    add_bench(parser)
+    add_task(parser)
     parser = commands.add("verify", _verify, "jahs verify cifar10_mini")
     parser.add_argument("release", metavar="RELEASE", help="a release's folder, or the name of a task")
     parser = commands.add("download", _download, "jahs download jahs-bench-201 --what surrogates")
@@ -116,7 +117,7 @@ def _parts(release: Release) -> list[Callable[[], object]]:
 
 def _quality(arguments: argparse.Namespace) -> str:
     """Show the scores of a release's models."""
-    bench = open_bench(arguments)
+    bench = Benchmark(arguments.task, release=arguments.release, engine="numpy")
     quality = bench.quality()
     if arguments.json:
         return to_json(quality)

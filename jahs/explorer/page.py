@@ -164,6 +164,7 @@ def _facts(subject: Subject) -> dict[str, Any]:  # Any: JSON
         "without_models": subject.without_models,
         "models": None,
         "recorded": None,
+        "release": None if release is None else release.sha256,
         "reference_config": None if reference is None else dict(reference),
         "units": {name: each.unit for name, each in METRICS.items()},
         **space_facts(),

@@ -109,8 +109,10 @@ class Baseline(ABC, Generic[S]):
         """Learn the result of a trial that this optimiser proposed.
 
         Raises:
-            InvalidArgument: it did not propose this trial, or already has its result.
+            InvalidArgument: it is no trial, this optimiser did not propose it, or already has its result.
         """
+        if not isinstance(trial, Trial):
+            raise InvalidArgument(f"{show(trial)} must be a jahs.Trial, as a simulation returns it")
         if type(trial.tag) is not int or trial.tag not in self._open:  # a foreign tag may not be hashable
             raise InvalidArgument(
                 f"{self.name} does not wait for the result of trial {trial.trial}; tell each proposed trial once"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from os import SEEK_END
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -48,9 +49,14 @@ class Journal:
         """Append a request; OutOfSpace or InvalidArgument if it cannot be written as a whole, _Refused if not JSON."""
         try:
             line = json.dumps(request, separators=(",", ":"), allow_nan=False)
-        except (TypeError, ValueError) as err:
+        except (TypeError, ValueError, RecursionError) as err:
             raise _Refused(f"{show(request)} is not JSON: {err}") from err
+        self._n_before = self._file.seek(0, SEEK_END)
         append_line(self._file, self._path, line.encode() + b"\n")
+
+    def remove_last(self) -> None:
+        """Remove the request that was written last, which was refused."""
+        self._file.truncate(self._n_before)
 
     def close(self) -> None:
         """Close the file."""
@@ -75,6 +81,7 @@ class Conversation:
         blind: seed of neutral names; None: the client reads the names of the space.
 
     Attributes:
+        name: name of the server, which tells a blind client nothing.
         failure: why the run cannot go on; None if it can.
 
     Raises:
@@ -95,12 +102,13 @@ class Conversation:
         if not client:
             raise InvalidArgument("client='' is empty; give a name for the log")
         log = None if log is None else full_path(log)
-        if log is not None and not log.name:
+        if log is not None and (not log.name or log.is_dir()):
             raise InvalidArgument(f"log={log} is a folder; give a file")
         view = visible(terms.view)
         spelling = Spelling(view) if blind is None else BlindSpelling(view, seed=read_seed(blind, name="blind"))
         self._spelling: Final = spelling
         self._terms: Final = terms
+        self.name: Final = "jahs" if blind is None else "search"
         self._task: Final = terms.bench.task.name if blind is None else None
         facts: dict[str, object] = {"study": terms.study, "arm": client, "optimizer": client}
         if blind is not None:
@@ -132,9 +140,7 @@ class Conversation:
         echoed = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
         try:
             command = _read(request)
-            if self._journal and command["do"] in _CHANGES:
-                self._journal.write(command)
-            reply = self._obey(command)
+            reply = self._carry_out(command) if self._journal and command["do"] in _CHANGES else self._obey(command)
         except _Refused as err:
             reply = {"error": str(err)}
         except JahsError as err:
@@ -142,6 +148,16 @@ class Conversation:
             self.close()
             raise
         return {**echoed, **reply, **self._state()}
+
+    def _carry_out(self, command: Reply) -> Reply:
+        """Obey a request that changes the run, with its line in the journal unless it is refused."""
+        assert self._journal is not None
+        self._journal.write(command)
+        try:
+            return self._obey(command)
+        except _Refused:
+            self._journal.remove_last()
+            raise
 
     def refuse(self, why: str) -> Reply:
         """Return the reply to a malformed request."""

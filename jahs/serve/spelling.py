@@ -46,7 +46,13 @@ class Spelling:
         return to_config(config, self._view.space)
 
     def read_at(self, at: object) -> Any:  # Any: the simulation checks it
-        """Return a client's fidelity under real names; InvalidFidelity if it is not legal."""
+        """Return a client's fidelity under real names; InvalidFidelity if its epoch is not a whole number.
+
+        The simulation checks the rest.
+        """
+        epoch = at.get("epoch") if isinstance(at, Mapping) else at
+        if is_number(epoch) and epoch != int(cast("float", epoch)):
+            raise InvalidFidelity(f"epoch={show(epoch)} is not a whole number")
         return at
 
     def explain(self, err: JahsError) -> str:

@@ -44,9 +44,10 @@ def _write(replies: BinaryIO, reply: Reply) -> None:
     replies.flush()
 
 
+# For blind clients, too: it must not say what is trained.
 _INSTRUCTIONS: Final = """Search for the config with the best objective within a budget of simulated seconds.
 Ask `space` first, then `submit` a config and `wait` for its result, again and again. A low fidelity costs less, and a
-config that was trained before pays only for the additional epochs. Only results at the full fidelity count."""
+config that was evaluated before pays only for the difference. Only results at the full fidelity count."""
 
 _ABOUT: Final = {
     "space": "Return the keys of a config with their legal values, the fidelities, and the metrics and directions.",
@@ -69,7 +70,9 @@ def serve_tools(conversation: Conversation) -> None:
 
 
 def _make_server(conversation: Conversation) -> Any:  # Any: mcp is not installed where jahs is checked
-    server = import_tool("mcp.server.mcpserver", needs="'mcp>=2'").MCPServer("jahs", instructions=_INSTRUCTIONS)
+    server = import_tool("mcp.server.mcpserver", needs="'mcp>=2'").MCPServer(
+        conversation.name, instructions=_INSTRUCTIONS
+    )
 
     def answer(request: Reply) -> Reply:
         try:
@@ -84,10 +87,10 @@ def _make_server(conversation: Conversation) -> Any:  # Any: mcp is not installe
         return tool
 
     async def submit(config: dict[str, Any], at: Any = None, reports: list[int] | None = None) -> Reply:
-        """Start training a config, and return the number of the trial.
+        """Start evaluating a config, and return the number of the trial.
 
-        `at` is an epoch or an object of fidelities; without it the fidelity is full. `reports` are earlier epochs at
-        which `wait` returns, so that the trial can be stopped.
+        `at` is a value of the first fidelity, or an object of fidelities; without it the fidelity is full. `reports`
+        are lower values of the first fidelity at which `wait` returns, so that the trial can be stopped.
         """
         return answer({"do": "submit", "config": config, "at": at, "reports": reports or []})
 

@@ -21,6 +21,7 @@ const TILES = [
   ["n_params", "parameters, exact", ""],
   ["n_macs", "multiply-adds, exact", ""],
 ];
+const EXACT = ["n_params", "n_macs"];
 
 const facts = readFacts();
 const INSTEAD = facts.recorded ? "There are no predictions; what was recorded is shown." : "There are no predictions.";
@@ -191,7 +192,8 @@ function predictCurve(x) {
 
 function showTiles(x, answers) {
   const tile = ([name, title, unit]) => {
-    const value = name.endsWith("_acc") ? answers[name].toFixed(1) : showNumber(answers[name]);
+    const text = EXACT.includes(name) ? answers[name].toLocaleString("en") : showNumber(answers[name]);
+    const value = name.endsWith("_acc") ? answers[name].toFixed(1) : text;
     const band = name.endsWith("_acc") ? state.model.band(x, name, maxEpoch, answers[name]) : null;
     const level = 100 * facts.models.band?.level;
     const range = band ? `${level} %: ${band[0].toFixed(1)} to ${band[1].toFixed(1)}` : "";
@@ -199,7 +201,8 @@ function showTiles(x, answers) {
   };
   setMarkup(part("tiles"), TILES.filter(([name]) => answers[name] !== undefined).map(tile).join(""));
   clearTimeout(state.speaking);
-  const text = `Predicted validation accuracy ${answers.valid_acc?.toFixed(1)} %`;
+  if (answers.valid_acc === undefined) return;
+  const text = `Predicted validation accuracy ${answers.valid_acc.toFixed(1)} %`;
   state.speaking = setTimeout(() => setText(part("spoken"), text), SPEAK_AFTER_MS);
 }
 
@@ -224,7 +227,10 @@ function showRecorded() {
   watchWidth(part("recorded-scatter-box"), (width) => state.recorded.resize(state.recorded.scatter, width));
   part("nearest").addEventListener("click", (event) => {
     const button = event.target.closest("button");
-    if (button) choose(state.recorded.configs[button.dataset.i]);
+    if (!button) return;
+    const rank = [...part("nearest").querySelectorAll("button")].indexOf(button);
+    choose(state.recorded.configs[button.dataset.i]);
+    part("nearest").querySelectorAll("button")[rank].focus(); // the table was made anew
   });
 }
 

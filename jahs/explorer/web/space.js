@@ -10,6 +10,7 @@ export class Space {
     this.labels = facts.cell.labels;
     this.step = facts.step;
     this.task = facts.task.name;
+    this.release = facts.without_models ? null : facts.release;
   }
 
   // Throw a RangeError that lists every fault of a config and an epoch, as jahs.Benchmark.query does.
@@ -109,7 +110,11 @@ export class Space {
       return type === "float" && Number.isInteger(value) ? `${value}.0` : String(value);
     };
     const lines = this.parameters.map((each) => `    "${each.name}": ${literal(each)},`);
-    return `import jahs\n\nconfig = {\n${lines.join("\n")}\n}\nprint(jahs.Benchmark("${this.task}").query(config))\n`;
+    const code = `config = {\n${lines.join("\n")}\n}\n`;
+    if (!this.release) return code;
+    // Another release answers differently, so it is refused.
+    const opened = `jahs.Benchmark("${this.task}", sha256="${this.release}")`;
+    return `import jahs\n\n${code}print(${opened}.query(config))\n`;
   }
 }
 

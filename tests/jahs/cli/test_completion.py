@@ -27,6 +27,8 @@ def test_a_shell_proposes_commands_options_and_choices(capsys: pytest.CaptureFix
     assert {"curves", "front", "--out", "--json"} <= set(complete(script, "jahs", "plot", ""))
     assert complete(script, "jahs", "demo", "--se") == ["--seed"]
     assert complete(script, "jahs", "import", "--costs", "") == ["published", "repaired"]
+    assert complete(script, "jahs", "query", "--configs", "") == []  # so the shell completes files
+    assert "--at" in complete(script, "jahs", "query", "N=5", "--")
     assert complete(script, "jahs", "nothing", "") == []
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
+import re
 import statistics
+from contextlib import redirect_stdout
 
 import pytest
 
 from jahs.explorer import read_subject, write_page
+from jahs.release.find import EMBEDDED
 from tests.jahs.explorer.browser import PROGRAM, browser
 from tests.jahs.explorer.golden import CLOSE, largest_gap, python_answers, questions
 from tests.releases import make_release, make_table
@@ -224,6 +228,21 @@ def test_a_click_copies_the_config(opened):
     text = opened.ask("window.copied")
     assert text.startswith("import jahs\n\nconfig = {\n")
     assert '"TrivialAugment": False,' in text
+    assert f'jahs.Benchmark("fashion_mnist_mini", sha256="{EMBEDDED["fashion_mnist_mini"]}")' in text
+    with redirect_stdout(io.StringIO()) as shown:
+        exec(text, {})  # what a user pastes
+    assert "valid_acc" in shown.getvalue()
+
+
+def test_the_keyboard_keeps_its_place_in_a_table_that_changes(opened):
+    opened.ask("document.querySelectorAll('#nearest button')[1].focus()")
+    opened.press("Enter", 13)
+    assert opened.ask("[...document.querySelectorAll('#nearest button')].indexOf(document.activeElement)") == 1
+
+
+def test_a_front_that_is_not_listed_whole_says_so(opened):
+    n_front, n_listed = re.search(r"(\d+) on the front, of which the table lists (\d+)\.", opened.ask(STATUS)).groups()
+    assert opened.ask("document.querySelectorAll('#recorded-front button').length") == int(n_listed) < int(n_front)
 
 
 @pytest.mark.parametrize("width", [360, 760, 1000, 1600])

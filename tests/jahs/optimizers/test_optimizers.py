@@ -415,4 +415,6 @@ def test_a_trial_with_the_tag_of_another_is_refused(tag):
     (trial,) = Simulation(FakeBench(), n_trials=1).run(lambda _: first)
     with pytest.raises(InvalidArgument, match="random_search does not wait for the result of trial 0"):
         optimizer.tell(dataclasses.replace(trial, tag=tag))
+    with pytest.raises(InvalidArgument, match=r"must be a jahs\.Trial"):
+        optimizer.tell(trial.to_dict())
     optimizer.tell(dataclasses.replace(trial, tag=second.tag))

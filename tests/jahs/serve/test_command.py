@@ -137,7 +137,13 @@ def test_a_log_that_no_server_wrote_is_refused_at_once(serve, tmp_path: Path) ->
         process = serve("--log", log)
         _, said = process.communicate(timeout=60)
         assert process.returncode == 2
-        assert f"log={log} exists, but {log.name}.requests beside it does not; give a new path".encode() in said
+        is_folder = log.suffix == ""
+        fault = (
+            "is a folder; give a file"
+            if is_folder
+            else f"exists, but {log.name}.requests beside it does not; give a new"
+        )
+        assert f"log={log} {fault}".encode() in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "log.jsonl"]
 
 

@@ -120,6 +120,8 @@ def test_what_is_measured_on_the_test_images_is_never_told(conversation: Convers
         ({"do": "submit", "config": {"N": 5}}, "LearningRate is missing"),
         ({**SUBMIT, "config": {**CONFIGS[0], "LearningRate": 3}}, "LearningRate=3.0 is outside"),
         ({**SUBMIT, "at": 13}, "13"),
+        ({**SUBMIT, "at": 9.4}, "epoch=9.4 is not a whole number"),
+        ({**SUBMIT, "at": {"epoch": 9.4}}, "epoch=9.4 is not a whole number"),
         ({**SUBMIT, "at": {"N": 1}}, "N"),
         ({**SUBMIT, "reports": [12]}, "not increasing epochs"),
         ({**SUBMIT, "reports": 3}, "not a sequence of epochs"),
@@ -222,6 +224,29 @@ def test_a_request_that_a_journal_cannot_hold_is_refused_and_the_run_can_be_resu
         assert "is not JSON" in refused["error"]
     with Conversation(make_terms(), log=log) as conversation:
         assert len(conversation.answer({"do": "trials"})["trials"]) == 1
+
+
+def test_refused_requests_leave_nothing_in_the_journal(tmp_path: Path) -> None:
+    log, journal = tmp_path / "log.jsonl", tmp_path / "log.jsonl.requests"
+    with Conversation(make_terms(), log=log) as conversation:
+        told(conversation, SUBMIT)
+        before = journal.read_bytes()
+        for config in ({"N": "x" * 10_000}, {"N": _nested(900)}):
+            (reply,) = told(conversation, {"do": "submit", "config": config})
+            assert "error" in reply
+        nested = conversation.answer({"do": "submit", "config": {"N": _nested(100_000)}})
+        assert "error" in nested
+        assert journal.read_bytes() == before
+        told(conversation, {"do": "wait"})
+    with Conversation(make_terms(), log=log) as resumed:
+        assert len(told(resumed, {"do": "trials"})[0]["trials"]) == 1
+
+
+def _nested(depth: int) -> object:
+    value: object = []
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 def test_a_journal_that_is_none_is_named(tmp_path: Path) -> None:
