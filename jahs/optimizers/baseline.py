@@ -109,7 +109,7 @@ class Baseline(ABC, Generic[S]):
         """Learn the result of a trial that this optimiser proposed.
 
         Raises:
-            InvalidArgument: it is no trial, this optimiser did not propose it, or already has its result.
+            InvalidArgument: it is not a trial, was not proposed by this optimiser, or was told before.
         """
         if not isinstance(trial, Trial):
             raise InvalidArgument(f"{show(trial)} must be a jahs.Trial, as a simulation returns it")

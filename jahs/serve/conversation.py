@@ -81,7 +81,7 @@ class Conversation:
         blind: seed of neutral names; None: the client reads the names of the space.
 
     Attributes:
-        name: name of the server, which tells a blind client nothing.
+        name: the server's name, which does not reveal the benchmark to a blind client.
         failure: why the run cannot go on; None if it can.
 
     Raises:

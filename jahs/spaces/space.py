@@ -72,7 +72,7 @@ class Space(Sampler):
 
     @property
     def implied(self) -> dict[str, Value]:
-        """What a config need not say: the values of keys that are fixed, or that have a single legal value."""
+        """The values that a config may leave out: those of fixed keys, and of keys with a single legal value."""
         single = {name: each.choices[0] for name, each in PARAMETERS.items() if len(each.choices) == 1}
         return {**single, **self.fixed}
 

@@ -188,7 +188,7 @@ class View(Queryable):
         return cast("Config", {**config, **{name: fidelity[name] for name in SIZE_KEYS if name in fidelity}})
 
     def _with_fixed(self, config: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a config with the values that it need not say; anything else unchanged."""
+        """Return a config with the values that it may leave out; anything else unchanged."""
         mapping = as_mapping(config)
         return {**self._fixed, **mapping} if isinstance(mapping, Mapping) else config
 
