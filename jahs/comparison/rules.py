@@ -205,8 +205,10 @@ def _ending_faults(trials: Sequence[Trial], log: Log, settings: SimulationSettin
     if not (ending := log.ending):
         return
     clock = max((trial.end for trial in trials), default=0.0)
-    if ending.get("clock") == settings.budget:
-        clock = settings.budget or clock  # the optimiser, or `Simulation.think`, was thinking when the budget ended
+    # Where you drive, `Simulation.think` charges thinking; the header then has no settings, as of a function that ran.
+    can_think = settings.thinking != "free" or not log.header.get("optimizer_settings")
+    if ending.get("clock") == settings.budget and can_think:
+        clock = settings.budget or clock  # the optimiser was thinking when the budget ended
     reason = "optimizer"
     if settings.budget is not None and clock >= settings.budget:
         reason = "budget"

@@ -260,7 +260,7 @@ def test_text_is_shown_as_it_is_in_both_forms() -> None:
 
 
 @pytest.mark.parametrize("caveat", ["Short: `x` < 1.", None])
-def test_the_caveat_of_a_task_is_the_first_paragraph(
+def test_the_caveat_of_a_task_follows_the_first_paragraph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caveat: str | None
 ) -> None:
     task = dataclasses.replace(TASKS["digits"], caveat=caveat)
@@ -268,13 +268,13 @@ def test_the_caveat_of_a_task_is_the_first_paragraph(
     text, page = (
         path.read_text(encoding="utf-8") for path in card.write_card(read_release(write(tmp_path, QUALITY)), tmp_path)
     )
-    first = text.split("\n\n")[1]
+    _, first, second, *_ = text.split("\n\n")
+    assert first.startswith("**200 configs**")
     if caveat is None:
-        assert first.startswith("**200 configs**")
         assert "Caveat" not in text + page
     else:
-        assert first == f"**Caveat:** {caveat}"
-        shown = '</h1>\n<p class="answer"><strong>Caveat:</strong> Short: <code>x</code> &lt; 1.</p>\n<p class="sub">'
+        assert second == f"**Caveat:** {caveat}"
+        shown = '</p>\n<p class="answer"><strong>Caveat:</strong> Short: <code>x</code> &lt; 1.</p>\n<nav'
         assert shown in page
 
 
