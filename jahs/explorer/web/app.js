@@ -18,10 +18,9 @@ const TILES = [
   ["test_acc", "test accuracy", "%"],
   ["runtime", "training time", "s"],
   ["latency", "latency", "s"],
-  ["n_params", "parameters, exact", ""],
-  ["n_macs", "multiply-adds, exact", ""],
+  ["n_params", "parameters, computed", ""],
+  ["n_macs", "multiply-adds, computed", ""],
 ];
-const EXACT = ["n_params", "n_macs"];
 
 const facts = readFacts();
 const INSTEAD = facts.recorded ? "There are no predictions; what was recorded is shown." : "There are no predictions.";
@@ -192,8 +191,7 @@ function predictCurve(x) {
 
 function showTiles(x, answers) {
   const tile = ([name, title, unit]) => {
-    const text = EXACT.includes(name) ? answers[name].toLocaleString("en") : showNumber(answers[name]);
-    const value = name.endsWith("_acc") ? answers[name].toFixed(1) : text;
+    const value = name.endsWith("_acc") ? answers[name].toFixed(1) : showNumber(answers[name]);
     const band = name.endsWith("_acc") ? state.model.band(x, name, maxEpoch, answers[name]) : null;
     const level = 100 * facts.models.band?.level;
     const range = band ? `${level} %: ${band[0].toFixed(1)} to ${band[1].toFixed(1)}` : "";
