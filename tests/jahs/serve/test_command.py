@@ -138,11 +138,8 @@ def test_a_log_that_no_server_wrote_is_refused_at_once(serve, tmp_path: Path) ->
         _, said = process.communicate(timeout=60)
         assert process.returncode == 2
         is_folder = log.suffix == ""
-        fault = (
-            "is a folder; give a file"
-            if is_folder
-            else f"exists, but {log.name}.requests beside it does not; give a new"
-        )
+        missing = f"exists, but {log.name}.requests beside it does not; give a new path"
+        fault = "is a folder; give a file" if is_folder else missing
         assert f"log={log} {fault}".encode() in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "log.jsonl"]
 
