@@ -52,9 +52,8 @@ def to_config(params: Mapping[str, object], space: Space) -> Config:
     if not isinstance(params, Mapping):
         raise InvalidConfig([f"params={show(params)} is {type(params).__name__}, not a mapping of keys to values"])
     _check(space)
-    constants = {name: parameter.default for name, parameter in space.parameters.items() if len(parameter.choices) == 1}
     chosen = {name: _read(PARAMETERS.get(name), value) for name, value in params.items()}
-    return space.validate({**constants, **space.fixed, **chosen})
+    return space.validate({**space.implied, **chosen})
 
 
 def from_config(config: Mapping[str, object], space: Space) -> dict[str, Value]:

@@ -66,8 +66,8 @@ def open_bench(arguments: argparse.Namespace) -> Benchmark:
 
     The engine is numpy's: for the few queries of a command, loading the compiled one would take longer than answering.
     """
-    named = {name: getattr(arguments, name) for name in ("release", "refit")}
-    return Benchmark(arguments.task, arguments.kind, engine="numpy", **named)
+    release, refit = arguments.release, arguments.refit
+    return Benchmark(arguments.task, arguments.kind, release=release, refit=refit, engine="numpy")
 
 
 def add_query(parser: argparse.ArgumentParser, metrics: str) -> None:

@@ -297,9 +297,9 @@ class Benchmark(Queryable):
         fixed = {} if view is None else view.space.fixed
         if isinstance(self._oracle, TableOracle):
             return best_of(self, recorded_in_full(self._oracle, [name], fixed=fixed), name, is_exact=True)
-        is_searched = view is not None or self.refit is not None or self.model is not None
-        has_known = self._has_references and name in self._references.metrics
-        if self.kind == "surrogate" and (is_searched or (self._has_references and not has_known)):
+        is_variant = view is not None or self.refit is not None or self.model is not None
+        is_searched = is_variant or (self._has_references and name not in self._references.metrics)
+        if self.kind == "surrogate" and is_searched:
             return search_best(view or self, self._references.configs if self._has_references else [], name)
         return best_of(self, self._references.configs, name, is_exact=False)
 

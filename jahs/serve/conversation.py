@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from os import SEEK_END
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -45,18 +45,23 @@ class Journal:
             self.close()
             raise CorruptFile(f"{path} does not hold requests ({err}); remove it together with its log") from err
 
-    def write(self, request: Mapping[str, object]) -> None:
-        """Append a request; OutOfSpace or InvalidArgument if it cannot be written as a whole, _Refused if not JSON."""
+    @contextmanager
+    def entry(self, request: Mapping[str, object]) -> Iterator[None]:
+        """Append a request, and remove it if it is refused in this context.
+
+        OutOfSpace or InvalidArgument if it cannot be written as a whole, _Refused if it is not JSON.
+        """
         try:
             line = json.dumps(request, separators=(",", ":"), allow_nan=False)
         except (TypeError, ValueError, RecursionError) as err:
             raise _Refused(f"{show(request)} is not JSON: {err}") from err
-        self._n_before = self._file.seek(0, SEEK_END)
+        n_before = self._file.seek(0, SEEK_END)
         append_line(self._file, self._path, line.encode() + b"\n")
-
-    def remove_last(self) -> None:
-        """Remove the request that was written last, which was refused."""
-        self._file.truncate(self._n_before)
+        try:
+            yield
+        except _Refused:
+            self._file.truncate(n_before)
+            raise
 
     def close(self) -> None:
         """Close the file."""
@@ -140,7 +145,8 @@ class Conversation:
         echoed = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
         try:
             command = _read(request)
-            reply = self._carry_out(command) if self._journal and command["do"] in _CHANGES else self._obey(command)
+            with self._journal.entry(command) if self._journal and command["do"] in _CHANGES else nullcontext():
+                reply = self._obey(command)
         except _Refused as err:
             reply = {"error": str(err)}
         except JahsError as err:
@@ -148,16 +154,6 @@ class Conversation:
             self.close()
             raise
         return {**echoed, **reply, **self._state()}
-
-    def _carry_out(self, command: Reply) -> Reply:
-        """Obey a request that changes the run, with its line in the journal unless it is refused."""
-        assert self._journal is not None
-        self._journal.write(command)
-        try:
-            return self._obey(command)
-        except _Refused:
-            self._journal.remove_last()
-            raise
 
     def refuse(self, why: str) -> Reply:
         """Return the reply to a malformed request."""

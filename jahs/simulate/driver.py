@@ -6,7 +6,6 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from jahs.errors import JahsError, OptimizerFailed
@@ -17,8 +16,6 @@ from jahs.simulate.settings import Thinking
 from jahs.simulate.trial import Proposal, Trial
 from jahs.spaces.parameters import is_integer, show
 from jahs.tasks.metrics import is_hidden
-
-_JAHS: Final = str(Path(__file__).parents[1])
 
 T = TypeVar("T")
 
@@ -150,9 +147,13 @@ class Driver:
 
 
 def _where(err: Exception) -> str:
-    """Return the file and line of an optimiser's error, outside of jahs, and what a missing metric means."""
-    frames = [each for each in traceback.extract_tb(err.__traceback__) if not each.filename.startswith(_JAHS)]
-    own = [each for each in frames if each.filename == frames[0].filename]
+    """Return where an optimiser's own code failed, as file and line, and a hint if it read a hidden metric."""
+    frames = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(err.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] != "jahs"
+    ]
+    own = [each for each in frames if each[0] == frames[0][0]]
     name = err.args[0] if isinstance(err, KeyError) and err.args else None
     hint = "; optimisers do not see metrics of the test images" if isinstance(name, str) and is_hidden(name) else ""
-    return (f" ({own[-1].filename}, line {own[-1].lineno})" if own else "") + hint
+    return (f" ({own[-1][0]}, line {own[-1][1]})" if own else "") + hint

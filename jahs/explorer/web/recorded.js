@@ -114,13 +114,13 @@ export class Recorded {
 
   say() {
     const { n_configs: n, n_shown: shown, n_trainings: trained, n_unfinished: lost } = this.facts.recorded;
-    const [selected, shownText, all] = [this.selected.length, shown, n].map((each) => each.toLocaleString("en"));
-    const of = shown < n ? `${shownText} shown configs (${all} are recorded)` : `${all} recorded configs`;
+    const [selected, some, all] = [this.selected.length, shown, n].map((each) => each.toLocaleString("en"));
+    const of = shown < n ? `${some} shown configs (${all} are recorded)` : `${all} recorded configs`;
     const rest = lost ? `; configs without one that reached the last epoch: ${lost.toLocaleString("en")}` : "";
     const every = Math.max(1, Math.ceil(this.front.length / MOST_FRONT));
     const listed = this.front.filter((_, k) => (this.front.length - 1 - k) % every === 0);
-    const some = listed.length < this.front.length ? `, of which the table lists ${listed.length}` : "";
-    this.parts.status.textContent = `${selected} of ${of} selected; ${this.front.length} on the front${some}.
+    const omission = listed.length < this.front.length ? `, of which the table lists ${listed.length}` : "";
+    this.parts.status.textContent = `${selected} of ${of} selected; ${this.front.length} on the front${omission}.
       ${trained.toLocaleString("en")} trainings are recorded${rest}.`;
     const row = (i) => {
       const accuracy = this.arrays.valid_acc[i].toFixed(1);

@@ -80,7 +80,7 @@ class View(Queryable):
         self.bench = bench
         names, self.space = read_choices(fidelities, fixed, search, partial(_reference_of, bench))
         self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
-        self._fixed = self.space.implied
+        self._implied = self.space.implied
         self._fidelity_names = ("epoch", *(name for name in SIZE_KEYS if name in names))
         self.max_epoch = bench.max_epoch
         self.metrics = dict(bench.metrics)
@@ -99,7 +99,7 @@ class View(Queryable):
         """The fixed values as text, except fidelities and keys with a single legal value."""
         return [
             f"{name}={value}"
-            for name, value in self._fixed.items()
+            for name, value in self._implied.items()
             if name not in self.fidelities and len(PARAMETERS[name].choices) != 1
         ]
 
@@ -184,13 +184,13 @@ class View(Queryable):
 
     def _full_config(self, config: Mapping[str, object], fidelity: Mapping[str, float]) -> Config:
         """Return all 14 keys of a config at a fidelity."""
-        config = self.space.validate(self._with_fixed(config))
+        config = self.space.validate(self._with_implied(config))
         return cast("Config", {**config, **{name: fidelity[name] for name in SIZE_KEYS if name in fidelity}})
 
-    def _with_fixed(self, config: Mapping[str, object]) -> Mapping[str, object]:
+    def _with_implied(self, config: Mapping[str, object]) -> Mapping[str, object]:
         """Return a config with the values that it may leave out; anything else unchanged."""
         mapping = as_mapping(config)
-        return {**self._fixed, **mapping} if isinstance(mapping, Mapping) else config
+        return {**self._implied, **mapping} if isinstance(mapping, Mapping) else config
 
     def _answer(
         self,
@@ -221,7 +221,7 @@ class View(Queryable):
 
     def _read_configs(self, configs: Configs) -> npt.NDArray[np.float64]:
         """Return every config as codes, implied keys included; InvalidConfig if a value differs from the fixed one."""
-        fixed, given = self._fixed, as_columns(configs)
+        implied, given = self._implied, as_columns(configs)
         if isinstance(given, Mapping):
             # A frame without columns may have rows. A list counts as a column. A column without dimensions means one
             # config, which is refused.
@@ -229,17 +229,17 @@ class View(Queryable):
             is_sized = first is configs or isinstance(first, list | tuple)
             shape = (len(first),) if is_sized else np.shape(first)[:1]
             return codes_of_columns(
-                {**{name: np.full(shape, value) for name, value in fixed.items()}, **given}, fixed=fixed
+                {**{name: np.full(shape, value) for name, value in implied.items()}, **given}, fixed=implied
             )
         check_many(given)
-        whole = [self._with_fixed(config) for config in given]
+        whole = [self._with_implied(config) for config in given]
         try:
             codes = codes_of(whole)
             is_other = codes != config_codes(self.space.default())
         except InvalidConfig:
             validate_each(whole, self.space.validate)  # names every fault of every config
             raise
-        if is_other[:, [CONFIG_KEYS.index(name) for name in fixed]].any():
+        if is_other[:, [CONFIG_KEYS.index(name) for name in implied]].any():
             validate_each(whole, self.space.validate)
         return codes
 
@@ -284,7 +284,7 @@ class View(Queryable):
         if name in self.space.searched:
             raise self._fault(f"{name}={show(value)}: {name} is searched in this view and belongs in the config")
         size = cast("float", PARAMETERS[name].read(value))
-        if name not in self.fidelities and size != (only := self._fixed[name]):
+        if name not in self.fidelities and size != (only := self._implied[name]):
             raise self._fault(f"{name}={size} is not a fidelity of this view, which fixes it at {only}")
         return size
 
