@@ -71,7 +71,7 @@ class Document:
     """A report.
 
     Attributes:
-        subtitle: the main finding, or what the page is for.
+        subtitle: the page's main finding, or its purpose.
         caveats: a paragraph each, shown before the first section.
         facts: facts that reproduce the numbers, as (what, value).
     """

@@ -230,7 +230,7 @@ def test_a_click_copies_the_config(opened):
     assert '"TrivialAugment": False,' in text
     assert f'jahs.Benchmark("fashion_mnist_mini", sha256="{EMBEDDED["fashion_mnist_mini"]}")' in text
     with redirect_stdout(io.StringIO()) as shown:
-        exec(text, {})  # what a user pastes
+        exec(text, {})  # run the copied code as a user would
     assert "valid_acc" in shown.getvalue()
 
 
