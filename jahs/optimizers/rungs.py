@@ -66,6 +66,7 @@ class _Bracket:
     queue: list[Config] = field(default_factory=list)  # promoted configs still to be trained at this rung
     n_open: int = 0  # running trials
     results: list[TrialResult] = field(default_factory=list)  # at this rung
+    fraction: float = 0.0  # of a config, by which the number at this rung was rounded down
 
 
 class Halving(Baseline[HalvingSettings]):
@@ -96,7 +97,9 @@ class Halving(Baseline[HalvingSettings]):
         bracket.results.append(result)
         if bracket.n_open or bracket.n_random or bracket.queue:
             return
-        n_best = max(1, int(len(bracket.results) / self._settings.eta))
+        n = (len(bracket.results) + bracket.fraction) / self._settings.eta
+        n_best = max(1, int(n + _TINY))
+        bracket.fraction = max(0.0, n - n_best)
         best = [bracket.results[i] for i in order([each.losses for each in bracket.results], n_best)]
         bracket.queue = [each.config for each in best if each.is_known]
         bracket.rung += 1
@@ -110,7 +113,7 @@ class Halving(Baseline[HalvingSettings]):
         self._n_brackets += 1
         n_above = n_rungs - 1 - first
         n = eta**n_above if self._settings.brackets == "deepest" else n_rungs / (n_above + 1) * eta**n_above
-        bracket = _Bracket(rung=first, n_random=math.ceil(n - 1e-9))
+        bracket = _Bracket(rung=first, n_random=math.ceil(n - _TINY))
         self._open_brackets.append(bracket)
         return bracket
 

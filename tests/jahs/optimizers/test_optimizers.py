@@ -118,6 +118,12 @@ def test_successive_halving_promotes_a_third():
     assert n_trained("successive_halving", n_trials=26) == [*[1] * 9, *[3] * 3, 9] * 2
 
 
+def test_a_fractional_eta_rounds_the_number_at_each_rung_once():
+    # 10 / 1.75**k: 10, 5.7, 3.3, 1.9 and 1.1 configs.
+    epochs = n_trained("successive_halving", n_trials=20, eta=1.75)
+    assert epochs == [*[1] * 10, *[2] * 5, *[3] * 3, 5, 9]
+
+
 def test_hyperband_begins_at_every_rung_in_turn():
     # ceil(3 / (s + 1) * 3**s) configs: 9, 5 and 3.
     assert n_trained("hyperband", n_trials=22) == [*[1] * 9, *[3] * 3, 9, *[3] * 5, 9, *[9] * 3]
