@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
@@ -26,8 +27,10 @@ def served(*options: object, file_kib: str = "unlimited") -> Client:
 
 async def call(client: Client, name: str, **arguments: object) -> dict:
     result = await client.call_tool(name, arguments)
-    assert not result.is_error, result.content
-    return result.structured_content
+    reply = result.structured_content
+    assert result.is_error == ("error" in reply), result.content
+    assert [json.loads(each.text) for each in result.content] == [reply]
+    return reply
 
 
 def first_config(space: dict) -> dict:

@@ -74,11 +74,17 @@ def _make_server(conversation: Conversation) -> Any:  # Any: mcp is not installe
         conversation.name, instructions=_INSTRUCTIONS
     )
 
+    result = import_tool("mcp_types", needs="'mcp>=2'").CallToolResult
+
     def answer(request: Reply) -> Reply:
         try:
-            return conversation.answer(request)
+            reply = conversation.answer(request)
         except JahsError as err:
-            return conversation.refuse(str(err))
+            reply = conversation.refuse(str(err))
+        if "error" in reply:
+            content = [{"type": "text", "text": json.dumps(reply)}]
+            reply = result(content=content, structured_content=reply, is_error=True)
+        return reply
 
     def verb(name: str) -> Callable[[], Awaitable[Reply]]:
         async def tool() -> Reply:

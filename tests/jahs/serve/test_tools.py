@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +35,7 @@ def client(monkeypatch: pytest.MonkeyPatch):
                 client(lambda name, **arguments: asyncio.run(self.tools[name](**arguments)))
 
         monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", SimpleNamespace(MCPServer=Server))
+        monkeypatch.setitem(sys.modules, "mcp_types", SimpleNamespace(CallToolResult=SimpleNamespace))
         serve_tools(conversation)
 
     return serve
@@ -44,7 +46,10 @@ def test_a_client_calls_requests_as_tools(client) -> None:
         assert call("submit", config=CONFIGS[0], reports=[2])["trial"] == 0
         assert call("wait")["trials"][0]["status"] == "running"
         assert call("stop", trial=0)["running"] == [0]
-        assert call("stop", trial=1)["error"] == "trial=1 does not run; see running"
+        refused = call("stop", trial=1)
+        assert refused.is_error
+        assert refused.structured_content["error"] == "trial=1 does not run; see running"
+        assert [json.loads(each["text"]) for each in refused.content] == [refused.structured_content]
         assert call("end")["over"] == "optimizer"
 
     with Conversation(make_terms()) as conversation:
@@ -60,7 +65,9 @@ def test_after_a_full_disk_every_reply_says_so_and_the_command_ends_with_it(clie
             replies = [call("wait")]
         before = log.read_bytes(), log.with_name("log.jsonl.requests").read_bytes()
         replies += [call("submit", config=CONFIGS[1]), call("wait"), call("trials"), call("end")]
-        assert all("log.jsonl could not be written: the disk is full" in reply["error"] for reply in replies)
+        assert all(
+            "log.jsonl could not be written: the disk is full" in reply.structured_content["error"] for reply in replies
+        )
         assert (log.read_bytes(), log.with_name("log.jsonl.requests").read_bytes()) == before
 
     with Conversation(make_terms(), log=log) as conversation, pytest.raises(OutOfSpace, match="the disk is full"):
