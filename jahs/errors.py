@@ -227,10 +227,16 @@ class PoorView(UserWarning):
     """
 
 
+def first_of(items: Sequence[str], most: int = 20) -> list[str]:
+    """Return the first names or faults, and in place of the others their number."""
+    n_more = len(items) - most
+    return [*items[:most], f"... and {n_more} more"] if n_more > 0 else [*items]
+
+
 def refuse(*faults: str) -> None:
-    """Raise InvalidArgument with every fault, if there are any."""
+    """Raise InvalidArgument with the first faults, if there are any."""
     if faults:
-        raise InvalidArgument("\n".join(faults))
+        raise InvalidArgument("\n".join(first_of(faults)))
 
 
 @contextmanager

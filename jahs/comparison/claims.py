@@ -26,6 +26,7 @@ from jahs.errors import (
     JahsError,
     OptimizerFailed,
     ProtocolMismatch,
+    first_of,
 )
 from jahs.files.hashing import digest_facts
 from jahs.queries.benchmark import Benchmark
@@ -87,8 +88,7 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
     except (InvalidConfig, InvalidFidelity, InvalidArgument, OverflowError) as err:
         raise CorruptFile(f"some trials are invalid in this view: {err}") from err
     if faults:
-        more = [f"and {len(faults) - _MOST_SHOWN} more"] if len(faults) > _MOST_SHOWN else []
-        raise ProtocolMismatch("\n".join([*faults[:_MOST_SHOWN], *more]))
+        raise ProtocolMismatch("\n".join(first_of(faults, _MOST_SHOWN)))
     header = log.header
     name = header.get("arm") or header.get("optimizer")
     if not name:

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from jahs.comparison.terms import StudyTerms
-from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, OptimizerFailed
+from jahs.errors import (
+    CorruptFile,
+    InvalidArgument,
+    InvalidConfig,
+    InvalidFidelity,
+    JahsError,
+    OptimizerFailed,
+    first_of,
+)
 from jahs.files.strict_json import parse_json
 from jahs.release.find import full_path
 from jahs.serve.spelling import BlindSpelling, Spelling
@@ -279,5 +287,5 @@ def _read(request: object) -> Reply:
         raise _Refused(f'{show(request)} is not a request; write {{"do": VERB}}, where VERB is one of {verbs}')
     known = _ARGUMENTS.get(verb, ())
     if unknown := [show_key(key) for key in request if key not in {"id", "do", *known}]:
-        raise _Refused(f"{verb} takes {', '.join(known) or 'no arguments'}, not {', '.join(unknown)}")
+        raise _Refused(f"{verb} takes {', '.join(known) or 'no arguments'}, not {', '.join(first_of(unknown))}")
     return {key: value for key, value in request.items() if key != "id"}

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any, Final, TypeVar, cast
 
 from jahs.adapters.values import shown_parameters, to_config
-from jahs.errors import InvalidConfig, InvalidFidelity, JahsError
+from jahs.errors import InvalidConfig, InvalidFidelity, JahsError, first_of
 from jahs.optimizers.moves import log_uniform
 from jahs.schema import OPS
 from jahs.simulate import Visible
@@ -94,7 +94,7 @@ class BlindSpelling(Spelling):
     def read_config(self, config: Mapping[str, object]) -> Mapping[str, object]:
         """Return a client's config under real names; raises as above."""
         unknown = [name for name in config if name not in self._keys]
-        faults = [f"{show_key(name)} is not a key; the keys are x1 to x{len(self._keys)}" for name in unknown]
+        faults = first_of([f"{show_key(name)} is not a key; the keys are x1 to x{len(self._keys)}" for name in unknown])
         values: dict[str, object] = {}
         for name, key in self._keys.items():
             values[key.parameter.name] = value = key.read(config.get(name))
@@ -119,7 +119,7 @@ class BlindSpelling(Spelling):
                 allowed = ", ".join(f"{alias} in 1..{len(self.levels[name])}" for alias, name in names.items())
                 faults.append(f"at: {show_key(alias)}={show(value)} is not legal; give {allowed}")
         if faults:
-            raise InvalidFidelity("\n".join(faults))
+            raise InvalidFidelity("\n".join(first_of(faults)))
         return fidelity
 
     def explain(self, err: JahsError) -> str:  # noqa: ARG002  # it has real names

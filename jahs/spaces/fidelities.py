@@ -13,7 +13,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidFidelity
+from jahs.errors import InvalidFidelity, first_of
 from jahs.schema import SIZE_KEYS
 from jahs.spaces.parameters import is_integer, masked_fault, show
 
@@ -106,5 +106,5 @@ def _epoch_of(at: object, max_epoch: int, name: str) -> object:
         elif key != "epoch":
             faults.append(f"{show(key)} is not a fidelity; there is epoch, and N, W, Resolution through bench.view()")
     if faults:
-        raise InvalidFidelity("\n".join(f"{name}: {fault}" for fault in faults))
+        raise InvalidFidelity("\n".join(first_of([f"{name}: {fault}" for fault in faults])))
     return at.get("epoch", max_epoch)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jahs import errors
-from jahs.errors import InvalidConfig, JahsError, UnknownName
+from jahs.errors import InvalidArgument, InvalidConfig, JahsError, UnknownName, refuse
 
 ROOT = Path(__file__).resolve().parents[2]
 DRAWN = dict(re.findall(r"[├└]── (\w+) +\((\w+)\)", errors.__doc__))
@@ -58,3 +58,10 @@ def test_an_unknown_name_lists_the_valid_ones_and_the_near_miss():
         "task='cifar1' does not exist (did you mean 'cifar10'?); task is one of: cifar10, digits"
     )
     assert str(UnknownName.of("task", None, iter(["digits"]))) == "task=None does not exist; task is one of: digits"
+
+
+def test_many_faults_are_counted_after_the_first_ones():
+    faults = [f"fault {i}" for i in range(22)]
+    with pytest.raises(InvalidArgument) as caught:
+        refuse(*faults)
+    assert str(caught.value).splitlines() == [*faults[:20], "... and 2 more"]

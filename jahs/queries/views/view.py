@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, MissingData, PoorView
+from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, MissingData, PoorView, first_of
 from jahs.queries.answers import Answers, Result
 from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.queries.views.choices import REFERENCE, legal_values, read_choices
@@ -270,7 +270,7 @@ class View(Queryable):
             except (InvalidConfig, InvalidFidelity) as err:  # noqa: PERF203  # costs nothing where nothing is raised
                 faults.append(str(err))
         if faults:
-            raise InvalidFidelity("\n".join(faults))
+            raise InvalidFidelity("\n".join(first_of(faults)))
         return fidelity
 
     def _read_one(self, name: str, value: object, read: Callable[..., int]) -> float:

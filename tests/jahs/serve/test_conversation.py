@@ -137,6 +137,21 @@ def test_a_fault_is_named_and_the_run_goes_on(conversation: Conversation, reques
     assert ended["trials"][0]["status"] == "finished"
 
 
+@pytest.mark.parametrize("blind", [None, 1], ids=["plain", "blind"])
+def test_of_thousands_of_faults_the_first_are_named_and_the_others_counted(blind: int | None) -> None:
+    many = {f"key{i}": i for i in range(5000)}
+    with Conversation(make_terms(), blind=blind) as conversation:
+        parameters = told(conversation, {"do": "space"})[0]["parameters"]
+        config = {name: each.get("choices", [each.get("upper")])[0] for name, each in parameters.items()}
+        submit = {"do": "submit", "config": config}
+        replies = told(conversation, {**submit, **many}, {**submit, "config": many}, {**submit, "at": many})
+    for reply in replies:
+        assert "key19" in reply["error"]
+        assert "key20" not in reply["error"]
+        assert "... and 4980 more" in reply["error"]
+        assert len(reply["error"]) < 4000
+
+
 def test_a_second_config_waits_for_a_free_worker(conversation: Conversation) -> None:
     assert told(conversation, SUBMIT, SUBMIT)[1]["error"] == "no worker is free; wait"
 
