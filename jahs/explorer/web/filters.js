@@ -10,7 +10,9 @@ export class FilterForm {
     this.element = element;
     element.addEventListener("change", ({ target }) => {
       const axis = this.axes.find(({ id }) => id === target.dataset.id);
+      const fault = this.faultOf(axis, target.value);
       change(axis, [0, 1].map((side) => this.read(axis, side)));
+      this.say(axis, fault);
     });
   }
 
@@ -24,7 +26,8 @@ export class FilterForm {
       return `<select ${names}>${options.join("")}</select>`;
     };
     const row = (axis) =>
-      `<div><span>${escapeText(axis.title)}</span>${field(axis, 0)}<span>to</span>${field(axis, 1)}</div>`;
+      `<div><span>${escapeText(axis.title)}</span>${field(axis, 0)}<span>to</span>${field(axis, 1)}
+        <small role="alert" hidden></small></div>`;
     this.element.innerHTML = axes.map(row).join("");
   }
 
@@ -36,11 +39,30 @@ export class FilterForm {
     const { value } = this.input(axis, side);
     if (axis.isChoice) return Number(value);
     const share = value === "" ? side : axis.position(Number(value));
-    return Number.isFinite(share) ? share : side;
+    return Number.isNaN(share) ? 0 : share; // a negative number has no logarithm
+  }
+
+  number(axis, share) {
+    return Number(axis.back(share).toPrecision(4));
+  }
+
+  // Return what is wrong with a number that was typed; the nearest end is used in its place.
+  faultOf(axis, value) {
+    if (axis.isChoice || value === "") return "";
+    const [low, high] = [0, 1].map((share) => this.number(axis, share));
+    const used = Math.min(Math.max(Number(value), low), high);
+    return used === Number(value) ? "" : `${axis.title}: ${value} is outside ${low} to ${high}, so ${used} is used.`;
+  }
+
+  say(axis, fault) {
+    const note = this.input(axis, 0).parentElement.querySelector("small");
+    note.textContent = fault;
+    note.hidden = !fault;
   }
 
   show(filters) {
     for (const axis of this.axes) {
+      this.say(axis, "");
       const [low, high] = filters.get(axis.id) || [0, 1];
       if (axis.isChoice) {
         const inside = axis.marks.map(([share]) => share).filter((s) => s >= low - TINY && s <= high + TINY);
@@ -48,9 +70,9 @@ export class FilterForm {
         this.input(axis, 1).value = inside[inside.length - 1] ?? high;
       } else {
         [low, high].forEach((share, side) => {
-          const text = String(Number(axis.back(share).toPrecision(4)));
-          this.input(axis, side).value = filters.has(axis.id) ? text : "";
-          this.input(axis, side).placeholder = text;
+          const number = this.number(axis, share);
+          this.input(axis, side).value = filters.has(axis.id) ? number : "";
+          this.input(axis, side).placeholder = number;
         });
       }
     }

@@ -159,6 +159,35 @@ def test_a_keyboard_sets_filters(opened):
     assert selected(opened) == (read_subject("fashion_mnist_mini").table.configs["N"] == 5).sum()
 
 
+def test_a_number_outside_its_range_is_named_next_to_its_field(opened):
+    opened.ask("document.querySelector('details:has(#recorded-form)').open = true")
+
+    def told(name: str, side: int, value: str) -> list[str]:
+        """Type a number into a filter, and return the notes that are shown."""
+        opened.ask(f"""{{
+          const field = document.querySelector('#recorded-form [data-id="{name}"][data-side="{side}"]');
+          field.value = '{value}';
+          field.dispatchEvent(new Event('change', {{ bubbles: true }}));
+        }}""")
+        return opened.ask("[...document.querySelectorAll('#recorded-form small')].map((note) => note.innerText)")
+
+    def shown(name: str, side: int, value: str) -> str:
+        (found,) = filter(None, told(name, side, value))
+        return found
+
+    assert shown("LearningRate", 0, "3") == "LearningRate: 3 is outside 0.001 to 1, so 1 is used."
+    assert not any(told("LearningRate", 0, "0.001"))
+    assert shown("LearningRate", 1, "-2") == "LearningRate: -2 is outside 0.001 to 1, so 0.001 is used."
+    assert selected(opened) == (read_subject("fashion_mnist_mini").table.configs["LearningRate"] <= 0.001).sum()
+    assert not any(told("LearningRate", 1, ""))
+    end = opened.ask("document.querySelector('#recorded-form [data-id=valid_acc][data-side=\"1\"]').placeholder")
+    assert not any(told("valid_acc", 1, end))
+    assert f", so {end} is used." in shown("valid_acc", 1, "101")
+    opened.ask("document.getElementById('recorded-clear').click()")
+    assert not any(told("valid_acc", 1, ""))
+    assert selected(opened) == N_CONFIGS
+
+
 @pytest.fixture(params=["mouse", "pen", "touch"])
 def pointed(request, one, page):
     """Return a way to drag in the pages that pointers of this kind have: a finger's is as small as a phone."""
