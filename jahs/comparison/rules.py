@@ -205,8 +205,9 @@ def _ending_faults(trials: Sequence[Trial], log: Log, settings: SimulationSettin
     if not (ending := log.ending):
         return
     clock = max((trial.end for trial in trials), default=0.0)
-    # Where you drive, `Simulation.think` charges thinking; the header then has no settings, as of a function that ran.
-    can_think = settings.thinking != "free" or not log.header.get("optimizer_settings")
+    # Where you drive, `Simulation.think` charges thinking; the log then says so, or the header has no settings.
+    has_thought = ending.get("thinking") is True or not log.header.get("optimizer_settings")
+    can_think = settings.thinking != "free" or has_thought
     if ending.get("clock") == settings.budget and can_think:
         clock = settings.budget or clock  # the optimiser was thinking when the budget ended
     reason = "optimizer"
@@ -217,5 +218,5 @@ def _ending_faults(trials: Sequence[Trial], log: Log, settings: SimulationSettin
     for name, expected in (("n_trials", len(trials)), ("clock", clock), ("ended", reason)):
         if isinstance(ending.get(name), bool) or ending.get(name) != expected:
             yield f"the last line says {name}={ending.get(name)!r}, but the trials say {expected!r}"
-    if extra := sorted(set(ending) - {"n_trials", "clock", "ended"}):
+    if extra := sorted(set(ending) - {"n_trials", "clock", "ended", "thinking"}):
         yield f"the last line has {', '.join(extra)}, which no simulation writes"

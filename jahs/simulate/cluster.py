@@ -143,6 +143,11 @@ class Cluster:
             return "budget"
         return "n_trials" if self.n_started >= self._n_trials else "optimizer"
 
+    def ending(self, *, with_thinking: bool) -> dict[str, object]:
+        """Return the last line of a log; `with_thinking`: it says if the optimiser thinks until the budget is spent."""
+        ending = {"ended": self.why_over(), "clock": self.now, "n_trials": self.n_started}
+        return ending | ({"thinking": True} if with_thinking and self._thinks_until >= self._budget else {})
+
     def _checkpoint(self, job: Job) -> tuple[int, float]:
         """Return the latest epoch reached before the job's last epoch, and its runtime; (0, 0.0) without one.
 

@@ -276,8 +276,8 @@ class Simulation:
         for trial in trials:
             self._write(trial)
         if self._writer is not None:
-            ending = {"ended": self._cluster.why_over(), "clock": self.now, "n_trials": self._cluster.n_started}
-            self._writer.end(ending)
+            drives_with_settings = self._state == "open" and bool(self._facts.get("optimizer_settings"))
+            self._writer.end(self._cluster.ending(with_thinking=drives_with_settings))
         return trials
 
     def _without_hidden(self, trial: Trial) -> Trial:

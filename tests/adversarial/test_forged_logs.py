@@ -180,9 +180,10 @@ def test_an_honest_log_is_accepted_whatever_its_terms(bench, tmp_path, mode, con
     assert not boards_of(bench, hyperband_log(bench, tmp_path / "log.jsonl", **terms))[1]
 
 
-def test_a_log_whose_writer_thought_until_the_budget_was_spent_is_accepted(bench, tmp_path):
+@pytest.mark.parametrize("settings", [{}, {"optimizer_settings": {"depth": 3}}], ids=["plain", "settings"])
+def test_a_log_whose_writer_thought_until_the_budget_was_spent_is_accepted(bench, tmp_path, settings):
     path = tmp_path / "log.jsonl"
-    facts = {"optimizer": "mine"}
+    facts = {"optimizer": "mine", **settings}
     with Simulation(bench, 1, budget=3000.0, evaluation_seed=0, log=path, facts=facts) as simulation:
         for seed in range(3):
             simulation.submit(bench.sample(seed=seed))
@@ -190,8 +191,11 @@ def test_a_log_whose_writer_thought_until_the_budget_was_spent_is_accepted(bench
         simulation.think(5000.0)
         while simulation.wait():
             pass
-    assert read_log(path).ending == {"clock": 3000.0, "ended": "budget", "n_trials": 3}
+    stated = {"thinking": True} if settings else {}
+    assert read_log(path).ending == {"clock": 3000.0, "ended": "budget", "n_trials": 3, **stated}
     assert not boards_of(bench, path)[1]
+    rewrite(path, lambda header, trials, ending: ending.pop("thinking", None))
+    assert bool(boards_of(bench, path)[1]) == bool(settings)
 
 
 @pytest.mark.parametrize("workers", [2, 3])
