@@ -9,17 +9,18 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from experiments.report.writing import page_parser, run_page
-from experiments.science.papers import beside_paper, same_sign
+from experiments.science.papers import beside_paper, same_sign, table
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, number_text, value_text
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import Task, caveats_of, task
+from surrogate.data.rows import Facts
 from surrogate.judging.agreement import agreement
 from surrogate.models.zoo import FAMILIES, METRIC
 from surrogate.zoo import N_FOLDS, read_zoo
@@ -69,9 +70,7 @@ class ModelScores(NamedTuple):
     differences: Mapping[str, Sequence[Interval]]  # the same scores minus XGBoost's
 
 
-def score_zoo(
-    part: Mapping[str, Any], answers: Mapping[str, Sequence[float]], cut: str, *, n_resamples: int
-) -> ModelScores | None:  # Any: JSON
+def score_zoo(part: Facts, answers: Mapping[str, Sequence[float]], cut: str, *, n_resamples: int) -> ModelScores | None:
     """Score answers for one part of a result file on a cut; None where it has fewer than eight configs.
 
     Configs are resampled for all models together, so differences are paired.
@@ -98,7 +97,7 @@ class _Result(NamedTuple):
     """The result file of one task, and the scores of its validation and test part by cut."""
 
     task: Task
-    zoo: Mapping[str, Any]  # Any: JSON
+    zoo: Facts
     valid: Mapping[str, ModelScores | None]
     test: Mapping[str, ModelScores | None]
 
@@ -125,7 +124,7 @@ def _document(paths: Sequence[Path], *, n_resamples: int) -> Document:
     )
 
 
-def _models(zoo: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:  # Any: JSON
+def _models(zoo: Facts) -> dict[str, Facts]:
     """Return every family and, as "<family> x 10", its ensemble."""
     return {**zoo["families"], **{f"{name} x {N_FOLDS}": model for name, model in zoo["ensembles"].items()}}
 
@@ -200,26 +199,19 @@ def _task_blocks(result: _Result) -> Iterator[str | Block]:
     for cut, scored in result.test.items():
         if scored is not None:
             yield _scores_table(scored, result.valid[cut], cut)
-    yield Table(
-        caption="CPU times on one core, features included",
-        columns=("family", "fit (s)", "one config (ms)", "each of 1,000 configs (µs)"),
-        rows=tuple(
-            (_title(name), f"{model['fit_s']:.1f}", f"{model['one_ms']:.2f}", f"{model['each_us']:.1f}")
-            for name, model in _models(zoo).items()
-        ),
-    )
+    times = [
+        (_title(name), f"{model['fit_s']:.1f}", f"{model['one_ms']:.2f}", f"{model['each_us']:.1f}")
+        for name, model in _models(zoo).items()
+    ]
+    head = ("family", "fit (s)", "one config (ms)", "each of 1,000 configs (µs)")
+    yield table("CPU times on one core, features included", head, times)
     rows = []
     for name, model in zoo["families"].items():
         settings = ", ".join(f"{key}={value_text(value)}" for key, value in model["point"].items())
         rows.append((_title(name), settings, *(number_text(of["tau"], 3) for of in (model, model["evaluations"][0]))))
-    yield Table(
-        caption="The settings chosen by τ over all trainings of the validation part (the tables above have one "
-        "training of each config)",
-        columns=("family", "settings", "τ", "default's τ"),
-        rows=tuple(rows),
-        n_labels=2,
-        is_folded=True,
-    )
+    caption = "The settings chosen by τ over all trainings of the validation part"
+    caption += " (the tables above have one training of each config)"
+    yield table(caption, ("family", "settings", "τ", "default's τ"), rows, n_labels=2, is_folded=True)
 
 
 def best_tau_sd(taus: Sequence[float | None]) -> float:
@@ -264,11 +256,11 @@ def _scores_table(scored: ModelScores, valid: ModelScores | None, cut: str) -> T
         texts = [*(on_valid or ["–"] * len(_SCORES)), *(interval_text(score, 3) for score in scored.scores[name])]
         lead = "–" if name == _BASE else f"{difference.low:+.3f} to {difference.high:+.3f}"
         rows.append((_title(name), *texts, lead))
-    return Table(
-        caption=f"{cut.capitalize()}: {scored.n} test configs at the last epoch, with 90 % intervals over configs, "
+    return table(
+        f"{cut.capitalize()}: {scored.n} test configs at the last epoch, with 90 % intervals over configs, "
         f"beside {valid.n if valid else 'too few'} validation configs",
-        columns=("family", *(f"validation {score}" for score in titles), *titles, "sparse τ minus XGBoost's"),
-        rows=tuple(rows),
+        ("family", *(f"validation {score}" for score in titles), *titles, "sparse τ minus XGBoost's"),
+        rows,
     )
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from timeit import timeit
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from surrogate.data.measurements import Measurements, read_of_split
 from surrogate.data.rows import Facts, Rows, assemble, by_part, group_numbers, join_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.models.fitting import held_out_rows
-from surrogate.models.search import default_point, search
+from surrogate.models.search import Point, default_point, search
 from surrogate.models.zoo import FAMILIES, METRIC, Predict, fit_family
 from surrogate.tune import data_of
 from workshop.command import run_command
@@ -125,36 +125,29 @@ def _earlier_results(out: Path, data: Mapping[str, object], parts: Mapping[str, 
             "group": group_numbers(rows.X).tolist(),
             "measured": np.round(rows.y, _DIGITS).tolist(),
         }
-    return {
-        **data,
-        "n_fitted": {"rows": len(parts["train"]), "configs": parts["train"].n_configs},
-        "parts": described,
-        "families": {},
-        "ensembles": {},
-        "versions": package_versions("lightgbm", "ngboost", "torch"),
-    }
+    n_fitted = {"rows": len(parts["train"]), "configs": parts["train"].n_configs}
+    versions = package_versions("lightgbm", "ngboost", "torch")
+    return {**data, "n_fitted": n_fitted, "parts": described, "families": {}, "ensembles": {}, "versions": versions}
 
 
 def _search(
     folder: Path, name: str, parts: Mapping[str, Rows], measured: Measurements, data: Facts, *, evaluations: int
-) -> tuple[dict[str, Any], list[Facts]]:  # Any: settings
+) -> tuple[Point, list[Facts]]:
     """Return the best point and the history of all evaluations, which starts with the default point."""
     space = FAMILIES[name].space
 
-    def score(point: Mapping[str, Any]) -> float:  # Any: settings
+    def score(point: Point) -> float:
         predicted = fit_family(name, point, parts["train"], parts["valid"], measured.task)(parts["valid"].X)
         return kendall_tau(parts["valid"].y, predicted)
 
     facts = {**{key: data[key] for key in ("task", "protocol", "split", "features")}, "family": name}
     records = search(folder, space, score, facts=facts, parts=parts, evaluations=evaluations, optimizer=_OPTIMIZER)
-    records = records[:evaluations]
-    default = default_point(space)
-    records = [{"number": 0, "point": default, "tau": known(score(default))}, *records]
-    history = [{key: record[key] for key in ("number", "point", "tau")} for record in records]
-    return dict(max(history, key=_tau_of)["point"]), history
+    history: list[Facts] = [{"number": 0, "point": (default := default_point(space)), "tau": known(score(default))}]
+    history += [{key: record[key] for key in history[0]} for record in records[:evaluations]]
+    return max(history, key=_tau_of)["point"], history
 
 
-def _fit_ensemble(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], measured: Measurements) -> Predict:
+def _fit_ensemble(name: str, point: Point, parts: Mapping[str, Rows], measured: Measurements) -> Predict:
     """Return the mean prediction of ten models; each is fitted without one fold of training and validation part."""
     rows = join_rows([parts["train"], parts["valid"]])
     models = [

@@ -12,16 +12,16 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from experiments.science.papers import beside_paper, compared
+from experiments.science.papers import beside_paper, compared, table
 from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import N_RESAMPLES, Interval, interval_text, mean_interval, percentile_interval
+from jahs.comparison.summaries import N_RESAMPLES, Interval, mean_interval, percentile_interval
 from jahs.optimizers import Baseline, make
 from jahs.queries.views import View
 from jahs.spaces.cell.operations import ZERO
 from jahs.spaces.parameters import LARGEST
 from surrogate.models.optima import search_with
-from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau
 
@@ -118,11 +118,11 @@ def bootstrap_page(subjects: Sequence[Subject]) -> Document:
     gained = "; ".join(f"{quantity} {ours} ({title})" for quantity, title, _, ours, *_ in orders if "whole" in quantity)
     n_best = sum(move.chosen == move.best for move in moves.values())
     most = max(move.loss.high for move in moves.values())
-    transfers = Table(
-        caption="Settings of regularized evolution, chosen where they were tuned; points lost against the best where "
-        "they are tested; Kendall's tau of the means of all arms on both problems; 95 % intervals",
-        columns=("from and to", "chosen", "best there", "points lost", "tau"),
-        rows=tuple((title, *move[:2], *map(interval_text, move[2:])) for title, move in moves.items()),
+    transfers = table(
+        "Settings of regularized evolution, chosen where they were tuned; points lost against the best where they are "
+        "tested; Kendall's tau of the means of all arms on both problems; 95 % intervals",
+        ("from and to", "chosen", "best there", "points lost", "tau"),
+        [(title, *move) for title, move in moves.items()],
         n_labels=3,
     )
     blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", orders), transfers, Text(_METHOD))
@@ -146,8 +146,6 @@ def _task_blocks(subject: Subject, ends: Ends) -> Iterator[str | Block]:
         alt="; ".join(f"{title} {interval.value:.2f}" for title, interval in estimates.items()),
         drawing=draw_estimates(estimates, numbers=[*range(len(SPACES))] * len(ARMS), x_label="validation accuracy (%)"),
     )
-    yield Table(
-        caption=f"Validation accuracy (%) after {N_TRIALS} evaluations, with 95 % intervals over seeds",
-        columns=("arm", *ends),
-        rows=tuple((arm, *(interval_text(mean_interval(of[i])) for of in ends.values())) for i, arm in enumerate(ARMS)),
-    )
+    caption = f"Validation accuracy (%) after {N_TRIALS} evaluations, with 95 % intervals over seeds"
+    rows = [(arm, *(mean_interval(of[i]) for of in ends.values())) for i, arm in enumerate(ARMS)]
+    yield table(caption, ("arm", *ends), rows)

@@ -8,27 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from experiments.science.papers import NO_SIGN, beside_paper, compared
+from experiments.science.papers import NO_SIGN, beside_paper, compared, table
 from experiments.science.subjects import MAIN, Spread, Subject, answers, spread_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import interval_text, number_text
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import cell_columns, crossed
-from jahs.schema import OPS
+from jahs.queries.exhaustive import cells_on_grid
 from jahs.spaces.cell import EDGES, OPERATIONS, all_ops, canonical_keys
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, POOL
 from jahs.spaces.cell.paths import PATH_EDGES, live_paths
-from jahs.spaces.columns import COLUMN_DTYPES
 from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import space
 from surrogate.data.rows import GROUP_VALUES
-from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.ranks import spearman
 
@@ -86,12 +84,11 @@ def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) ->
         "gains": gains_of_shape,
     }
     landscape = {name: spread_of([measure(values) for values in by_model]) for name, measure in measured.items()}
-
-    def at_sizes(model: Benchmark, full: Floats) -> Floats:
-        by_size = [values_of_cells(model, MAIN, size) for size in sizes]
-        return np.array([[*measures_of(values), spearman(values, full)] for values in by_size])
-
-    landscape["by size"] = spread_of(list(map(at_sizes, subject.models, by_model)))
+    by_size = []
+    for model, full in zip(subject.models, by_model, strict=True):
+        at_sizes = (values_of_cells(model, MAIN, size) for size in sizes)
+        by_size.append(np.array([[*measures_of(values), spearman(values, full)] for values in at_sizes]))
+    landscape["by size"] = spread_of(by_size)
     if "runtime" in subject.bench.metrics:
         on_log_scale = np.log(values_of_cells(subject.bench, "runtime", LARGEST))
         landscape["time"] = spread_of([100 * np.expm1(replacements(on_log_scale)[0])])
@@ -100,9 +97,8 @@ def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) ->
 
 def values_of_cells(bench: Benchmark, metric: str, sizes: Mapping[str, object]) -> Floats:
     """Return a metric of every cell with the hyperparameters of the reference config, or else the default ones."""
-    setting = {**(bench.reference_config or space().default()), **sizes}
-    settings = {name: np.array([value], COLUMN_DTYPES[name]) for name, value in setting.items() if name not in OPS}
-    return answers(bench, crossed(cell_columns(all_ops()), settings), metric).reshape(_SHAPE)
+    setting = space({**(bench.reference_config or space().default()), **sizes})
+    return answers(bench, cells_on_grid(all_ops(), setting), metric).reshape(_SHAPE)
 
 
 def autocorrelation_of_cells(values: Floats, n_steps: int = len(STEPS)) -> Floats:
@@ -218,15 +214,14 @@ def _distances(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
         drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
     )
     yield beside_paper("NAS-Bench-101", [row for title, cells in results.items() for row in _beside(title, cells)])
-    others = {title: _texts(r["accuracy"], sign="+")[2][CONV3X3][CONV1X1] for title, r in results.items()}
+    others = {title: _texts(r["accuracy"], sign="+")[2, CONV3X3, CONV1X1] for title, r in results.items()}
     yield Text(
         "The halves differ because cells enter the better one by their accuracy before the replacement, which selects "
         "those that a 3x3 convolution suits; in the other cells, a 1x1 convolution instead changes the accuracy by "
         f"{', '.join(f'{change} points ({title})' for title, change in others.items())}."
     )
     rows = [(title, f"{of['best cells'].values:.0f}", *_texts(of["measures"])) for title, of in results.items()]
-    columns = ("task", "best cells", *MEASURES)
-    yield Table(caption="Locality around the best cells; shares of all cells", columns=columns, rows=tuple(rows))
+    yield table("Locality around the best cells; shares of all cells", ("task", "best cells", *MEASURES), rows)
     yield Text(_METHOD)
 
 
@@ -262,36 +257,34 @@ def _tables(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
         if "time" in cells:
             tables["Geometric mean change of the training time in percent"] = _texts(cells["time"], sign="+")
         for caption, texts in tables.items():
-            for a in range(len(OPERATIONS)):
-                texts[a][a] = "–"
-            rows = tuple((name, *row) for name, row in zip(OPERATIONS, texts, strict=True))
-            yield Table(caption=caption, columns=("from \\ to", *OPERATIONS), rows=rows)
+            np.fill_diagonal(texts, "–")
+            yield table(caption, ("from \\ to", *OPERATIONS), np.column_stack([OPERATIONS, texts]))
     yield "Depth and width of the live cell"
     for title, cells in results.items():
-        both = zip(cells["shapes"].values, _texts(cells["shapes"]), strict=True)
-        yield Table(
-            caption=f"Predicted validation accuracy (%) on {title} by depth, the edges on the longest live path, and "
-            "width, the number of live paths",
-            columns=("depth", "width", "cells", "mean", "best"),
-            rows=tuple((*(f"{count:.0f}" for count in values[:3]), *texts[3:]) for values, texts in both),
+        counts = cells["shapes"].values[:, :3].astype(np.int64).astype(np.str_)
+        yield table(
+            f"Predicted validation accuracy (%) on {title} by depth, the edges on the longest live path, and width, "
+            "the number of live paths",
+            ("depth", "width", "cells", "mean", "best"),
+            np.hstack([counts, _texts(cells["shapes"])[:, 3:]]),
             n_labels=2,
         )
     yield "Other sizes"
     for title, cells in results.items():
         by_size = zip(GROUP_VALUES, _texts(cells["by size"]), strict=True)
-        yield Table(
-            caption=f"The same measures at every size on {title}, and Spearman's rho of the cells with full size",
-            columns=(*LARGEST, *MEASURES, "rho with full size"),
-            rows=tuple((*map(str, size.values()), *texts) for size, texts in by_size),
+        yield table(
+            f"The same measures at every size on {title}, and Spearman's rho of the cells with full size",
+            (*LARGEST, *MEASURES, "rho with full size"),
+            [(*size.values(), *texts) for size, texts in by_size],
             n_labels=len(LARGEST),
             is_folded=True,
         )
 
 
-def _texts(spread: Spread, *, sign: str = "") -> Any:  # Any: lists of texts, nested as the spread's axes
+def _texts(spread: Spread, *, sign: str = "") -> NDArray[np.str_]:
     """Return each value, ± 1.96 standard deviations between the refits if there are any."""
     texts = [
         number_text(value, sign=sign) + ("" if np.isnan(error) else f" ± {error:.2f}")
         for value, error in zip(spread.values.flat, spread.errors.flat, strict=True)
     ]
-    return np.array(texts).reshape(spread.values.shape).tolist()
+    return np.array(texts).reshape(spread.values.shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from tempfile import TemporaryDirectory
@@ -14,7 +13,7 @@ from joblib import parallel_config
 from numpy.typing import NDArray
 
 from experiments.science.cells import values_of_cells
-from experiments.science.papers import beside_paper, compared
+from experiments.science.papers import beside_paper, compared, table
 from experiments.science.subjects import MAIN, Subject
 from jahs.adapters.importing import import_tool
 from jahs.comparison.logs import Floats
@@ -24,7 +23,7 @@ from jahs.spaces.cell.index import STRING_ORDER
 from jahs.spaces.cell.operations import PASSING, ZERO, cell_numbers
 from jahs.spaces.cell.paths import PATH_EDGES, live_paths
 from jahs.spaces.parameters import LARGEST
-from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import Curve, draw_curves
 
 N_SEEDS: Final = 20
@@ -67,13 +66,12 @@ _CLAIMS: Final = {
 Point = dict[str, Any]  # values of an encoding's parameters; Any: an int or a float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
+class Encoding(NamedTuple):
     """Other parameters for the same 15,625 cells; `_METHOD` describes each encoding."""
 
     choices: Mapping[str, int]  # parameters that are categorical, and the number of their choices
-    floats: tuple[str, ...] = ()  # parameters in [0, 1]
     decode: Callable[[Point], int]  # the number of the cell of a point
+    floats: tuple[str, ...] = ()  # parameters in [0, 1]
 
     def random(self, rng: np.random.Generator) -> Point:
         """Return a uniformly random point."""
@@ -90,8 +88,7 @@ class Encoding:
 def _decode_string(point: Point) -> int:
     """Return the cell; its operations in the order of the string are the digits of the nodes' numbers."""
     number = (point["node2"] * _N_OPS**2 + point["node3"]) * _N_OPS**3 + point["node4"]
-    digits = np.unravel_index(number, (_N_OPS,) * len(EDGES))
-    return int(cell_numbers([digits[place] for place in np.argsort(STRING_ORDER)]))
+    return int(cell_numbers(all_ops()[number, np.argsort(STRING_ORDER)]))
 
 
 @cache
@@ -251,11 +248,6 @@ def _blocks(subject: Subject, regrets: Regrets) -> Iterator[str | Block]:
             alt="; ".join(f"{name} ends at {mean[-1]:.2f}" for name, mean in shown.items()),
             drawing=draw_curves(curves, x_label="proposals", y_label="regret (points)", y_scale="log"),
         )
-    yield Table(
-        caption="Final regret in points of validation accuracy",
-        columns=("search", "encoding", "regret", "on the refits"),
-        rows=tuple(
-            (*key, *(interval_text(mean_interval(each)) for each in found[1:])) for key, found in regrets.items()
-        ),
-        n_labels=2,
-    )
+    head = ("search", "encoding", "regret", "on the refits")
+    rows = [(*key, mean_interval(regret.last), mean_interval(regret.on_refits)) for key, regret in regrets.items()]
+    yield table("Final regret in points of validation accuracy", head, rows, n_labels=2)

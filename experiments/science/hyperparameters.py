@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from experiments.analysis.landscape_measures import with_errors_of_fit
-from experiments.science.papers import beside_paper, same_sign
+from experiments.science.papers import beside_paper, same_sign, table
 from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, value_text
-from jahs.queries.exhaustive import cell_columns, crossed, grid
+from jahs.queries.exhaustive import cells_on_grid
 from jahs.schema import OPS
 from jahs.spaces.cell import all_ops
 from jahs.spaces.parameters import LARGEST
 from surrogate.data.rows import GROUP_VALUES
-from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
+from workshop.pages.document import Block, Document, Figure, Text, answer, sections_of
 from workshop.pages.drawing import new_panels
 from workshop.pages.style import series
 from workshop.ranks import spearman
@@ -87,14 +87,12 @@ def measure_shared(subject: Subject, sizes: Mapping[str, object], *, n_cells: in
     """Return the comparison of random cells at these sizes, and H-dagger; the spread of the refits widens intervals."""
     ops = np.random.default_rng(0).choice(all_ops(), n_cells, replace=False)
     space = subject.bench.space.fix(sizes)
-    settings = grid(space, [name for name in space.searched if name not in OPS], n_floats=n_floats)
-    fixed = {name: np.full(len(settings["LearningRate"]), value) for name, value in sizes.items()}
-    columns = crossed(cell_columns(ops), settings | fixed)
+    columns = cells_on_grid(ops, space, n_floats=n_floats)
     values, *of_refits = (answers(bench, columns).reshape(n_cells, -1) for bench in subject.models)
     n_tuned = min(N_TUNED, n_cells // 2)
     released = shared_setting(values, n_tuned=n_tuned)
     refitted = [shared_setting(of_refit, n_tuned=n_tuned, n_resamples=1) for of_refit in of_refits]  # only values count
-    setting = {name: column[released.setting].item() for name, column in settings.items()}
+    setting = {name: columns[name][released.setting].item() for name in space.searched if name not in OPS}
     wide = with_errors_of_fit(released.measures, [refit.measures for refit in refitted])
     measures = {name: ci.within(-1.0, 1.0) if "rho" in name else ci.within(0.0) for name, ci in wide.items()}
     return released._replace(measures=measures), setting
@@ -135,14 +133,11 @@ def _at_full_size(full: Mapping[str, Comparison]) -> Iterator[str | Block]:
         drawing=drawing,
     )
     yield beside_paper("NAS-Bench-101", [_beside(title, result) for title, (result, _) in full.items()])
-    yield Table(
-        caption=_CAPTION,
-        columns=("task", *MEASURES),
-        rows=tuple((title, *map(interval_text, result.measures.values())) for title, (result, _) in full.items()),
-    )
-    rows = tuple((title, *map(value_text, chosen.values())) for title, (_, chosen) in full.items())
-    _, setting = next(iter(full.values()))
-    yield Table(caption="The shared setting H†", columns=("task", *setting), rows=rows, n_labels=1 + len(setting))
+    measured = [(title, *result.measures.values()) for title, (result, _) in full.items()]
+    yield table(_CAPTION, ("task", *MEASURES), measured)
+    settings = [(title, *map(value_text, setting.values())) for title, (_, setting) in full.items()]
+    head = ("task", *next(iter(full.values()))[1])
+    yield table("The shared setting H†", head, settings, n_labels=len(head))
     yield Text(_METHOD)
     yield "What it says about fixing hyperparameters in NAS"
     lost = [f"{title} {interval_text(result.measures['loss of the winner'])}" for title, (result, _) in full.items()]
@@ -168,9 +163,6 @@ def _groups(title: str, comparisons: Sequence[Comparison]) -> Iterator[str | Blo
     rhos = [result.measures["rho"].value for result, _ in comparisons]
     yield f"Fidelity groups: {title}"
     yield answer(f"Spearman's rho is between {min(rhos):.2f} and {max(rhos):.2f} in the {len(comparisons)} groups.")
-    rows = [
-        (*map(str, sizes.values()), *(interval_text(result.measures[name]) for name in measures))
-        for sizes, (result, _) in zip(GROUP_VALUES, comparisons, strict=True)
-    ]
-    columns = (*LARGEST, *measures)
-    yield Table(caption=_CAPTION, columns=columns, rows=tuple(rows), n_labels=len(LARGEST), is_folded=True)
+    by_size = zip(GROUP_VALUES, comparisons, strict=True)
+    rows = [(*size.values(), *(result.measures[name] for name in measures)) for size, (result, _) in by_size]
+    yield table(_CAPTION, (*LARGEST, *measures), rows, n_labels=len(LARGEST), is_folded=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.folder import read_folder
 from experiments.packs import MANIFEST, read_pack
+from experiments.science.papers import table
 from experiments.science.subjects import MAIN, Subject, answers, spread_of
 from experiments.studies import MAIN as CHAPTER
 from jahs.comparison.benches import release_of
@@ -19,7 +20,7 @@ from jahs.comparison.summaries import Interval, interval_text, mean_interval, va
 from jahs.comparison.views import ViewChoice, open_view
 from jahs.queries.exhaustive import Exhaustive, cells_to_ask, exhaustive_best, search_best
 from jahs.spaces.configs import Config
-from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
+from workshop.pages.document import Block, Document, Figure, Text, answer, sections_of
 from workshop.pages.drawing import draw_estimates
 
 N_FLOATS: Final = 16  # values of each rate on the grid on which every cell is queried
@@ -89,8 +90,8 @@ class Distance(NamedTuple):
     title: str
     n: int  # number of seeds
     own: Interval  # mean over seeds on the released models
-    on_refits: Interval  # mean over seeds on the mean of the refits
     near: float  # the share of seeds that end within half a point
+    on_refits: Interval  # mean over seeds on the mean of the refits
 
 
 def distances(subject: Subject, optimum: Optimum, ends: Ends) -> list[Distance]:
@@ -100,7 +101,7 @@ def distances(subject: Subject, optimum: Optimum, ends: Ends) -> list[Distance]:
         distance = optimum.found.value - answers(subject.bench, configs)
         gaps = [best - answers(refit, configs) for refit, best in zip(subject.refits, optimum.on_refits, strict=True)]
         gap = mean_interval(np.mean(gaps or [np.full(len(configs), np.nan)], axis=0))
-        rows.append(Distance(title, len(configs), mean_interval(distance), gap, float((distance <= _NEAR).mean())))
+        rows.append(Distance(title, len(configs), mean_interval(distance), float((distance <= _NEAR).mean()), gap))
     return sorted(rows, key=lambda row: row.own.value)
 
 
@@ -109,9 +110,8 @@ def optimum_page(subjects: Sequence[Subject]) -> Document:
     optima = {task.title: measure_optimum(task, n_floats=N_FLOATS) for task in subjects}
     ends = {}
     for subject in subjects:
-        configs: dict[str, tuple[Config, ...]] = {}
-        for pack in filter(None, (find_pack(subject, study) for study in _STUDIES)):
-            configs |= ends_of_pack(pack, subject.bench.task.name)
+        packs = filter(None, (find_pack(subject, study) for study in _STUDIES))
+        configs = dict(item for pack in packs for item in ends_of_pack(pack, subject.bench.task.name).items())
         ends[subject.title] = distances(subject, optima[subject.title], configs)
     summary = "; ".join(
         f"{title} {opt.found.value:.2f} % (refits: {_refit_interval(opt.on_refits)}), "
@@ -138,19 +138,16 @@ def _refit_interval(values: Floats) -> str:
 
 def _optima(optima: Mapping[str, Optimum]) -> Iterator[str | Block]:
     yield "The optimum"
-    columns = ("task", "cells", "configs queried", "default search", "`Benchmark.best`", "first grid", "all grids")
+    head = ["task", "cells", "configs queried", "default search", "`Benchmark.best`", "first grid", "all grids"]
+    head += ["optimum on refits", "default search on refits"]
     rows, configs = [], []
     for title, opt in optima.items():
         values = (f"{value:.3f}" for value in (opt.known, opt.best, opt.found.on_grid, opt.found.value))
         on_refits = map(_refit_interval, (opt.on_refits, opt.known_on_refits))
         rows.append((title, f"{opt.n_cells:,}", f"{opt.found.n_asked:,}", *values, *on_refits))
         configs.append((title, ", ".join(f"{key}={value_text(value)}" for key, value in opt.found.config.items())))
-    yield Table(
-        caption="Validation accuracy (%) at full size and the last epoch; refits: mean and 95 % interval",
-        columns=(*columns, "optimum on refits", "default search on refits"),
-        rows=tuple(rows),
-    )
-    yield Table(caption="The optimum", columns=("task", "config"), rows=tuple(configs), n_labels=2)
+    yield table("Validation accuracy (%) at full size and the last epoch; refits: mean and 95 % interval", head, rows)
+    yield table("The optimum", ("task", "config"), configs, n_labels=2)
     yield Text(_METHOD)
     yield Text(_CURSE)
 
@@ -168,11 +165,8 @@ def _distances(subject: Subject, rows: Sequence[Distance]) -> Iterator[str | Blo
         alt="; ".join(f"{row.title} {row.own.value:.2f}" for row in rows),
         drawing=draw_estimates({row.title: row.own for row in rows}, x_label="points from the optimum"),
     )
-    yield Table(
-        caption="Distance from the optimum in points of validation accuracy, with 95 % intervals over seeds",
-        columns=("optimiser", "seeds", "on the released models", "within 0.5 points (%)", "on the refits"),
-        rows=tuple(
-            (title, str(n), interval_text(own), f"{100 * near:.0f}", interval_text(on_refits))
-            for title, n, own, on_refits, near in rows
-        ),
+    yield table(
+        "Distance from the optimum in points of validation accuracy, with 95 % intervals over seeds",
+        ("optimiser", "seeds", "on the released models", "within 0.5 points (%)", "on the refits"),
+        [(*row[:3], f"{100 * row.near:.0f}", row.on_refits) for row in rows],
     )

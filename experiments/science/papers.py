@@ -53,10 +53,17 @@ def compared(
     return quantity, task, paper, show(ours), same, "as in the paper" if same == "yes" else why
 
 
-def beside_paper(paper: str, rows: Sequence[tuple[str, ...]], *, level: int = 95, more: str = "") -> Table:
+def beside_paper(paper: str, rows: Iterable[Sequence[str]], *, level: int = 95, more: str = "") -> Table:
     """Return the table of a paper's figures and ours; `more` ends its caption."""
-    caption = f"Figures of {paper} and ours, with {level} % intervals"
-    return Table(caption=f"{caption}{more}", columns=COLUMNS, rows=tuple(rows), n_labels=len(COLUMNS))
+    return table(f"Figures of {paper} and ours, with {level} % intervals{more}", COLUMNS, rows, n_labels=len(COLUMNS))
+
+
+def table(
+    caption: str, head: Iterable[str], rows: Iterable[Iterable[object]], *, n_labels: int = 1, is_folded: bool = False
+) -> Table:
+    """Return a table of values, of which intervals have two digits."""
+    shown = (tuple(interval_text(cell) if isinstance(cell, Interval) else str(cell) for cell in row) for row in rows)
+    return Table(caption=caption, columns=tuple(head), rows=tuple(shown), n_labels=n_labels, is_folded=is_folded)
 
 
 def papers_page(folder: Path) -> Document:
@@ -73,12 +80,12 @@ def papers_page(folder: Path) -> Document:
                 rows.append((paper, *cells, f"[{name}](../{name}/report.md)"))
     rows.sort(key=lambda row: row[0])
     by_paper = (_counted(paper, of) for paper, of in groupby(rows, key=lambda row: row[0]))
-    table = Table(caption="", columns=("published in", *COLUMNS, "page"), rows=tuple(rows), n_labels=len(COLUMNS) + 2)
+    columns = ("published in", *COLUMNS, "page")
     return Document(
         title="Our results beside those of the papers",
         caveats=tuple(dict.fromkeys(caveat for text in texts for caveat in _CAVEAT.findall(text))),
         subtitle=" ".join([_counted("all papers", rows), *by_paper]),
-        sections=sections_of(["All figures", Text(_METHOD), table]),
+        sections=sections_of(["All figures", Text(_METHOD), table("", columns, rows, n_labels=len(columns))]),
         facts=(commit_fact(),),
     )
 

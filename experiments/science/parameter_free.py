@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jahs
-from experiments.science.papers import beside_paper, compared
+from experiments.science.papers import beside_paper, compared, table
 from experiments.science.subjects import MAIN, Subject, answers
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
@@ -170,11 +170,9 @@ def _blocks(study: Study) -> Iterator[str | Block]:
         alt="; ".join(f"{name} alone: {values[-1].value:+.1f} points" for name, values in study.changes.items()),
         drawing=draw_curves(curves, x_label="share of replaced operations", y_label="change of accuracy, points"),
     )
-    yield Table(
-        caption="Change of the predicted accuracy, points",
-        columns=("operation", *(f"{n} of {_N_OPS}" for n in range(1, _N_OPS + 1))),
-        rows=tuple((name, *map(_interval, values[1:])) for name, values in study.changes.items()),
-    )
+    head = ("operation", *(f"{n} of {_N_OPS}" for n in range(1, _N_OPS + 1)))
+    changes = [(name, *map(_interval, values[1:])) for name, values in study.changes.items()]
+    yield table("Change of the predicted accuracy, points", head, changes)
     yield f"Recorded cells on {title}, trained and predicted"
     yield Text(
         "No model was fitted to these configs. The bias is predicted minus trained, with a 90 % interval over them."
@@ -187,11 +185,11 @@ def _blocks(study: Study) -> Iterator[str | Block]:
         trained = f"{known.mean():.1f} ({len(known)} configs)" if len(known) else "not recorded"
         praised = f"{100 * float((values > study.predicted).mean()):.0f} %"
         rows.append((f"{name} alone", f"{values.mean():.1f}", f"{values.max():.1f}", praised, trained))
-    yield Table(
-        caption=f"{MAIN} at the last epoch, %. Test configs have {study.measured.mean():.1f} on average and "
+    yield table(
+        f"{MAIN} at the last epoch, %. Test configs have {study.measured.mean():.1f} on average and "
         f"{study.measured.max():.1f} at best.",
-        columns=("cell", "predicted, mean", "predicted, best", "praised", "trained, any part"),
-        rows=tuple(rows),
+        ("cell", "predicted, mean", "predicted, best", "praised", "trained, any part"),
+        rows,
     )
     yield Text(
         "The cell of each row has one operation alone, with the other keys of the test configs. It is praised where "
@@ -204,14 +202,12 @@ def _recorded_table(study: Study) -> Table:
     cuts = {f"{n} of {_N_OPS} without parameters": n_free == n for n in range(_N_OPS + 1)}
     cuts["no path from input to output"] = ~live_paths(study.ops).any(axis=1)
 
-    def shown(name: str, trained: Floats, predicted: Floats) -> tuple[str, ...]:
+    def shown(trained: Floats, predicted: Floats) -> tuple[str, ...]:
         if len(trained) < _FEWEST:
-            return name, str(len(trained)), "–", "–", "–"
+            return "–", "–", "–"
         (bias,) = _estimates(lambda at: (predicted - trained)[at].mean(), len(trained))
-        return name, str(len(trained)), f"{trained.mean():.1f}", f"{predicted.mean():.1f}", _interval(bias)
+        return f"{trained.mean():.1f}", f"{predicted.mean():.1f}", _interval(bias)
 
-    return Table(
-        caption=f"{MAIN} at the last epoch, %, of test configs",
-        columns=("cells", "configs", "trained", "predicted", "bias, points"),
-        rows=tuple(shown(name, study.measured[is_in], study.predicted[is_in]) for name, is_in in cuts.items()),
-    )
+    rows = [(cut, is_in.sum(), *shown(study.measured[is_in], study.predicted[is_in])) for cut, is_in in cuts.items()]
+    head = ("cells", "configs", "trained", "predicted", "bias, points")
+    return table(f"{MAIN} at the last epoch, %, of test configs", head, rows)

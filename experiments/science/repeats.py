@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from experiments.science.papers import NO_SIGN, beside_paper
+from experiments.science.papers import NO_SIGN, beside_paper, table
 from experiments.science.subjects import Subject
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
@@ -34,7 +35,7 @@ from jahs.tasks.definitions import TASKS, Task, task
 from surrogate.data.measurements import read_measurements
 from surrogate.data.rows import group_numbers
 from workshop.numbered import FIDELITY_GROUPS
-from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau, kendall_tau_within
 from workshop.resampling import bootstrap_estimates
@@ -128,27 +129,22 @@ def pairs_of_seeds(runs: Rows) -> dict[str, Pairs]:
     last = last_rows(sorted_runs(runs))
     last = take(last, (last["status"] == "finished") & (last["epoch"] == last["epoch"].max(initial=0)))
     timed = take(last, np.isfinite(last["runtime"]))
-    names = np.array([*map(" ".join, zip(timed["machine"], timed["torch_version"], strict=True))], np.str_)
-    _, places = np.unique(names, return_inverse=True)
-    anywhere = np.zeros(len(last["epoch"]), np.int64)
-    accuracies = {name: _pairs(last, name, anywhere) for name in ("train_acc", "valid_acc", "test_acc")}
-    return {"runtime": _pairs(timed, "runtime", places), **accuracies}
+    accuracies = {name: _pairs(last, name, []) for name in ("train_acc", "valid_acc", "test_acc")}
+    return {"runtime": _pairs(timed, "runtime", ["machine", "torch_version"]), **accuracies}
 
 
-def _pairs(runs: Rows, metric: str, places: NDArray[np.int64]) -> Pairs:
+def _pairs(runs: Rows, metric: str, place: list[str]) -> Pairs:
     """Return the first two values of every config that has two in one place; those of two places are two pairs.
 
-    A place with a single config is left out. `runs` are in the order of seeds.
+    `place` is what identifies a place. One with a single config is left out. `runs` are in the order of seeds.
     """
-    _, config = np.unique(runs["config_id"], return_inverse=True)
-    group = config * (places.max(initial=0) + 1) + places
-    order = np.argsort(group, kind="stable")
-    _, start, counts = np.unique(group[order], return_index=True, return_counts=True)
-    start = start[counts >= 2]
-    start = start[np.bincount(places[order[start]], minlength=1)[places[order[start]]] > 1]
-    first, second = order[start], order[start + 1]
-    values = runs[metric].astype(np.float64)
-    return Pairs(values[first], values[second], places[first])
+    values = pd.DataFrame({"config": runs["config_id"], "value": runs[metric].astype(np.float64), "place": 0})
+    if place:
+        values["place"] = pd.DataFrame({key: runs[key] for key in place}).groupby(place).ngroup()
+    n_before = values.groupby(["config", "place"]).cumcount()
+    pairs = values[n_before == 0].merge(values[n_before == 1], on=["config", "place"], sort=True)
+    pairs = pairs[pairs.groupby("place")["place"].transform("size") > 1]
+    return Pairs(pairs["value_x"].to_numpy(), pairs["value_y"].to_numpy(), pairs["place"].to_numpy())
 
 
 def flops_agreement(columns: Columns, recorded: Floats, task: Task) -> dict[tuple[object, ...] | None, float]:
@@ -255,10 +251,6 @@ def _flops_blocks(computed: Sequence[str], folders: Sequence[Path]) -> Iterator[
         for n, (size, tau) in zip(n_models, taus.items(), strict=True):
             paper = PAPER_FLOPS.get(size, _PAPER_OVERALL)
             rows.append((*map(str, size or ["all"] * len(LARGEST)), str(n), f"{paper:.3f}", number_text(tau, 3)))
-        yield Table(
-            caption="Kendall's tau of recorded and exact FLOPS of the imported table of "
-            f"{imported_task.title}; the paper's is of {_PAPER_TASK}",
-            columns=(*LARGEST, "models", "paper", "ours"),
-            rows=tuple(rows),
-            n_labels=len(LARGEST),
-        )
+        caption = f"Kendall's tau of recorded and exact FLOPS of the imported table of {imported_task.title}"
+        head = (*LARGEST, "models", "paper", "ours")
+        yield table(f"{caption}; the paper's is of {_PAPER_TASK}", head, rows, n_labels=len(LARGEST))

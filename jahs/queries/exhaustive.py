@@ -19,11 +19,11 @@ from jahs.files.tables import take
 from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import Queryable
 from jahs.release.reading import Release
-from jahs.schema import OPS
+from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.cell import all_ops, representatives
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, columns_of_codes, rows
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import LARGEST, is_integer
+from jahs.spaces.parameters import LARGEST, PARAMETERS, is_integer
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import METRICS
 
@@ -69,17 +69,23 @@ def ops_of(columns: Columns) -> NDArray[np.int64]:
     return np.column_stack([columns[op] for op in OPS]).astype(np.int64)
 
 
-def grid(space: Space, keys: list[str], *, n_floats: int) -> Columns:
-    """Return every combination of the searched `keys`: all choices, and `n_floats` (>= 2) values of each float."""
+def grid(space: Space, keys: Sequence[str], *, n_floats: int) -> Columns:
+    """Return every combination of `keys`: fixed values, all choices, and `n_floats` (>= 2) values of each float."""
     if not is_integer(n_floats) or n_floats < 2:
         raise InvalidArgument(f"n_floats={n_floats!r} must be an integer >= 2")
     axes = []
     for key in keys:
-        parameter, values = space.parameters[key], np.array(space.parameters[key].choices)
-        if parameter.kind == "float":
+        parameter = PARAMETERS[key]
+        values = np.array([space.fixed[key]] if key in space.fixed else parameter.choices)
+        if not len(values):
             values = (np.geomspace if parameter.is_log else np.linspace)(parameter.lower, parameter.upper, n_floats)
         axes.append(values.astype(COLUMN_DTYPES[key]))
     return {key: values.ravel() for key, values in zip(keys, np.meshgrid(*axes, indexing="ij"), strict=True)}
+
+
+def cells_on_grid(cells: NDArray[np.int64], space: Space, *, n_floats: int = 2) -> Columns:
+    """Return each of these cells, (n_cells, 6), with every combination of the other keys in turn; see `grid`."""
+    return crossed(cell_columns(cells), grid(space, [key for key in CONFIG_KEYS if key not in OPS], n_floats=n_floats))
 
 
 def crossed(first: Columns, second: Columns) -> Columns:
@@ -99,11 +105,9 @@ def exhaustive_best(asked: Queryable, metric: str, *, cells: NDArray[np.int64], 
         n_floats: values of each float on the first grid.
     """
     space = asked.space.fix(LARGEST)
-    searched = [name for name in space.searched if name not in OPS]
-    floats = [name for name in searched if space.parameters[name].kind == "float"]
-    fixed = {name: np.array([value], COLUMN_DTYPES[name]) for name, value in space.fixed.items() if name not in OPS}
-    choices = crossed(fixed, grid(space, [name for name in searched if name not in floats], n_floats=n_floats))
-    pairs = crossed(cell_columns(cells), choices)
+    floats = [name for name in space.searched if PARAMETERS[name].kind == "float"]
+    others = [name for name in CONFIG_KEYS if name not in {*OPS, *floats}]
+    pairs = crossed(cell_columns(cells), grid(space, others, n_floats=n_floats))
     candidates: list[tuple[float, Columns]] = []
     n_asked = 0
     for factor, n_kept in _GRIDS:
@@ -170,21 +174,20 @@ def search_best(asked: Queryable, known: list[Config], metric: str) -> Best:
     neighbours of the best ten until none is better, tries a grid of the floats at the best one, and does so again.
     """
     space = asked.space
-    if (columns := _enumerate(space)) is not None:
-        return best_of(asked, rows(columns), metric, is_exact=True)
+    n_configs = math.prod(len(parameter.choices) for parameter in space.parameters.values())  # a float has no choices
+    if 0 < n_configs <= _MOST_ENUMERATED:
+        every = grid(space, [*reversed(CONFIG_KEYS)], n_floats=2)  # the first key changes fastest
+        return best_of(asked, rows(every), metric, is_exact=True)
     starts = [cast("Config", {**config, **space.fixed}) for config in known]
-    beam = _best_few(asked, [*starts, *space.sample(_N_RANDOM, seed=0)], metric)
-    beam = _climb(asked, beam, metric)
-    floats = grid(space, [name for name in space.searched if space.parameters[name].kind == "float"], n_floats=_N_GRID)
-    pairs = zip(*(column.tolist() for column in floats.values()), strict=True)
-    near = [cast("Config", {**beam[0], **dict(zip(floats, values, strict=True))}) for values in pairs]
-    beam = _climb(asked, _best_few(asked, [*beam, *near], metric), metric)
+    beam = _climb(asked, [*starts, *space.sample(_N_RANDOM, seed=0)], metric)
+    choices = {key: value for key, value in beam[0].items() if PARAMETERS[key].kind != "float"}
+    beam = _climb(asked, [*beam, *rows(grid(space.fix(choices), CONFIG_KEYS, n_floats=_N_GRID))], metric)
     return best_of(asked, beam, metric, is_exact=False)
 
 
-def _climb(bench: Queryable, beam: list[Config], metric: str) -> list[Config]:
-    """Return the best few configs, none of whose neighbours is better than the first."""
-    previous: list[Config] = []
+def _climb(bench: Queryable, starts: list[Config], metric: str) -> list[Config]:
+    """Return the best few configs that are found from the best `starts`; no neighbour is better than the first."""
+    previous, beam = list[Config](), _best_few(bench, starts, metric)
     while beam[:1] != previous[:1]:
         neighbors = [neighbor for config in beam for neighbor in bench.space.neighbors(config)]
         previous, beam = beam, _best_few(bench, [*beam, *neighbors], metric)
@@ -195,22 +198,11 @@ def _best_few(bench: Queryable, configs: list[Config], metric: str) -> list[Conf
     """Return the best configs, the best one first; equally good ones in the order given, each once."""
     best: list[Config] = []
     for i in _order(bench, configs, metric).tolist():
-        if configs[i] not in best:
+        if len(best) < _N_KEPT and configs[i] not in best:
             best.append(configs[i])
-        if len(best) == _N_KEPT:
-            break
     return best
 
 
 def _order(bench: Queryable, configs: list[Config], metric: str) -> NDArray[np.intp]:
     values = bench.query_many(configs, metrics=(metric,))[metric]
     return np.argsort(-values if METRICS[metric].direction == "max" else values, kind="stable")
-
-
-def _enumerate(space: Space) -> Columns | None:
-    """Return every config of a space; None if there are too many, or a float is searched."""
-    n_configs = math.prod(len(parameter.choices) for parameter in space.parameters.values())  # a float has no choices
-    if not 0 < n_configs <= _MOST_ENUMERATED:
-        return None
-    fixed = {name: np.full(n_configs, value, COLUMN_DTYPES[name]) for name, value in space.fixed.items()}
-    return fixed | grid(space, [*reversed(space.searched)], n_floats=2)  # the first key changes fastest

@@ -7,8 +7,8 @@ NAS-Bench-301: a pair counts unless its predictions are in the right order and a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from jahs.schema import COLUMNS, OPS
 from jahs.spaces.cell import EDGES, OPERATIONS
+from surrogate.models.search import Point
 
 MARGIN: Final = 0.1
 _EPOCHS: Final = 60
@@ -46,8 +47,10 @@ def hinge(predicted: Tensor, measured: Tensor) -> Tensor:
 
 
 class _Network(nn.Module):
-    def __init__(self, reads: _Floats, n_others: int, *, hidden: int, n_layers: int, dropout: float) -> None:
+    def __init__(self, point: Point, *, n_others: int) -> None:
         super().__init__()
+        hidden, n_layers, dropout = (point[name] for name in ("hidden", "n_layers", "dropout"))
+        reads = adjacency(undirected=point["undirected"], self_loops=point["self_loops"])
         self.reads = torch.tensor(reads, dtype=torch.float32)
         self.embedding = nn.Embedding(len(OPERATIONS) + 2, hidden)
         self.epsilon = nn.Parameter(torch.zeros(n_layers))
@@ -69,13 +72,7 @@ class _Network(nn.Module):
         return predicted
 
 
-def fit_gin(
-    point: Mapping[str, Any],  # Any: settings
-    X: NDArray[np.float32],
-    y: _Floats,
-    *,
-    seed: int,
-) -> Callable[[NDArray[np.float32]], _Floats]:
+def fit_gin(point: Point, X: NDArray[np.float32], y: _Floats, *, seed: int) -> Callable[[NDArray[np.float32]], _Floats]:
     """Train a network on encoded configs, (n, 15), and standardised values; return its prediction function."""
     others = _others(X)
     centre, scale = others.mean(axis=0), others.std(axis=0)
@@ -91,13 +88,7 @@ def fit_gin(
     target = torch.tensor(y, dtype=torch.float32)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = _Network(
-            adjacency(undirected=point["undirected"], self_loops=point["self_loops"]),
-            keys.shape[1],
-            hidden=point["hidden"],
-            n_layers=point["n_layers"],
-            dropout=point["dropout"],
-        )
+        network = _Network(point, n_others=keys.shape[1])
         steps = torch.optim.Adam(network.parameters(), lr=point["learning_rate"])
         rates = torch.optim.lr_scheduler.CosineAnnealingLR(steps, _EPOCHS)
         for _ in range(_EPOCHS):

@@ -55,6 +55,9 @@ class Choice:
 Searched: TypeAlias = Mapping[str, Range | Choice]
 """The settings of a search by name."""
 
+Point: TypeAlias = Mapping[str, Any]  # Any: NePS's values
+"""A value for every setting of a search."""
+
 
 def default_point(searched: Searched) -> dict[str, Any]:  # Any: NePS's values
     """Return the default of every setting."""

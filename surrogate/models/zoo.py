@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from jahs.tasks.definitions import Task
 from surrogate.data.rows import Rows, features_of
 from surrogate.models.lightgbm import ONE_THREAD
 from surrogate.models.model import default_features, fit_transform
-from surrogate.models.search import Choice, Range, Searched
+from surrogate.models.search import Choice, Point, Range, Searched
 
 METRIC: Final = "valid_acc"
 
@@ -29,7 +28,6 @@ _PATIENCE: Final = 100  # rounds without a better held-out error
 _MOST_STEPS: Final = 100_000  # iterations of a support vector machine; polynomials of a high degree do not converge
 
 _Floats = NDArray[np.float64]
-_Settings: TypeAlias = dict[str, Any]  # Any: values of settings
 _Sample: TypeAlias = tuple[NDArray[np.float32], _Floats]  # inputs, (n, n_columns), and standardised targets, (n,)
 _Model: TypeAlias = Any  # a function of inputs that returns (n,) predictions, of a library that may ship no types
 
@@ -37,30 +35,19 @@ Predict: TypeAlias = Callable[[NDArray[np.float32]], _Floats]
 """Returns accuracies for encoded configs and epochs, (n,); NaN where the model gives no number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class Family(NamedTuple):
     """A family of models: its title, its search space, and its fit to training rows, held-out rows and a seed."""
 
     title: str
     space: Searched
-    fit: Callable[[_Settings, _Sample, _Sample, int], _Model]
+    fit: Callable[[Point, _Sample, _Sample, int], _Model]
     reads_features: bool = True  # else the encoded configs
 
 
-def fit_family(
-    name: str,
-    point: Mapping[str, Any],  # Any: settings
-    rows: Rows,
-    held: Rows,
-    of_task: Task,
-    *,
-    seed: int = 0,
-) -> Predict:
+def fit_family(name: str, point: Point, rows: Rows, held: Rows, of_task: Task, *, seed: int = 0) -> Predict:
     """Fit a model of a family to rows of `METRIC`, and return its prediction function.
 
-    Args:
-        point: a value for every setting of the family.
-        held: held-out rows for early stopping of boosting; other families ignore them.
+    Boosting stops early by the held-out rows `held`; other families ignore them.
     """
     family = FAMILIES[name]
     build = partial(features_of, features=default_features(METRIC), of_task=of_task)
@@ -71,7 +58,7 @@ def fit_family(
     fitted, stopping = ((inputs(r.X), (transform.forward(r.y) - centre) / scale) for r in (rows, held))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about convergence, and about old names in the libraries
-        model = family.fit(dict(point), fitted, stopping, seed)
+        model = family.fit(point, fitted, stopping, seed)
 
     def predict(X: NDArray[np.float32]) -> _Floats:
         z = np.asarray(model(inputs(X)), np.float64)
@@ -83,7 +70,7 @@ def fit_family(
     return predict
 
 
-def _xgboost(point: _Settings, fitted: _Sample, held: _Sample, seed: int) -> _Model:
+def _xgboost(point: Point, fitted: _Sample, held: _Sample, seed: int) -> _Model:
     from xgboost import XGBRegressor
 
     fixed = {"n_estimators": _MOST_TREES, "early_stopping_rounds": _PATIENCE, "tree_method": "hist", "n_jobs": 1}
@@ -91,33 +78,34 @@ def _xgboost(point: _Settings, fitted: _Sample, held: _Sample, seed: int) -> _Mo
     return model.get_booster()[: model.best_iteration + 1].inplace_predict  # faster than the model's predict
 
 
-def _lightgbm(point: _Settings, fitted: _Sample, held: _Sample, seed: int) -> _Model:
+def _lightgbm(point: Point, fitted: _Sample, held: _Sample, seed: int) -> _Model:
     from lightgbm import LGBMRegressor, early_stopping
 
-    settings: _Settings = {**ONE_THREAD, **point, "n_estimators": _MOST_TREES, "seed": seed}
+    settings: Point = {**ONE_THREAD, **point, "n_estimators": _MOST_TREES, "seed": seed}
     model = LGBMRegressor(**settings)
     model.fit(*fitted, eval_set=[held], callbacks=[early_stopping(_PATIENCE, verbose=False)])
     return partial(model.booster_.predict, num_threads=1)
 
 
-def _forest(point: _Settings, fitted: _Sample, _: _Sample, seed: int) -> _Model:
+def _forest(point: Point, fitted: _Sample, _: _Sample, seed: int) -> _Model:
     from sklearn.ensemble import RandomForestRegressor  # type: ignore[import-untyped]  # ships no types
 
     return RandomForestRegressor(**point, random_state=seed, n_jobs=1).fit(*fitted).predict
 
 
-def _ngboost(point: _Settings, fitted: _Sample, held: _Sample, seed: int) -> _Model:
+def _ngboost(point: Point, fitted: _Sample, held: _Sample, seed: int) -> _Model:
     from ngboost import NGBRegressor  # type: ignore[import-untyped]  # ships no types
     from sklearn.tree import DecisionTreeRegressor  # type: ignore[import-untyped]  # ships no types
 
-    of_boosting = {name: point.pop(name) for name in ("n_estimators", "minibatch_frac", "learning_rate")}
-    tree = DecisionTreeRegressor(random_state=seed, **point)
+    of_boosting = {name: point[name] for name in ("n_estimators", "minibatch_frac", "learning_rate")}
+    of_trees = {name: value for name, value in point.items() if name not in of_boosting}
+    tree = DecisionTreeRegressor(random_state=seed, **of_trees)
     model = NGBRegressor(Base=tree, **of_boosting, random_state=seed, verbose=False)
     model.fit(*fitted, *held, early_stopping_rounds=_PATIENCE)
     return partial(model.predict, max_iter=model.best_val_loss_itr)
 
 
-def _vectors(kind: str, point: _Settings, fitted: _Sample, _: _Sample, __: int) -> _Model:
+def _vectors(kind: str, point: Point, fitted: _Sample, _: _Sample, __: int) -> _Model:
     from sklearn import svm  # type: ignore[import-untyped]  # ships no types
     from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]  # ships no types
     from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]  # ships no types
@@ -129,7 +117,7 @@ def _vectors(kind: str, point: _Settings, fitted: _Sample, _: _Sample, __: int) 
         return lambda F: np.full(len(F), np.nan)
 
 
-def _graph(point: _Settings, fitted: _Sample, _: _Sample, seed: int) -> _Model:
+def _graph(point: Point, fitted: _Sample, _: _Sample, seed: int) -> _Model:
     from surrogate.models.gin import fit_gin  # torch takes seconds to import
 
     return fit_gin(point, *fitted, seed=seed)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.science.__main__ import main
-from experiments.science.papers import COLUMNS, PAGES, beside_paper, compared, same_sign
+from experiments.science.papers import COLUMNS, PAGES, beside_paper, compared, same_sign, table
 from jahs.comparison.summaries import Interval
 from tests.experiments.conftest import page_written_twice
 from workshop.pages.document import Document, sections_of
@@ -43,6 +43,12 @@ def test_a_row_that_deviates_says_why():
     table = beside_paper("NAS-Bench-101", [same, other], level=90)
     assert table.caption == "Figures of NAS-Bench-101 and ours, with 90 % intervals"
     assert len(COLUMNS) == len(same)
+
+
+def test_a_table_shows_intervals_and_numbers_as_text():
+    shown = table("Caption", ["task", "n", "ours"], [("a task", 3, Interval(value=0.2, low=0.1, high=0.3))])
+    assert shown.columns == ("task", "n", "ours")
+    assert shown.rows == (("a task", "3", "0.20 (0.10 to 0.30)"),)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 import jahs
 from jahs.errors import InvalidArgument
-from jahs.queries.exhaustive import cell_columns, cells_to_ask, crossed, exhaustive_best, grid
+from jahs.queries.exhaustive import cell_columns, cells_on_grid, cells_to_ask, crossed, exhaustive_best, grid
 from jahs.release import read_release
 from jahs.spaces.cell import N_CELLS, all_ops, canonical_keys
 from jahs.spaces.parameters import LARGEST
@@ -52,6 +52,20 @@ def test_one_cell_of_each_class_is_enough_where_features_are_canonical(bench):
     values = bench.query_many(every, metrics=("valid_acc",))["valid_acc"]
     first = dict(zip(canonical_keys(all_ops()).tolist(), values.tolist(), strict=True))
     assert values.tolist() == [first[key] for key in canonical_keys(all_ops()).tolist()]
+
+
+def test_a_grid_has_fixed_values_and_every_cell_has_all_other_settings(bench):
+    space = bench.space.fix({**LARGEST, "Op3": 2, "LearningRate": 0.25})
+    found = grid(space, ["Op3", "LearningRate", "Activation"], n_floats=2)
+    assert {key: values.tolist() for key, values in found.items()} == {
+        "Op3": [2] * 3,
+        "LearningRate": [0.25] * 3,
+        "Activation": ["ReLU", "Hardswish", "Mish"],
+    }
+    columns = cells_on_grid(all_ops()[[7, 8]], space, n_floats=3)
+    assert columns.keys() == bench.sample(seed=0).keys()
+    assert columns["Op6"].tolist() == [2] * 18 + [3] * 18  # of each cell, 3 activations, 2 augmentations and 3 decays
+    assert all((columns[key] == value).all() for key, value in LARGEST.items())
 
 
 def test_a_grid_has_two_values_of_each_float(bench):
