@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jahs.adapters.importing import import_tool
 from jahs.models.forest import forest_from_xgboost, open_engine
@@ -57,48 +57,30 @@ def as_xgboost(booster: Any) -> dict[str, Any]:  # Any: LightGBM's types are par
     LightGBM compares `x <= t` in float64, a forest `x < s` in float32: for every float32 x both are the same if s is
     the float32 after the last one up to t. Leaves are rounded to float32.
     """
-    dump = booster.dump_model()
+    nodes = booster.trees_to_dataframe()
+    is_leaf = nodes["left_child"].isna()
+    assert (nodes["decision_type"][~is_leaf] == "<=").all(), "features are numbers"
+    numbers = {name: number for number, name in enumerate(booster.feature_name())}
+    places = dict(zip(nodes["node_index"], nodes.groupby("tree_index").cumcount(), strict=True))
+    columns = {
+        "left_children": [places.get(child, -1) for child in nodes["left_child"]],  # a leaf has none
+        "right_children": [places.get(child, -1) for child in nodes["right_child"]],
+        "split_indices": [numbers.get(name, 0) for name in nodes["split_feature"]],
+        "split_conditions": np.where(is_leaf, nodes["value"], _first_above(nodes["threshold"])),
+    }
+    by_tree = nodes.assign(**columns).groupby("tree_index")[[*columns]]
+    trees = [{"tree_param": {}, **tree.to_dict("list")} for _, tree in by_tree]
     return {
         "learner": {
-            "learner_model_param": {"base_score": "0", "num_feature": str(dump["max_feature_idx"] + 1)},
+            "learner_model_param": {"base_score": "0", "num_feature": str(len(numbers))},
             "objective": {"name": "reg:squarederror"},
-            "gradient_booster": {
-                "name": "gbtree",
-                "model": {
-                    "gbtree_model_param": {},
-                    "trees": [_tree(tree["tree_structure"]) for tree in dump["tree_info"]],
-                },
-            },
+            "gradient_booster": {"name": "gbtree", "model": {"gbtree_model_param": {}, "trees": trees}},
         }
     }
 
 
-def _tree(root: dict[str, Any]) -> dict[str, Any]:  # Any: LightGBM's dump, JSON
-    nodes = [root]
-    left, right, features, conditions = [], [], [], []
-    for node in nodes:  # the list grows: children come after their parent
-        if "leaf_value" in node:
-            left.append(-1)
-            right.append(-1)
-            features.append(0)
-            conditions.append(node["leaf_value"])
-            continue
-        assert node["decision_type"] == "<=", "features are numbers"
-        left.append(len(nodes))
-        right.append(len(nodes) + 1)
-        features.append(node["split_feature"])
-        conditions.append(_first_above(node["threshold"]))
-        nodes += [node["left_child"], node["right_child"]]
-    return {
-        "tree_param": {},
-        "left_children": left,
-        "right_children": right,
-        "split_indices": features,
-        "split_conditions": conditions,
-    }
-
-
-def _first_above(threshold: float) -> float:
-    """Return the smallest float32 above a number."""
-    near = np.float32(threshold)
-    return float(near if float(near) > threshold else np.nextafter(near, np.float32(np.inf)))
+def _first_above(thresholds: ArrayLike) -> NDArray[np.float64]:
+    """Return the smallest float32 above each number."""
+    exact = np.asarray(thresholds, np.float64)
+    near = exact.astype(np.float32)
+    return np.where(near > exact, near, np.nextafter(near, np.float32(np.inf))).astype(np.float64)
