@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from jahs.adapters.values import shown_parameters
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, mean_interval, percentile_interval
 from jahs.errors import InvalidArgument, UnknownName, refuse
+from jahs.files.tables import take
 from jahs.optimizers.moves import mutated
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.columns import Configs, rows
@@ -48,13 +48,10 @@ _DECADES: Final = 0.5
 _MOST_EPOCHS: Final = 12
 _FEWEST: Final = 64
 
-_Z: Final = 1.96  # standard errors on each side of a 95 % interval
-
 _Ask: TypeAlias = Callable[[Configs], Floats]  # maps configs to values at one epoch; more is better
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SpacePart:
+class SpacePart(NamedTuple):
     """A part of the space: sizes are searched, or fixed at the largest or the smallest networks."""
 
     name: str  # part of file names
@@ -63,8 +60,7 @@ class SpacePart:
     groups: Mapping[str, tuple[str, ...]]  # the keys that vary, by group
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Variance:
+class Variance(NamedTuple):
     """The variance decomposition of one part of the space."""
 
     part: SpacePart
@@ -77,8 +73,7 @@ class Variance:
     by_epoch: Mapping[str, tuple[Interval, ...]]  # shares of the variance of ranks at each of these epochs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Landscape:
+class Landscape(NamedTuple):
     """The landscape of one metric."""
 
     metric: Metric
@@ -99,19 +94,19 @@ def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> La
     faults = [f"n={n!r} must be an integer >= {_FEWEST}"] if not is_integer(n) or n < _FEWEST else []
     faults += [f"seed={seed!r} is not an integer in {SEED_RANGE}"] if not is_seed(seed) else []
     refuse(*faults)
-    parts = _parts()
-    ask, largest = _values_at(bench, metric, bench.max_epoch), parts[1]
+    ask, parts = _values_at(bench, metric, bench.max_epoch), _parts()
+    largest = parts[1]
     columns = largest.space.sample_columns(N_RANDOM, seed=_child(seed, 2))
     values = ask(columns)
     ordered, among_top = np.sort(values), float(np.quantile(values, 1 - TOP))
     variances = tuple(_variance(bench, metric, part, n=n, seed=seed) for part in parts)
     changed = _deciding(variances[1]).items()
-    best = rows({key: column[np.argsort(-values, kind="stable")[:N_BEST]] for key, column in columns.items()})
-    shares_of_top = partial(_mutants, ask, best, largest, among_top=among_top, seed=seed)
+    best = rows(take(columns, np.argsort(-values, kind="stable")[:N_BEST]))
+    shares_of_top = partial(_mutants, ask, best, largest.space, among_top=among_top, seed=seed)
     return Landscape(
         metric=bench.metrics[metric],
         variances=variances,
-        walks={title: _walks(ask, ordered, largest, keys, seed) for title, keys in changed},
+        walks={title: _walks(ask, ordered, largest.space, keys, seed) for title, keys in changed},
         mutants={title: shares_of_top(keys) for title, keys in changed},
         top=(abs(among_top), abs(float(values.max()))),
         share_of_top=float((values >= among_top).mean()),
@@ -125,17 +120,15 @@ def with_errors_of_fit(found: Any, refitted: Sequence[Any]) -> Any:  # Any: a la
         found: a landscape of a surrogate fitted to all configs; or its intervals, also in sequences or mappings.
         refitted: the same for refits to resampled configs; their standard deviation is that error.
     """
-    if isinstance(found, Landscape | Variance):
-        parts = {field.name: [getattr(part, field.name) for part in (found, *refitted)] for field in fields(found)}
-        return replace(found, **{name: with_errors_of_fit(part, refits) for name, (part, *refits) in parts.items()})
     if isinstance(found, Mapping):
         refits = {name: [refit[name] for refit in refitted if name in refit] for name in found}
         return {name: with_errors_of_fit(part, refits[name]) for name, part in found.items()}
     if isinstance(found, tuple):
-        return tuple(with_errors_of_fit(part, [refit[i] for refit in refitted]) for i, part in enumerate(found))
+        parts = [with_errors_of_fit(part, [refit[i] for refit in refitted]) for i, part in enumerate(found)]
+        return getattr(found, "_make", tuple)(parts)  # a NamedTuple stays one
     if not isinstance(found, Interval) or len(refitted) < 2:
         return found
-    error = _Z * float(np.std([refit.value for refit in refitted], ddof=1))
+    error = 1.96 * float(np.std([refit.value for refit in refitted], ddof=1))
     return Interval(
         value=found.value,
         low=found.value - math.hypot(found.value - found.low, error),
@@ -156,43 +149,30 @@ def _parts() -> tuple[SpacePart, SpacePart, SpacePart]:
 
 def _deciding(variance: Variance) -> dict[str, tuple[str, ...]]:
     """Return the keys that walks and mutants change: all keys, and each group with an effect."""
-    groups = {
-        name: keys for name, keys in variance.part.groups.items() if any(variance.total[key].value > 0 for key in keys)
-    }
+    deciding = {key for key, effect in variance.total.items() if effect.value > 0}
+    groups = {name: keys for name, keys in variance.part.groups.items() if not deciding.isdisjoint(keys)}
     return {"all keys": tuple(variance.total), **(groups if len(groups) > 1 else {})}
 
 
 def _variance(bench: Benchmark, metric: str, part: SpacePart, *, n: int, seed: int) -> Variance:
     one, other = (part.space.sample_columns(n, seed=_child(seed, i)) for i in (0, 1))
-    names, needed = tuple(part.groups), unions(part.groups)
-    keys = {key: (key,) for group in part.groups.values() for key in group}
-    epochs: tuple[int, ...] = (last_epoch := bench.max_epoch,)
-    if bench.metrics[metric].by_epoch:
-        spaced = np.geomspace(1, last_epoch, min(last_epoch, _MOST_EPOCHS)).round().astype(int)
-        epochs = tuple(np.unique(spaced).tolist())
-    *earlier, last = (
-        draw(_values_at(bench, metric, epoch), one, other, {**needed, **(keys if epoch == last_epoch else {})})
-        for epoch in epochs
-    )
-    scaled = {scale: _on_scale(last, scale) for scale in SCALES}
-    shares = {scale: decomposition(draws, names) for scale, draws in scaled.items() if np.ptp(draws.one)}
-    shares_by_epoch = [*(decomposition(_on_scale(draws, "rank"), names) for draws in earlier), shares["rank"]]
-    ranks = scaled["rank"]
-    main, total = effects(Draws(one=ranks.one, other=ranks.other, mixed={key: ranks.mixed[key] for key in keys}))
-    return Variance(
-        part=part,
-        shares=shares,
-        main=main,
-        total=total,
-        epochs=epochs,
-        by_epoch={name: tuple(epoch_shares[name] for epoch_shares in shares_by_epoch) for name in shares_by_epoch[0]},
-    )
+    n_epochs = min(bench.max_epoch, _MOST_EPOCHS) if bench.metrics[metric].by_epoch else 1
+    epochs = tuple(np.unique(np.geomspace(bench.max_epoch, 1, n_epochs).round().astype(int)).tolist())
+    asked = [_values_at(bench, metric, epoch) for epoch in epochs]
+    of_groups = [draw(ask, one, other, unions(part.groups)) for ask in asked]
+    of_keys = draw(asked[-1], one, other, {key: (key,) for group in part.groups.values() for key in group})
+    scaled = {scale: _on_scale(of_groups[-1], scale) for scale in SCALES}
+    shares = {scale: decomposition(draws, [*part.groups]) for scale, draws in scaled.items() if np.ptp(draws.one)}
+    by_epoch = [decomposition(_on_scale(draws, "rank"), [*part.groups]) for draws in of_groups]
+    main, total = effects(_on_scale(of_keys, "rank"))
+    together = {name: tuple(epoch_shares[name] for epoch_shares in by_epoch) for name in by_epoch[0]}
+    return Variance(part=part, shares=shares, main=main, total=total, epochs=epochs, by_epoch=together)
 
 
-def _walks(ask: _Ask, ordered: Floats, part: SpacePart, keys: Sequence[str], seed: int) -> tuple[Interval, ...]:
+def _walks(ask: _Ask, ordered: Floats, searched: Space, keys: Sequence[str], seed: int) -> tuple[Interval, ...]:
     """Return the autocorrelation over walks in many contexts, relative to the mean of each context."""
     ranks, means = [], []
-    for i, space in enumerate(contexts(part.space, keys, _N_CONTEXTS, seed=_child(seed, 3))):
+    for i, space in enumerate(contexts(searched, keys, _N_CONTEXTS, seed=_child(seed, 3))):
         walks = [random_walk(space, _N_STEPS, seed=_child(seed, 4, i, j)) for j in range(_N_WALKS)]
         visited = _rank(ask([config for walk in walks for config in walk]), ordered)
         ranks.append(visited.reshape(_N_WALKS, _N_STEPS + 1))
@@ -201,11 +181,11 @@ def _walks(ask: _Ask, ordered: Floats, part: SpacePart, keys: Sequence[str], see
 
 
 def _mutants(
-    ask: _Ask, best: Sequence[Config], part: SpacePart, keys: Sequence[str], *, among_top: float, seed: int
+    ask: _Ask, best: Sequence[Config], searched: Space, keys: Sequence[str], *, among_top: float, seed: int
 ) -> tuple[Interval, ...]:
     shares = []
     for n_keys in range(1, len(keys) + 1):
-        mutate = partial(mutants, part.space, n=_N_MUTANTS, n_keys=n_keys, keys=keys, decades=_DECADES)
+        mutate = partial(mutants, searched, n=_N_MUTANTS, n_keys=n_keys, keys=keys, decades=_DECADES)
         changed = [mutant for i, one in enumerate(best) for mutant in mutate(one, seed=_child(seed, 6, n_keys, i))]
         is_top = (ask(changed) >= among_top).reshape(len(best), _N_MUTANTS)
         shares.append(mean_interval(is_top.mean(axis=1)).within(0.0, 1.0))
@@ -263,12 +243,11 @@ def _values_at(bench: Benchmark, metric: str, epoch: int) -> _Ask:
 
 
 def _on_scale(draws: Draws, scale: Scale) -> Draws:
-    known = np.concatenate([draws.one, draws.other])
+    known = np.sort([draws.one, draws.other], axis=None)
     if scale == "rank":
-        return draws.changed(partial(_rank, ordered=np.sort(known)))
+        return draws.changed(partial(_rank, ordered=known))
     if scale == "better half":
-        middle = np.median(known)
-        return draws.changed(lambda values: np.maximum(values - middle, 0.0))
+        return draws.changed(lambda values: np.maximum(values - np.median(known), 0.0))
     return draws
 
 
