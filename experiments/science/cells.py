@@ -157,12 +157,12 @@ def replacements(values: Floats) -> Floats:
     Row a, column b: cells with operation a on an edge against the same cells with b there; NaN over no cells.
     """
     by_edge = [np.moveaxis(values, edge, 0).reshape(len(OPERATIONS), -1) for edge in range(len(EDGES))]
-    table = np.hstack(by_edge)  # (5, n_edges * n_others)
-    is_good = table >= np.median(values)
+    by_operation = np.hstack(by_edge)  # (5, n_edges * n_others)
+    is_good = by_operation >= np.median(values)
     changes = np.full((len(CUTS), *_SHAPE[:2]), np.nan)
     for k, is_in in enumerate((np.ones_like(is_good), is_good, ~is_good)):
         for a in np.flatnonzero(is_in.any(axis=1)):
-            changes[k, a] = (table - table[a])[:, is_in[a]].mean(axis=1)
+            changes[k, a] = (by_operation - by_operation[a])[:, is_in[a]].mean(axis=1)
     return changes
 
 

@@ -82,11 +82,11 @@ def replaced(models: Sequence[jahs.Benchmark], configs: Columns) -> dict[str, Fl
 
 def study_of(subject: Subject, split: Split) -> Study:
     """Measure one task."""
-    table, epoch = release_of(subject.bench).table, subject.bench.max_epoch
-    runs = take(table.runs, (table.runs["epoch"] == epoch) & np.isfinite(table.runs[MAIN]))
+    recorded, epoch = release_of(subject.bench).table, subject.bench.max_epoch
+    runs = take(recorded.runs, (recorded.runs["epoch"] == epoch) & np.isfinite(recorded.runs[MAIN]))
     ids, place, counts = np.unique(runs["config_id"], return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=runs[MAIN].astype(np.float64)) / counts
-    configs = rows_of(table.configs, ids)
+    configs = rows_of(recorded.configs, ids)
     is_test = split.parts_of(ids) == SPLIT_PARTS.index("test")
     if not is_test.any():
         raise InvalidArgument(f"no config of the test part is recorded at epoch {epoch}; give the task's split")

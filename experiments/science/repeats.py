@@ -99,8 +99,8 @@ def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
     They are from the task's folder of runs if that has the release's protocol; else from the release, which has no
     repeated measurements of latency.
     """
-    table = release_of(subject.bench).table
-    configs, runs = table.configs, table.runs
+    recorded = release_of(subject.bench).table
+    configs, runs = recorded.configs, recorded.runs
     halves: tuple[Rows, ...] = ()
     folder = None if subject.data is None else subject.data / subject.bench.task.name / "runs"
     if folder is not None and folder.is_dir() and np.isin(runs["protocol"], read_protocol(folder).digest).all():
