@@ -33,9 +33,10 @@ from jahs.files.tables import Table, parquet_files, rows_of, take
 from jahs.schema import SOURCES
 from pipeline.profile import merge_visits
 from pipeline.proxies import merge_proxies
+from pipeline.retrain import REPRODUCED, retrain
 from pipeline.runs import RunsFolder
 from pipeline.sampling import group_positions, run_seeds
-from pipeline.verify import REPRODUCED, each_run, profiled_by, retrain, verify
+from pipeline.verify import each_run, profiled_by, verify
 from workshop.command import FailedResult, add_data_dir, new_parser, run_command
 from workshop.machine import ON_PROCESSOR
 from workshop.numbered import FIDELITY_GROUPS, N_GROUPS

@@ -17,9 +17,10 @@ from pipeline.inspect_runs import merge, status
 from pipeline.profile import profile_folder
 from pipeline.protocol import trained_task
 from pipeline.proxies import proxy_folder
+from pipeline.retrain import retrain
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table, sample_config
-from pipeline.verify import retrain, verify
+from pipeline.verify import verify
 from tests.pipeline.test_collect import TASK, command, n_shards, nothing_goes_on_after_a_test, start, wait_for
 from workshop.jobs import Where
 

@@ -25,9 +25,10 @@ from pipeline import verify as verify_module
 from pipeline.collect import CollectSettings, collect
 from pipeline.inspect_runs import main, merge, status
 from pipeline.profile import write_profile, write_visits
+from pipeline.retrain import retrain
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
-from pipeline.verify import retrain, verify
+from pipeline.verify import verify
 from tests.pipeline.run_folders import filled
 from tests.pipeline.test_collect import TASK
 
