@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,9 @@ import numpy as np
 from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.index import read_index
 from jahs.files.runs import (
+    SCORES,
     TIMES,
+    VISITS,
     committed_faults,
     each_run_once,
     first_rows,
@@ -25,7 +28,7 @@ from jahs.files.runs import (
     visits_of_profile,
 )
 from jahs.files.tables import Table, has_digests, parquet_files, read_table
-from jahs.schema import CONFIG_KEYS, RUN_COLUMNS, SOURCES
+from jahs.schema import CONFIG_KEYS, PROXY_KEY, RUN_COLUMNS, SOURCES, VISIT_KEY
 from jahs.spaces.columns import config_ids
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
@@ -77,7 +80,7 @@ def verify(path: Path) -> list[str]:
     faults += _config_faults(configs)
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         faults.append(f"{len(strange)} configs have runs but are not in configs.parquet, e.g. {min(strange)}")
-    faults += _profile_faults(read_profile(path), read_visits(path))
+    faults += _profile_faults(read_profile(path), read_visits(path), configs)
     faults += _proxy_faults(path, configs)
     for run in each_run(runs):
         faults += _run_faults(run, task)
@@ -107,12 +110,21 @@ def _single_faults(path: Path) -> list[str]:
     return faults
 
 
-def _profile_faults(profile: Table, visits: Table) -> list[str]:
-    """Return faults of the profile: several processors, or times that its visits contradict."""
+def _profile_faults(profile: Table, visits: Table, configs: Table) -> list[str]:
+    """Return faults of the profile: impossible rows, several processors, or times that its visits contradict."""
+    faults = []
+    for file, table, key in (
+        ("profile.parquet", profile, ("config_id",)),
+        (VISITS, visits, (*VISIT_KEY, "machine", "torch_version")),
+    ):
+        times = np.stack([table[name] for name in TIMES])
+        is_wrong = ~((times > 0) & (times < np.inf)).all(axis=0)
+        faults += _row_faults(file, table, key, configs)
+        faults += _counted(file, (int(is_wrong.sum()), "rows have a time that is not a positive number"))
     if len(processors := profiled_by(profile)) > 1:
-        return [f"profile.parquet: times on {' and on '.join(processors)} are not comparable"]
-    if not len(visits["visit"]):
-        return []
+        faults.append(f"profile.parquet: times on {' and on '.join(processors)} are not comparable")
+    if faults or not len(visits["visit"]):
+        return faults
     expected = profile_of_visits(visits_of_profile(visits, profile))
     _, rows, expected_rows = np.intersect1d(profile["config_id"], expected["config_id"], return_indices=True)
     n_repeats, n_visited = profile["n_repeats"][rows], expected["n_repeats"][expected_rows]
@@ -121,24 +133,33 @@ def _profile_faults(profile: Table, visits: Table) -> list[str]:
         least, recorded = expected[name][expected_rows], profile[name][rows]
         is_wrong |= (recorded < least) | ((recorded > least) & (n_repeats == n_visited))
     n_unvisited = len(profile["config_id"]) - len(rows)
-    return [
-        f"profile.parquet: {n} {what}"
-        for n, what in (
-            (int(is_wrong.sum()), "configs do not have the minimum of their repeats"),
-            (n_unvisited, "configs were not visited"),
-        )
-        if n
-    ]
+    return _counted(
+        "profile.parquet",
+        (int(is_wrong.sum()), "configs do not have the minimum of their repeats"),
+        (n_unvisited, "configs were not visited"),
+    )
 
 
 def _proxy_faults(path: Path, configs: Table) -> list[str]:
-    """Return faults of the proxies: they cannot be read, or are of unknown configs."""
+    """Return faults of the proxies: they cannot be read, are stored twice, or are of unknown configs."""
     try:
-        scored = read_proxies(path)["config_id"]
+        return _row_faults(SCORES, read_proxies(path), PROXY_KEY, configs)
     except (CorruptFile, InvalidTable, ProtocolMismatch, UnknownFormat) as err:
         return [str(err)]
-    n_strange = len(np.setdiff1d(scored, configs["config_id"]))
-    return [f"proxies.parquet: {n_strange} configs are not in configs.parquet"] if n_strange else []
+
+
+def _row_faults(file: str, table: Table, key: Sequence[str], configs: Table) -> list[str]:
+    """Return how many rows repeat the key of another row, and how many are of unknown configs."""
+    n_rows = len(table["config_id"])
+    return _counted(
+        file,
+        (n_rows - len({*zip(*(table[name].tolist() for name in key), strict=True)}), "rows are stored twice"),
+        (len(np.setdiff1d(table["config_id"], configs["config_id"])), "configs are not in configs.parquet"),
+    )
+
+
+def _counted(file: str, *counts: tuple[int, str]) -> list[str]:
+    return [f"{file}: {n} {what}" for n, what in counts if n]
 
 
 def profiled_by(profile: Table) -> list[str]:
@@ -169,9 +190,7 @@ def _config_faults(configs: Table) -> list[str]:
             )
     if unknown := sorted({*configs["source"].tolist()} - {*SOURCES}):
         faults.append(f"configs.parquet: source {', '.join(unknown)} is not one of {', '.join(SOURCES)}")
-    if len(np.unique(configs["config_id"])) != len(configs["config_id"]):
-        faults.append("configs.parquet: a config is listed more than once")
-    return faults
+    return [*faults, *_row_faults("configs.parquet", configs, ("config_id",), configs)]
 
 
 def _run_faults(run: Table, task: Task) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable
-from jahs.files.runs import VISITS, read_protocol, read_proxies, read_runs, run_shards
+from jahs.files.runs import VISITS, read_configs, read_protocol, read_proxies, read_runs, run_shards
 from jahs.files.tables import concatenate, parquet_files, read_table, take, write_table
 from jahs.schema import (
     CONFIG_COLUMNS,
@@ -93,11 +93,12 @@ def test_a_time_of_the_profile_that_no_visit_measured_is_found(folder):
     )
     assert verify(folder) == []
     profile = folder / "profile.parquet"
+    unvisited = np.setdiff1d(read_configs(folder)["config_id"], ids)[0]
     for name, value, fault in (
         ("latency", 0.5, "1 configs do not have the minimum of their repeats"),
         ("step_time_s", 101 + len(ids), "1 configs do not have the minimum of their repeats"),  # of the second visit
         ("n_repeats", 3, "1 configs do not have the minimum of their repeats"),
-        ("config_id", 0, "1 configs were not visited"),
+        ("config_id", unvisited, "1 configs were not visited"),
     ):
         change(profile, PROFILE_COLUMNS, name, lambda v, value=value: v.__setitem__(0, value))
         assert verify(folder) == [f"profile.parquet: {fault}"]
@@ -109,6 +110,36 @@ def test_a_time_of_the_profile_that_no_visit_measured_is_found(folder):
     more = visits | {"visit": visits["visit"] + np.int8(2), "latency": visits["latency"] / 10}
     write_visits(folder, concatenate([visits, more], VISIT_COLUMNS))
     assert verify(folder) == [], "a pass that is under way has visited more than the profile tells"
+
+
+@pytest.mark.parametrize("of", ["profile.parquet", VISITS])
+@pytest.mark.parametrize(
+    ("name", "value", "fault"),
+    [
+        ("latency", 0, "1 rows have a time that is not a positive number"),
+        ("latency", np.inf, "1 rows have a time that is not a positive number"),
+        ("step_time_s", -1, "1 rows have a time that is not a positive number"),
+        ("step_time_s", np.nan, "1 rows have a time that is not a positive number"),
+        ("config_id", 7, "1 configs are not in configs.parquet"),
+        (None, None, "1 rows are stored twice"),
+    ],
+)
+def test_an_impossible_row_of_the_profile_is_found(folder, of, name, value, fault):
+    visited(folder, config_id=np.unique(read_runs(folder)["config_id"]))
+    columns = VISIT_COLUMNS if of == VISITS else PROFILE_COLUMNS
+    if name:
+        change(folder / of, columns, name, lambda v: v.__setitem__(0, value))
+    else:
+        table = read_table(folder / of, columns)
+        RunsFolder(folder).commit(of, concatenate([table, take(table, [0])], columns), columns)
+    assert verify(folder) == [f"{of}: {fault}"]
+
+
+def test_a_profile_lacks_a_visited_config_during_a_pass(folder):
+    visited(folder, config_id=np.unique(read_runs(folder)["config_id"]))
+    profile = read_table(folder / "profile.parquet", PROFILE_COLUMNS)
+    RunsFolder(folder).commit("profile.parquet", take(profile, [0]), PROFILE_COLUMNS)
+    assert verify(folder) == []
 
 
 def test_another_processor_for_the_runtimes_is_announced(folder, tmp_path, caplog):
@@ -311,8 +342,10 @@ def test_the_proxies_of_folders_merge_and_those_of_the_first_folder_count(folder
     assert verify(folder) == []
 
 
-def test_proxies_that_cannot_be_read_or_are_of_unknown_configs_are_found(folder):
+def test_proxies_that_cannot_be_read_are_stored_twice_or_are_of_unknown_configs_are_found(folder):
     ids = np.unique(read_runs(folder)["config_id"])
+    scored(folder, np.append(ids, ids[0]))
+    assert verify(folder) == ["proxies.parquet: 1 rows are stored twice"]
     scored(folder, np.append(ids, np.uint64(7)))
     assert verify(folder) == ["proxies.parquet: 1 configs are not in configs.parquet"]
     change(folder / "proxies.parquet", PROXY_COLUMNS, "format", lambda v: v.fill("0"))
