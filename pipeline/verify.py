@@ -190,6 +190,7 @@ def _config_faults(configs: Table) -> list[str]:
             )
     if unknown := sorted({*configs["source"].tolist()} - {*SOURCES}):
         faults.append(f"configs.parquet: source {', '.join(unknown)} is not one of {', '.join(SOURCES)}")
+    faults += _counted("configs.parquet", (int((configs["round"] < 0).sum()), "configs have a negative round"))
     return [*faults, *_row_faults("configs.parquet", configs, ("config_id",), configs)]
 
 
@@ -206,15 +207,20 @@ def _run_faults(run: Table, task: Task) -> list[str]:
         if len(set(run[column].tolist())) != 1
     ]
     faults += [f"{name}: {fault}" for fault in _ending_faults(run, task)]
-    accuracies = np.stack([run[field] for field in ACCURACIES])
-    if not ((accuracies >= 0) & (accuracies <= 100)).all():
-        faults.append(f"{name}: an accuracy is outside 0..100")
-    runtime = run["runtime"]
-    if run["device"][0] in ON_PROCESSOR:
+    for field, n_images in zip(ACCURACIES, (task.epoch_images or task.n_train, task.n_valid, task.n_test), strict=True):
+        n_right = np.clip(np.round(run[field].astype(np.float64) * n_images / 100), 0, n_images)
+        if not np.array_equal(run[field], (100 * n_right / n_images).astype(np.float32)):  # rounded as in training
+            faults.append(f"{name}: {field} is not 0..100 % in steps of 100/{n_images}")
+    runtime, device = run["runtime"], str(run["device"][0])
+    if run["seed"][0] < 0:
+        faults.append(f"{name}: the seed is negative")
+    if device == device.lower() and device not in ON_PROCESSOR:  # models of accelerators have capital letters
+        faults.append(f"{name}: device {device!r} is not cpu, native or the model of an accelerator")
+    elif device in ON_PROCESSOR:
         if not (np.diff(runtime, prepend=np.float32(0)) > 0).all():
             faults.append(f"{name}: runtime does not increase with every epoch")
     elif not np.isnan(runtime).all():
-        faults.append(f"{name}: runtime of a run on {run['device'][0]} must be NaN")
+        faults.append(f"{name}: runtime of a run on {device} must be NaN")
     return faults
 
 
@@ -228,6 +234,8 @@ def _ending_faults(run: Table, task: Task) -> list[str]:
             if n_rows != task.max_epoch:
                 faults.append(f"finished after {n_rows} epochs, not {task.max_epoch}")
         case "diverged":
+            if n_rows > task.max_epoch:
+                faults.append(f"diverged in epoch {n_rows} of {task.max_epoch}")
             if np.isfinite(losses[:, -1]).all():
                 faults.append("is marked diverged, but the losses of its last epoch are finite")
             losses = losses[:, :-1]

@@ -13,6 +13,7 @@ from jahs.files.runs import VISITS, read_configs, read_protocol, read_proxies, r
 from jahs.files.tables import concatenate, parquet_files, read_table, take, write_table
 from jahs.schema import (
     CONFIG_COLUMNS,
+    CONFIG_TABLE_COLUMNS,
     PROFILE_COLUMNS,
     PROXIES,
     PROXIES_FORMAT,
@@ -196,7 +197,11 @@ def test_a_negative_seed_is_refused(folder):
 @pytest.mark.parametrize(
     ("column", "edit", "fault"),
     [
-        ("valid_acc", lambda v: v.__setitem__(2, 101), "an accuracy is outside 0..100"),
+        ("train_acc", lambda v: v.__setitem__(2, np.nan), "train_acc is not 0..100 % in steps of 100/256"),
+        ("valid_acc", lambda v: v.__setitem__(2, 101), "valid_acc is not 0..100 % in steps of 100/64"),
+        ("test_acc", lambda v: v.__setitem__(2, np.float32(100 / 3)), "test_acc is not 0..100 % in steps of 100/64"),
+        ("seed", lambda v: v.fill(-1), "the seed is negative"),
+        ("device", lambda v: v.fill("gpu"), "device 'gpu' is not cpu, native or the model of an accelerator"),
         ("train_loss", lambda v: v.__setitem__(2, np.nan), "a loss is negative or not finite"),
         ("runtime", lambda v: v.__setitem__(2, v[1]), "runtime does not increase"),
         ("epoch", lambda v: v.__setitem__(2, 40), "epochs are not 1..3"),
@@ -207,6 +212,24 @@ def test_a_negative_seed_is_refused(folder):
 def test_every_planted_fault_is_found(folder, column, edit, fault):
     change(run_shards(folder)[0], RUN_COLUMNS, column, edit)
     assert any(fault in line for line in verify(folder))
+
+
+def test_a_run_diverges_within_the_epochs_of_its_task(folder):
+    shard = run_shards(folder)[0]
+    run = read_table(shard, RUN_COLUMNS)
+    run["status"] = np.full(3, "diverged")
+    run["valid_loss"] = np.append(run["valid_loss"][:2], np.float32(np.inf))
+    write_table(shard, run, RUN_COLUMNS)
+    assert verify(folder) == []
+    longer = take(run, [0, 1, 1, 2]) | {"epoch": np.arange(1, 5, dtype=np.int16), "runtime": np.float32([1, 2, 3, 4])}
+    write_table(shard, longer, RUN_COLUMNS)
+    [fault] = verify(folder)
+    assert fault.endswith("diverged in epoch 4 of 3")
+
+
+def test_a_negative_round_is_found(folder):
+    change(folder / "configs.parquet", CONFIG_TABLE_COLUMNS, "round", lambda v: v.__setitem__(0, -1))
+    assert verify(folder) == ["configs.parquet: 1 configs have a negative round"]
 
 
 def test_a_config_that_is_not_its_number_is_found(folder):
@@ -261,7 +284,7 @@ def test_two_trainings_may_differ_by_more_than_one_deviates(folder):
 
 
 def test_nothing_is_called_sound_that_could_not_be_trained_again(folder, caplog):
-    for column, value in (("runtime", np.nan), ("device", "gpu")):
+    for column, value in (("runtime", np.nan), ("device", "NVIDIA H200")):
         change_runs(folder, column, lambda v, value=value: v.fill(value))
     assert main(["verify", str(folder), "--retrain", "1"]) == 2
     assert "has 0 finished runs on a CPU, and 1 are to be trained again" in caplog.text
@@ -429,4 +452,4 @@ def test_verify_says_so_in_its_exit_status(folder, capsys):
     assert "sound" in capsys.readouterr().out
     change(run_shards(folder)[0], RUN_COLUMNS, "valid_acc", lambda v: v.__setitem__(2, -1))
     assert main(["verify", str(folder)]) == 1
-    assert "outside 0..100" in capsys.readouterr().out
+    assert "valid_acc is not 0..100 %" in capsys.readouterr().out
