@@ -97,7 +97,7 @@ class RunsFolder:
 
     def shard(self, config: Named, seed: int) -> Path:
         """Return the path of the shard of one run."""
-        return self.new / f"{_run_name(config, seed)}.parquet"
+        return self.new / f"{run_name(config, seed)}.parquet"
 
     def config(self, named: Named) -> Config:
         """Return a config: by its number from the stream, or by its id from the config table.
@@ -128,7 +128,7 @@ class RunsFolder:
             if self._is_recorded(config, seed, int(run["config_id"][0])):
                 return False
             shard = self.shard(config, seed)
-            with out_of_space(shard), self._lock_file(_run_name(config, seed)) as file:
+            with out_of_space(shard), self._lock_file(run_name(config, seed)) as file:
                 file.truncate(0)
                 file.write(by.encode())  # written first, so that the process named here recorded the run
             write_table(shard, run, RUN_COLUMNS)
@@ -136,7 +136,7 @@ class RunsFolder:
 
     def is_recorded_by(self, by: str, config: Named, seed: int) -> bool:
         """Return whether a recorded run was recorded by this process."""
-        with self._lock_file(_run_name(config, seed)) as file:
+        with self._lock_file(run_name(config, seed)) as file:
             file.seek(0)
             return file.read() == by.encode()
 
@@ -229,7 +229,7 @@ class RunsFolder:
     @contextmanager
     def claim(self, config: Named, seed: int) -> Iterator[bool]:
         """Claim one run; False if another process is at work on it."""
-        with self._lock_file(_run_name(config, seed)) as file:
+        with self._lock_file(run_name(config, seed)) as file:
             try:
                 hold(file)
             except BlockingIOError:
@@ -307,7 +307,8 @@ class RunsFolder:
         return len(extra) - len(added)
 
 
-def _run_name(config: Named, seed: int) -> str:
+def run_name(config: Named, seed: int) -> str:
+    """Return the name of a single run's shard, without its ending."""
     return f"{config:07d}-{seed}" if isinstance(config, int) else f"{config}-{seed}"
 
 

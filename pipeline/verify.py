@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,7 @@ from jahs.spaces.columns import config_ids
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from pipeline.protocol import protocol_digest, recorded_task
+from pipeline.runs import run_name
 from pipeline.sampling import config_table
 from workshop.machine import ON_PROCESSOR
 
@@ -78,6 +80,7 @@ def verify(path: Path) -> list[str]:
     if protocols := sorted(set(runs["protocol"].tolist()) - {read_protocol(path).digest}):
         faults.append(f"some rows have another protocol: {', '.join(protocols)}")
     faults += _config_faults(configs)
+    faults += _name_faults(path, configs)
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         faults.append(f"{len(strange)} configs have runs but are not in configs.parquet, e.g. {min(strange)}")
     faults += _profile_faults(read_profile(path), read_visits(path), configs)
@@ -107,6 +110,22 @@ def _single_faults(path: Path) -> list[str]:
                 raise
         except (CorruptFile, InvalidTable) as err:
             faults.append(str(err))
+    return faults
+
+
+def _name_faults(path: Path, configs: Table) -> list[str]:
+    """Return faults of the names of single runs, by which a collector knows what has been trained."""
+    numbers = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
+    faults = []
+    for shard in parquet_files(path / "new"):
+        with suppress(MissingData):  # it was compacted meanwhile
+            run = read_table(shard, RUN_COLUMNS)
+            faults += [
+                f"new/{shard.name} holds config {identity:016x} with seed {seed}; "
+                f"`python -m pipeline.collect merge {path}` stores it under its own name"
+                for identity, seed in sorted({*zip(run["config_id"].tolist(), run["seed"].tolist(), strict=True)})
+                if shard.stem not in {run_name(f"{identity:016x}", seed), run_name(numbers.get(identity, -1), seed)}
+            ]
     return faults
 
 

@@ -214,6 +214,17 @@ def test_every_planted_fault_is_found(folder, column, edit, fault):
     assert any(fault in line for line in verify(folder))
 
 
+@pytest.mark.parametrize("name", ["0000100-0", f"{7:016x}-0", "0000000-9", "spare"])
+def test_a_single_run_in_a_file_of_another_run_is_found(folder, name):
+    shard = RunsFolder(folder).shard(0, 0)
+    shard.rename(shard.with_stem(name))
+    identity = read_configs(folder)["config_id"][0]
+    [fault] = verify(folder)
+    assert fault.startswith(f"new/{name}.parquet holds config {identity:016x} with seed 0; `python -m pipeline.collect")
+    merge(folder, [])
+    assert verify(folder) == []
+
+
 def test_a_run_diverges_within_the_epochs_of_its_task(folder):
     shard = run_shards(folder)[0]
     run = read_table(shard, RUN_COLUMNS)
