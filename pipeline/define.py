@@ -19,14 +19,14 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.schema import SPLIT_PARTS
-from jahs.tasks.definitions import RESOLUTIONS, Task
+from jahs.tasks.definitions import Task
 from jahs.tasks.own import register, write_task_file
 from pipeline.data import draw_split, load_images
 from pipeline.own_images import data_set_of, read_own_images
+from pipeline.protocol import check_batches
 from pipeline.sources import Pool
 from workshop.command import new_parser, run_command
 
-_ONE_PIXEL: Final = 4  # side in pixels that two halvings reduce to one pixel
 _SHARE: Final = 0.15  # share of the images for each of validation and test
 
 
@@ -83,13 +83,7 @@ def define(
                 f"{images}: no image of class {min(missing)} in {part} (n={len(getattr(split, part))}); give "
                 f"more images of it, or a larger --{part}"
             )
-    batch_sizes = {task.batch_size, task.n_train % task.batch_size}
-    if 1 in batch_sizes and task.image_side(min(RESOLUTIONS)) == _ONE_PIXEL:
-        raise InvalidArgument(
-            f"--train {task.n_train} --batch-size {task.batch_size}: an epoch has a batch of one image, which "
-            f"cannot be normalised where the network has one pixel left (Resolution {min(RESOLUTIONS)}); change either "
-            "by one"
-        )
+    check_batches(task)
     task = dataclasses.replace(task, index_digest=split.digest)
     load_images(task, data_dir=images, resolutions=(0.25,))  # raises what collecting would raise
     task = register(task)

@@ -10,15 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import CorruptFile, ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch, UnknownName
 from jahs.files.hashing import digest_facts
 from jahs.files.runs import read_protocol
-from jahs.tasks.definitions import BUILT_IN, PROSE, TASKS, Task
+from jahs.tasks.definitions import BUILT_IN, PROSE, RESOLUTIONS, TASKS, Task
 from jahs.tasks.own import OPTIONAL, register, task_facts, task_of_protocol
 from pipeline.augment import AUGMENTATION_VERSION
 
 SGD: Final[Mapping[str, Any]] = {"momentum": 0.9, "nesterov": True}  # Any: arguments of torch.optim.SGD
 """Arguments of every training's optimiser, besides the config's rates."""
+
+_ONE_PIXEL: Final = 4  # side in pixels that two halvings reduce to one pixel
 
 _TRAINING: Final[Mapping[str, object]] = {
     **SGD,
@@ -101,15 +103,31 @@ def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON
     return NASBENCH201 if name == NASBENCH201.name else task_of_protocol(facts)
 
 
+def check_batches(task: Task) -> None:
+    """Refuse a task whose epochs have a batch that cannot be normalised: one image, where the network has one pixel.
+
+    Raises:
+        InvalidArgument: such a task.
+    """
+    n_images, smallest = task.epoch_images or task.n_train, min(RESOLUTIONS)
+    if 1 in {task.batch_size, n_images % task.batch_size} and task.image_side(smallest) == _ONE_PIXEL:
+        raise InvalidArgument(
+            f"task {task.name!r}: an epoch of {n_images} images in batches of {task.batch_size} has a batch of one "
+            f"image, which cannot be normalised where the network has one pixel left (Resolution {smallest}); choose "
+            "another batch size or another number of images"
+        )
+
+
 def trained_task(name: str) -> Task:
     """Return the task called `name`, or the one of a task file, whose name ends in .json.
 
     Raises:
         UnknownName: no task has this name; lists the tasks.
+        InvalidArgument: its batches cannot be trained on.
     """
-    if isinstance(name, str) and name.endswith(".json"):
-        return register(name)
     known = {**TASKS, NASBENCH201.name: NASBENCH201}
-    if isinstance(name, str) and name in known:
-        return known[name]
-    raise UnknownName.of("task", name, known)
+    if not isinstance(name, str) or not (name.endswith(".json") or name in known):
+        raise UnknownName.of("task", name, known)
+    task = register(name) if name.endswith(".json") else known[name]
+    check_batches(task)
+    return task

@@ -10,12 +10,14 @@ from PIL import Image
 
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, ProtocolMismatch, UnsafeFile
 from jahs.tasks.definitions import BUILT_IN, KNOWN, TASKS
-from jahs.tasks.own import register
+from jahs.tasks.own import register, write_task_file
 from pipeline import own_images
+from pipeline.collect import main as collect_main
 from pipeline.data import load_images
 from pipeline.define import define
 from pipeline.own_images import data_set_of, read_own_images
 from pipeline.protocol import protocol_digest, protocol_facts, recorded_task, trained_task
+from pipeline.train.__main__ import main as train_main
 from tests.pipeline.image_files import idx_bytes, write_fashion, write_tiles
 
 
@@ -249,8 +251,8 @@ def test_images_in_the_users_cache_may_be_one_file(tmp_path, monkeypatch):
     [
         ({"train": 100}, "100 images are needed, but the pool has only 42 left.*choose smaller --train"),
         ({"valid": 2}, r"no image of class \d in valid \(n=2\); give more images of it, or a larger --valid"),
-        ({"batch_size": 1}, "an epoch has a batch of one image, which cannot be normalised"),
-        ({"train": 41, "batch_size": 8}, "--train 41 --batch-size 8: an epoch has a batch of one image"),
+        ({"batch_size": 1}, "an epoch of 42 images in batches of 1 has a batch of one image, which cannot be normal"),
+        ({"train": 41, "batch_size": 8}, "an epoch of 41 images in batches of 8 has a batch of one image"),
         ({"test": 0}, "n_test=0: must be at least 1"),
         ({"side": 20}, "side=20: .*must be a multiple of 16"),
     ],
@@ -269,6 +271,18 @@ def test_a_name_that_is_taken_or_no_name_is_refused(tmp_path, name):
     with pytest.raises(JahsError, match=r"exists already|name"):
         define(**settings(tmp_path, images, name=name))
     assert not (tmp_path / "toy.json").exists()
+
+
+def test_a_task_file_whose_epochs_end_with_a_single_image_is_refused_before_training(tmp_path, capsys):
+    file = tmp_path / "odd.json"
+    write_task_file(file, dataclasses.replace(TASKS["digits"], name="odd", epoch_images=257))
+    for main in (collect_main, train_main):
+        more = ["--out", str(tmp_path / "runs")] if main is collect_main else ["--sample", "0"]
+        assert main(["--task", str(file), *more]) == 2
+        assert (
+            "task 'odd': an epoch of 257 images in batches of 256 has a batch of one image" in capsys.readouterr().err
+        )
+    assert not (tmp_path / "runs").exists()
 
 
 def test_black_images_and_a_file_that_is_there_are_refused(tmp_path):
