@@ -100,7 +100,8 @@ class CollectSettings:
         task = trained_task(self.task)
         if self.device == NATIVE:
             refuse(*native_faults(task.epoch_images or task.n_train, task.batch_size))
-            load_library(task.batch_size)  # a missing compiler is refused here, not in every worker
+            if self.backend == "loky":  # on a cluster, this machine only submits
+                load_library(task.batch_size)  # a missing compiler is refused here, not in every worker
         return task
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jahs
+from jahs.errors import MissingDependency
 from jahs.files.runs import last_rows, read_configs, read_profile, read_proxies, read_runs, run_shards
 from jahs.files.tables import read_table, write_table
 from jahs.schema import CONFIG_COLUMNS, CONFIG_TABLE_COLUMNS
@@ -180,6 +181,17 @@ def test_a_list_survives_kill_9(tmp_path):
     assert recorded(out) == sorted((jahs.config_id(config), seed) for config in LISTED for seed in (0, 1))
     assert verify(out) == []
     assert not list(out.rglob(".*.part"))
+
+
+def test_a_machine_that_only_submits_needs_no_compiler(tmp_path, monkeypatch):
+    def no_compiler(batch):
+        raise MissingDependency("no C compiler")
+
+    monkeypatch.setattr("pipeline.collect.load_library", no_compiler)
+    native = {"task": "cifar10_mini", "out": tmp_path / "runs", "device": "native"}
+    assert CollectSettings(**native, backend="dask", scheduler="tcp://host:1").check().name == "cifar10_mini"
+    with pytest.raises(MissingDependency):
+        CollectSettings(**native).check()
 
 
 @pytest.mark.parametrize(
