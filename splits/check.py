@@ -29,15 +29,11 @@ from workshop.command import new_parser, run_command
 _MOST_EXAMPLES: Final = 3
 
 
-def check_split(recorded: RecordedConfigs, split: Split, final: FinalTest | None = None) -> list[Marginal]:
+def check_split(recorded: RecordedConfigs, split: Split) -> list[Marginal]:
     """Return the division of every marginal by the split.
 
-    Args:
-        recorded: the configs, without the final test set.
-        final: the final test set, which must not be in the split.
-
     Raises:
-        Leakage: the same network is in several parts.
+        Leakage: the same network is in several parts, or the split has configs that are held out.
         InvalidTable: recorded configs are missing in the split, or it has configs that were not recorded.
         ProtocolMismatch: the split belongs to other runs.
     """
@@ -53,21 +49,20 @@ def check_split(recorded: RecordedConfigs, split: Split, final: FinalTest | None
     if leaks:
         what = "groups of configs with equal canonical cells and hyperparameters are in several parts"
         faults.append(f"{len(leaks)} {what}: {'; '.join(leaks[:_MOST_EXAMPLES])}")
-    if final is not None and (inside := np.intersect1d(final.config_ids, split.config_ids)).size:
-        faults.append(f"{len(inside)} configs of the final test set are in the split: {examples(inside)}")
-        raise Leakage("\n".join(faults))
+    faults += recorded.held_out_faults(split.config_ids)
+    is_leak = bool(faults)
     if (missing := ids[parts < 0]).size:
         faults.append(
             f"{len(missing)} of {len(ids)} recorded configs are not in the split: {examples(missing)}; "
             "extend it: python -m splits.make RUNS --out NEW --extend SPLIT"
         )
-    if (unknown := split.config_ids[~np.isin(split.config_ids, ids)]).size:
+    if (unknown := np.setdiff1d(split.config_ids, np.union1d(ids, recorded.held_out))).size:
         faults.append(
             f"{len(unknown)} of {len(split.config_ids)} configs of the split were not recorded: {examples(unknown)}; "
             "does the split belong to other runs?"
         )
     if faults:
-        raise (Leakage if leaks else InvalidTable)("\n".join(faults))
+        raise (Leakage if is_leak else InvalidTable)("\n".join(faults))
     return balance(recorded, parts)
 
 
@@ -174,7 +169,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _check(arguments: argparse.Namespace) -> object:
     split, final = read_split(arguments.split), final_beside(arguments.split)
-    marginals = check_split(read_recorded(arguments.runs, final=final), split, final)
+    marginals = check_split(read_recorded(arguments.runs, final=final), split)
     final_facts = _final_facts(arguments, final)
     broken = broken_promises(marginals)
     if arguments.json:

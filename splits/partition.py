@@ -41,7 +41,7 @@ def partition(
         InvalidArgument: the seed is not an integer in 0..2**64-1, or `fewest` is negative.
         InvalidTable: a fidelity group has too few configs, or a config of `old` is gone.
         ProtocolMismatch: `old` has another protocol.
-        Leakage: `old` has kin in several parts.
+        Leakage: `old` has kin in several parts, or configs that are held out.
     """
     seed = read_seed(seed, bits=SEED_BITS)
     if fewest < 0:
@@ -82,6 +82,8 @@ def _keep_old(parts: NDArray[np.int8], recorded: RecordedConfigs, family: NDArra
             f"the old split has protocol {old.protocol} ({old.task}), "
             f"but the runs have {recorded.protocol} ({recorded.task})"
         )
+    if faults := recorded.held_out_faults(old.config_ids):
+        raise Leakage(faults[0])
     missing = old.config_ids[~np.isin(old.config_ids, recorded.config_ids)]
     if len(missing):
         raise InvalidTable(

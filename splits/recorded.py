@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ class RecordedConfigs:
         n_seeds: number of seeds that each config was trained with; a repeated config has more than one.
         is_diverged: whether every run of the config diverged.
         protocol: digest of the runs' protocol.
+        held_out: ids that must be in no part of a split: the final test set, and its kin in the config table.
     """
 
     configs: Table
@@ -36,6 +37,7 @@ class RecordedConfigs:
     is_diverged: NDArray[np.bool_]
     task: str
     protocol: str
+    held_out: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
     @property
     def config_ids(self) -> NDArray[np.uint64]:
@@ -46,6 +48,13 @@ class RecordedConfigs:
     def is_repeated(self) -> NDArray[np.bool_]:
         """A mask of the configs that were trained with more than one seed."""
         return self.n_seeds > 1
+
+    def held_out_faults(self, config_ids: NDArray[np.uint64]) -> list[str]:
+        """Return, as a message, which configs of a split are held out; none if it may be used."""
+        if not (inside := np.intersect1d(config_ids, self.held_out)).size:
+            return []
+        what = "configs of the split are in the final test set or kin of a config there"
+        return [f"{len(inside)} {what}: {examples(inside)}; make a new split: python -m splits.make RUNS --out NEW"]
 
 
 def read_recorded(path: Path, *, final: FinalTest | None = None) -> RecordedConfigs:
@@ -78,6 +87,7 @@ def recorded_of(
             f"the final test set has protocol {final.protocol} ({final.task}), but {of} has {protocol} ({task})"
         )
     is_held_out = is_final(configs, final)
+    members = np.empty(0, np.uint64) if final is None else final.config_ids
     runs = take(runs, ~np.isin(runs["config_id"], configs["config_id"][is_held_out]))
     last = last_rows(sorted_runs(runs))
     ids, starts, n_seeds = np.unique(last["config_id"].astype(np.uint64), return_index=True, return_counts=True)
@@ -92,6 +102,7 @@ def recorded_of(
         is_diverged=np.add.reduceat(has_diverged, starts) == n_seeds,
         task=task,
         protocol=protocol,
+        held_out=np.union1d(configs["config_id"][is_held_out].astype(np.uint64), members),
     )
 
 

@@ -153,9 +153,9 @@ def read_with_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
     split, final = read_split(split_file), final_beside(split_file)
     measured = read_measurements(runs, final=final)
     recorded = recorded_of(
-        measured.configs, measured.runs, of=runs, task=measured.task.name, protocol=measured.protocol, final=final
+        read_configs(runs), measured.runs, of=runs, task=measured.task.name, protocol=measured.protocol, final=final
     )
-    check_split(recorded, split, final)
+    check_split(recorded, split)
     return measured, split
 
 

@@ -10,6 +10,7 @@ from jahs.files.runs import read_protocol
 from jahs.files.tables import read_table, write_table
 from jahs.schema import CONFIG_COLUMNS, CONFIG_TABLE_COLUMNS, SOURCE_DEFAULTS
 from jahs.spaces.columns import rows
+from jahs.spaces.configs import config_id
 from splits import check, make
 from splits.check import check_split
 from splits.final import FinalTest, count_read, final_beside, is_final, n_reads, write_final
@@ -121,8 +122,22 @@ def test_what_was_trained_as_final_is_held_out_wherever_the_split_is(runs, tmp_p
 def test_a_split_with_a_member_leaks(runs, split):
     assert call(make.main, runs, "--out", split) == 0
     final = final_of(runs)
-    with pytest.raises(Leakage, match="3 configs of the final test set are in the split"):
-        check_split(read_recorded(runs), read_split(split), final)
+    with pytest.raises(Leakage, match=r"^3 configs of the split are in the final test set or kin of a config there"):
+        check_split(read_recorded(runs, final=final), read_split(split))
+
+
+@pytest.mark.parametrize("main", [check.main, make.main])
+def test_a_split_with_kin_of_a_member_leaks(runs, split, capsys, main):
+    assert call(make.main, runs, "--out", split) == 0
+    [config] = rows(make_configs(1))
+    assert config["Op6"] == 1, "edge 3→4 is closed, so edge 1→3 does not matter"
+    more = {"groups": ("uniform",), "seeds": (0,), "protocol": read_protocol(runs).digest}
+    write_final(split, FinalTest(task="digits", configs=(config | {"Op2": 0},), **more))
+    assert call(main, runs, *([split] if main is check.main else ["--out", split, "--extend", split])) == 2
+    what = f"in the final test set or kin of a config there: {config_id(config):016x}; make a new split"
+    assert what in capsys.readouterr().err
+    with pytest.raises(Leakage, match=what):
+        read_with_split(runs, split)
 
 
 def test_every_reading_is_counted_before_anything_is_read(runs, split):
