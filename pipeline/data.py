@@ -158,7 +158,7 @@ def draw_split(pool: Pool, task: Task) -> ImageSplit:
 
 
 def resize_batch(images: Tensor, side: int) -> Tensor:
-    """Return uint8 images (n, channels, any, any) at `side`, bilinear with antialiasing as Pillow does it."""
+    """Return uint8 images (n, channels, any, any) at `side`: bilinear, antialiased, within one level of Pillow."""
     if images.shape[-2:] == (side, side):
         return images
     resized = functional.interpolate(images.float(), (side, side), mode="bilinear", antialias=True, align_corners=False)

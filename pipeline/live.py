@@ -80,7 +80,8 @@ class LiveOracle(Oracle):
         exact = cost(config, self.task)
         if all(name in exact for name in metrics):  # they need no training
             return {name: np.full(len(epochs), float(exact[name])) for name in metrics}
-        measured, _ = self._trained(config, _NO_SEED if seed is None else seed, int(epochs.max()))
+        seed = _NO_SEED if seed is None else seed
+        measured, _ = self._trained(config, seed, int(epochs.max()))
         if epochs.max() > len(measured):
             raise NotRecorded(
                 f"config {config_id(config):016x} with seed {seed} diverged in epoch {len(measured) + 1}; "

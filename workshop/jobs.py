@@ -58,6 +58,8 @@ class Where:
         faults = []
         if type(self.workers) is not int or self.workers < 1:
             faults.append(f"workers={self.workers!r} is not at least 1; give a number of processes")
+        if self.backend not in ("loky", "dask"):
+            faults.append(f"backend={self.backend!r} must be loky, for this machine, or dask, for a cluster")
         if self.backend == "dask" and self.scheduler is None:
             faults.append("backend=dask needs the address of a scheduler: --scheduler tcp://HOST:8786")
         if self.backend == "dask" and self.scheduler is not None and not _has_port(self.scheduler):
@@ -90,7 +92,12 @@ class Done(Generic[J, R]):
 def add_where(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say where jobs are done: --workers, --backend and --scheduler."""
     add_workers(parser)
-    parser.add_argument("--backend", choices=("loky", "dask"), default="loky", help="this machine, or a cluster")
+    parser.add_argument(
+        "--backend",
+        choices=("loky", "dask"),
+        default="loky",
+        help="this machine, or a cluster, where --workers has no effect",
+    )
     parser.add_argument("--scheduler", help="address of a Dask scheduler, with --backend dask")
 
 

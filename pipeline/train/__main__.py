@@ -59,7 +59,8 @@ def _train(given: argparse.Namespace) -> str:
     def show(epoch: int, measured: Mapping[str, float]) -> None:
         runtime = measured["runtime"]
         spent_s = runtime if math.isfinite(runtime) else None  # CPU time is not measured on an accelerator
-        progress.update(epoch, f"valid_acc={measured['valid_acc']:.1f} {runtime:.1f}s", spent_s=spent_s)
+        note = f"valid_acc={measured['valid_acc']:.1f}" + ("" if spent_s is None else f" {spent_s:.1f}s")
+        progress.update(epoch, note, spent_s=spent_s)
 
     with closing(Progress(given.epochs or task.max_epoch, task.name)) as progress:
         run = train(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.errors import MissingDependency
+from jahs.errors import InvalidArgument, MissingDependency
 from jahs.files.runs import last_rows, read_configs, read_profile, read_proxies, read_runs, run_shards
 from jahs.files.tables import read_table, write_table
 from jahs.schema import CONFIG_COLUMNS, CONFIG_TABLE_COLUMNS
@@ -181,6 +181,11 @@ def test_a_list_survives_kill_9(tmp_path):
     assert recorded(out) == sorted((jahs.config_id(config), seed) for config in LISTED for seed in (0, 1))
     assert verify(out) == []
     assert not list(out.rglob(".*.part"))
+
+
+def test_an_unknown_backend_is_refused(tmp_path):
+    with pytest.raises(InvalidArgument, match="backend='slurm' must be loky, for this machine, or dask, for a cluster"):
+        CollectSettings(task=TASK, out=tmp_path / "runs", backend="slurm").check()
 
 
 def test_a_machine_that_only_submits_needs_no_compiler(tmp_path, monkeypatch):

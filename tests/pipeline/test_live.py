@@ -90,6 +90,8 @@ def test_a_training_that_diverges_is_an_error_that_says_when(monkeypatch):
     codes = config_codes(FINE[0])
     with pytest.raises(NotRecorded, match="diverged in epoch 2; 1 epochs were measured"):
         oracle.query(codes, 2, seed=0, metrics=MEASURED)
+    with pytest.raises(NotRecorded, match="with seed 0 diverged"):
+        oracle.query(codes, 2, seed=None, metrics=MEASURED)
     assert oracle.query(codes, 1, seed=0, metrics=MEASURED)["valid_acc"] == 1.0
 
 

@@ -22,7 +22,7 @@ from pipeline import train as train_module
 from pipeline.augment import AUGMENTATION_VERSION
 from pipeline.data import load_images
 from pipeline.sampling import sample_config
-from pipeline.train import EPOCH_FIELDS, Training, learning_rate, train
+from pipeline.train import EPOCH_FIELDS, TrainedRun, Training, learning_rate, train
 from pipeline.train.__main__ import main
 from pipeline.train.step import take_step
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
@@ -431,6 +431,18 @@ def test_the_command_resumes_and_prints_one_row_per_epoch(capsys, tmp_path):
     assert first[0].split() == ["epoch", *EPOCH_FIELDS]
     assert second[:2] == first
     assert [line.split()[0] for line in second[1:]] == ["1", "2"]
+
+
+def test_a_runtime_that_was_not_measured_is_not_shown(capsys, monkeypatch):
+    row = dict.fromkeys(EPOCH_FIELDS, 50.0) | {"runtime": math.nan}
+
+    def on_an_accelerator(*_, on_epoch, **__):
+        on_epoch(1, row)
+        return TrainedRun(status="finished", epochs=np.array([[*row.values()]]), network=None)
+
+    monkeypatch.setattr("pipeline.train.__main__.train", on_an_accelerator)
+    assert main(["--task", "digits", "--sample", "0", "--epochs", "1"]) == 0
+    assert capsys.readouterr().err.startswith("1/1 digits valid_acc=50.0, ")
 
 
 @pytest.mark.parametrize(
