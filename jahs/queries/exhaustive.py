@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from jahs.queries.queryable import Queryable
 from jahs.release.reading import Release
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.cell import all_ops, representatives
-from jahs.spaces.columns import COLUMN_DTYPES, Columns, columns_of_codes, rows
+from jahs.spaces.columns import COLUMN_DTYPES, Columns, Configs, codes, columns_of_codes, rows
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import LARGEST, PARAMETERS, is_integer
 from jahs.spaces.space import Space
@@ -177,32 +177,44 @@ def search_best(asked: Queryable, known: list[Config], metric: str) -> Best:
     n_configs = math.prod(len(parameter.choices) for parameter in space.parameters.values())  # a float has no choices
     if 0 < n_configs <= _MOST_ENUMERATED:
         every = grid(space, [*reversed(CONFIG_KEYS)], n_floats=2)  # the first key changes fastest
-        return best_of(asked, rows(every), metric, is_exact=True)
-    starts = [cast("Config", {**config, **space.fixed}) for config in known]
-    beam = _climb(asked, [*starts, *space.sample(_N_RANDOM, seed=0)], metric)
+        return best_of(asked, _best_few(asked, every, metric), metric, is_exact=True)
+    starts = _columns([{**config, **space.fixed} for config in known])
+    beam = _climb(asked, _joined(starts, space.sample_columns(_N_RANDOM, seed=0)), metric)
     choices = {key: value for key, value in beam[0].items() if PARAMETERS[key].kind != "float"}
-    beam = _climb(asked, [*beam, *rows(grid(space.fix(choices), CONFIG_KEYS, n_floats=_N_GRID))], metric)
+    near = grid(space.fix(choices), CONFIG_KEYS, n_floats=_N_GRID)
+    beam = _climb(asked, _joined(_columns(beam), near), metric)
     return best_of(asked, beam, metric, is_exact=False)
 
 
-def _climb(bench: Queryable, starts: list[Config], metric: str) -> list[Config]:
+def _climb(bench: Queryable, starts: Columns, metric: str) -> list[Config]:
     """Return the best few configs that are found from the best `starts`; no neighbour is better than the first."""
     previous, beam = list[Config](), _best_few(bench, starts, metric)
     while beam[:1] != previous[:1]:
         neighbors = [neighbor for config in beam for neighbor in bench.space.neighbors(config)]
-        previous, beam = beam, _best_few(bench, [*beam, *neighbors], metric)
+        previous, beam = beam, _best_few(bench, _columns([*beam, *neighbors]), metric)
     return beam
 
 
-def _best_few(bench: Queryable, configs: list[Config], metric: str) -> list[Config]:
+def _best_few(bench: Queryable, configs: Columns, metric: str) -> list[Config]:
     """Return the best configs, the best one first; equally good ones in the order given, each once."""
     best: list[Config] = []
-    for i in _order(bench, configs, metric).tolist():
-        if len(best) < _N_KEPT and configs[i] not in best:
-            best.append(configs[i])
+    for place in _order(bench, configs, metric):
+        (config,) = rows(take(configs, place[None]))
+        if config not in best:
+            best.append(config)
+        if len(best) == _N_KEPT:
+            break
     return best
 
 
-def _order(bench: Queryable, configs: list[Config], metric: str) -> NDArray[np.intp]:
+def _order(bench: Queryable, configs: Configs, metric: str) -> NDArray[np.intp]:
     values = bench.query_many(configs, metrics=(metric,))[metric]
     return np.argsort(-values if METRICS[metric].direction == "max" else values, kind="stable")
+
+
+def _columns(configs: Sequence[Mapping[str, object]]) -> Columns:
+    return columns_of_codes(codes(configs))
+
+
+def _joined(first: Columns, second: Columns) -> Columns:
+    return {key: np.concatenate([first[key], second[key]]) for key in CONFIG_KEYS}
