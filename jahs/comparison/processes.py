@@ -30,14 +30,11 @@ _START: Final = (
 )
 
 
-def run_all(runs: Sequence[Run], *, workers: int, limit_s: float) -> Iterator[Run]:
-    """Make the logs of all runs, in order; yield each run when its log is complete.
+def run_all(stages: Sequence[Sequence[Run]], *, workers: int, limit_s: float) -> Iterator[Run]:
+    """Make the logs of all runs, stage after stage, in the same processes; yield each run when its log is complete.
 
     A run that fails, or takes more than `limit_s` seconds, stops the others with OptimizerFailed.
     """
-    if not runs:
-        return
-    n_processes = min(workers, len(runs))
     processes: list[subprocess.Popen[str]] = []
     idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
 
@@ -49,13 +46,14 @@ def run_all(runs: Sequence[Run], *, workers: int, limit_s: float) -> Iterator[Ru
             idle.put(process)
         return job
 
-    pool = ThreadPoolExecutor(n_processes)
+    pool = ThreadPoolExecutor(workers)
     try:
-        for _ in range(n_processes):
-            processes.append(_start(limit_s))
-            idle.put(processes[-1])
-        for future in as_completed([pool.submit(make, each) for each in runs]):
-            yield future.result()
+        for runs in stages:
+            while len(processes) < min(workers, len(runs)):
+                processes.append(_start(limit_s))
+                idle.put(processes[-1])
+            for future in as_completed([pool.submit(make, each) for each in runs]):
+                yield future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
@@ -64,7 +62,7 @@ def run_all(runs: Sequence[Run], *, workers: int, limit_s: float) -> Iterator[Ru
         for process in processes:
             with suppress(OSError), process:  # closes the pipes, even with unread data
                 pass
-        for each in runs:
+        for each in chain.from_iterable(stages):
             remove_parts(each)
 
 
@@ -93,8 +91,7 @@ def make_logs(
         yield Path(job.log)
     first = [each for each in pending if each.code is not None and each.seed == 0]
     rest = [each for each in pending if each not in first]
-    in_order = chain.from_iterable(run_all(runs, workers=workers, limit_s=limit_s) for runs in (first, rest))
-    for n_done, job in enumerate(in_order, len(pending_here) + 1):
+    for n_done, job in enumerate(run_all([first, rest], workers=workers, limit_s=limit_s), len(pending_here) + 1):
         show_progress(n_done, n_all)
         yield Path(job.log)
 
