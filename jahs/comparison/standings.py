@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -173,7 +174,13 @@ def _best(rollouts: Rollouts, terms: StudyTerms) -> float:
     if len(terms.rules.objectives) > 1:
         return 0.0
     values = np.concatenate([run.steps.values for runs in rollouts.values() for run in runs.values()])
-    return min(float(values.min(initial=np.inf)), 100.0 - terms.bench.best(view=terms.view).value)
+    return min(float(values.min(initial=np.inf)), _least_error(terms))
+
+
+@functools.lru_cache(maxsize=32)
+def _least_error(terms: StudyTerms) -> float:
+    """Return the least mean validation error (%) of the view; it is searched once per process."""
+    return 100.0 - terms.bench.best(view=terms.view).value
 
 
 def _difference(runs: Mapping[int, Rollout], reference: Mapping[int, Rollout]) -> Interval | None:
