@@ -6,8 +6,8 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from importlib.metadata import distributions
+from contextlib import AbstractContextManager, suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
@@ -56,10 +56,11 @@ def writing(path: Path) -> AbstractContextManager[None]:
 
 def package_versions(*more: str) -> dict[str, str]:
     """Return versions of Python, of the packages that determine a fit, and of more packages."""
-    installed = {package.metadata["Name"].lower(): package.version for package in distributions()}
-    return {"python": platform.python_version()} | {
-        name: installed[name] for name in (*_PACKAGES, *more) if name in installed
-    }
+    versions = {"python": platform.python_version()}
+    for name in (*_PACKAGES, *more):
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 def versions_text(versions: Mapping[str, str]) -> str:
