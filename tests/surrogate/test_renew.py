@@ -74,8 +74,7 @@ def test_old_sides_stay_and_nothing_changes_without_new_data(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "found").mkdir()
-    settings = {**SETTINGS, "latency": SETTINGS["runtime"]}
-    (tmp_path / "found" / "params.json").write_text(sealed_text({"metrics": settings}))
+    (tmp_path / "found" / "params.json").write_text(sealed_text({"metrics": SETTINGS}))
     few = write_runs(tmp_path / "few", some_configs(MEASURED, 30))
     assert renew.main(arguments(tmp_path, few, "--evaluations", "0")) == 0
     assert "from 30 configs" in capsys.readouterr().out

@@ -32,6 +32,8 @@ PARTS = by_part(ROWS.take(ROWS.epoch == TASK.max_epoch), SPLIT)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_family_learns_and_answers_alike_alone_and_together_and_again(name: str) -> None:
     point = default_point(FAMILIES[name].space)
+    if name == "ngboost":
+        point["n_estimators"] = 128
     first, again = (fit_family(name, point, PARTS["train"], PARTS["valid"], TASK) for _ in range(2))
     X = PARTS["test"].X
     answers = first(X)
