@@ -39,6 +39,12 @@ def release_with_refits(tmp_path_factory):
     return make_release(folder, task=TASK, n_trees=10, depth=3, noise=noise_model(TASK).to_dict(), n_refits=N_REFITS)
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Empty drawings, for tests that read the text of a page alone."""
+    monkeypatch.setattr("experiments.report.writing.svg_text", lambda _figure: "<svg></svg>")
+
+
 @pytest.fixture(scope="session")
 def bench(release):
     return jahs.Benchmark(TASK, release=release)

@@ -18,6 +18,7 @@ import pytest
 
 import jahs
 from experiments.folder import read_folder
+from experiments.live import left_out
 from experiments.live.beside import Stepwise, read_arrays, write_arrays
 from experiments.live.command import beside, main, status, train
 from experiments.live.declared import (
@@ -45,6 +46,7 @@ from jahs.tasks.definitions import TASKS
 from pipeline.inspect_runs import merge
 from pipeline.protocol import protocol_digest
 from pipeline.verify import verify
+from surrogate.models.boosting import ForestSettings
 from tests.experiments.live_fakes import (
     N_EVALUATIONS,
     N_SEEDS,
@@ -66,6 +68,14 @@ ROOT = Path(__file__).resolve().parents[2]
 def release(tmp_path_factory):
     noise = noise_model(TASK).to_dict()
     return make_release(tmp_path_factory.mktemp("release") / TASK, task=TASK, noise=noise, n_refits=2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_trees():
+    """Models of an optimiser's surrogate that are fitted quickly."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(left_out, "UNTUNED", ForestSettings(n_trees=20, max_depth=4))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +134,7 @@ def test_a_killed_study_ends_as_an_uninterrupted_one(whole, release, tmp_path):
     out = tmp_path / "killed"
     script = ROOT / "tests" / "experiments" / "kill_live.py"
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(script), str(release), str(out), "12", "0"],
+        [sys.executable, "-W", "ignore", str(script), str(release), str(out), "6", "0"],
         cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -165,6 +165,7 @@ def test_every_figure_is_there_three_times_and_says_what_it_shows(page):
     assert all((page.parent / link).exists() for link in re.findall(r"\]\((figures/[^)]+\.svg)\)", markdown))
 
 
+@pytest.mark.parametrize("page", ["joint"], indirect=True)
 def test_what_docs_keep_is_the_same_page_with_svg_figures_alone(page, release, tmp_path):
     kept = tmp_path / "kept"
     assert report(page.parents[1], release, "--out", kept, "--docs") == 0
@@ -194,7 +195,7 @@ def test_a_partly_run_study_has_a_page(page, release, tmp_path):
         for log in folder.glob("*.jsonl"):
             if int(log.stem[-4:]) % 2 != number % 2:
                 log.unlink()
-    assert report(out, release) == 0
+    assert report(out, release, "--docs") == 0
     text = (out / "report" / "report.md").read_text(encoding="utf-8")
     assert "No seed has been finished by all of: " in text
     assert "nan" not in re.split(r"\W+", text)
@@ -351,12 +352,13 @@ def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_
     assert not (out / "report").exists()
 
 
-def test_a_page_counts_the_seeds_that_have_ended(release, tmp_path):
+@pytest.mark.usefixtures("undrawn")
+def test_a_page_counts_the_seeds_that_have_ended(release, short, tmp_path):
     out = tmp_path / "joint"
     assert run_study("joint", out, release, arms=["random_search-jahs", "random_search-nas_default"], seeds=3) == 0
 
     def told():
-        assert report(out, release) == 0
+        assert report(out, release, "--docs") == 0
         text = (out / "report" / "report.md").read_text(encoding="utf-8")
         return re.findall(r"with ([0-9a-z ]+ seeds)\.", text) + re.findall(r"\| seeds \| (\d+ to \d+) \|", text)
 
