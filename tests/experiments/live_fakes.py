@@ -44,8 +44,10 @@ def fake_train(config, task, images, *, seed, epochs=None, checkpoint=None, **_)
             beside.replace(checkpoint)
     rng = np.random.default_rng([config_id(config), seed])
     final = 30 + 40 * rng.random() + 5 * np.log10(config["LearningRate"])
-    accuracy = np.maximum(final * np.linspace(0.5, 1, task.max_epoch) + rng.normal(0, 0.5, task.max_epoch), 0)
-    columns = [accuracy, accuracy, accuracy - 1, *np.full((3, task.max_epoch), 1.0), np.arange(1.0, task.max_epoch + 1)]
+    wanted = np.maximum(final * np.linspace(0.5, 1, task.max_epoch) + rng.normal(0, 0.5, task.max_epoch), 1)
+    n_right = np.round(wanted * task.n_test / 100)  # of n_test images, which divides the numbers of the other parts
+    accuracy, test = 100 * n_right / task.n_test, 100 * (n_right - 1) / task.n_test
+    columns = [accuracy, accuracy, test, *np.full((3, task.max_epoch), 1.0), np.arange(1.0, task.max_epoch + 1)]
     return TrainedRun(status="finished", epochs=np.stack(columns, axis=1)[:last], network=None)  # type: ignore[arg-type]
 
 
