@@ -114,6 +114,20 @@ def test_loss_gradients_and_running_statistics_are_those_of_torch_in_double_prec
     assert engine.evaluate(images, labels)[0] == pytest.approx(total, rel=1e-3)
 
 
+@pytest.mark.parametrize("activation", ["ReLU", "Hardswish", "Mish"])
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_gradients_of_a_shallow_network_are_exact_for_every_activation(activation, lanes):
+    """In so few layers, rounding moves no value across a jump of the activation's slope."""
+    ops = {f"Op{i}": CONV3X3 if i == 4 else ZERO for i in range(1, 7)}
+    config = sample_config(0) | ops | {"Activation": activation, "N": 1, "W": 4}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_module, "load_library", functools.partial(library, lanes=lanes))
+        engine, _, exact = networks(config, 16)
+    images, labels = draw(16)
+    engine.learn(images, labels, **RATES | {"rate": 0.0})
+    assert distance(engine.param_grads, gradients(exact.train(), images, labels)[1]) < 1e-5
+
+
 @settings(max_examples=15, deadline=None)
 @given(number=st.integers(0, 10**6))
 def test_steps_are_those_of_nesterov_sgd_and_leave_alone_what_reaches_no_output(number):
