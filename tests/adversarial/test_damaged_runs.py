@@ -1,6 +1,6 @@
 """Not one flipped bit of the committed data goes unnoticed, nor of the measurements in a collecting folder.
 
-A few hundred flips in a normal run; ten thousand if JAHS_ATTACK_MINUTES is set.
+Some hundred flips in a normal run; ten thousand if JAHS_ATTACK_MINUTES is set.
 """
 
 import os
@@ -62,9 +62,9 @@ FILE_READERS = {
     "manifest.json": read_manifest,
 }
 UNREAD = {"LICENSE", "README.md", "SHA256SUMS", "croissant.json"}  # about the data; nothing reads them
-N_FLIPS = 10_000 if os.environ.get("JAHS_ATTACK_MINUTES") else 300
+N_FLIPS = 10_000 if os.environ.get("JAHS_ATTACK_MINUTES") else 200
 N_VERIFIED = 6
-pytestmark = pytest.mark.timeout(7200 if N_FLIPS > 300 else 300)
+pytestmark = pytest.mark.timeout(7200 if N_FLIPS > 200 else 300)
 
 
 @pytest.fixture

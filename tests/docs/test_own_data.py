@@ -38,6 +38,8 @@ def run(command: list[str], folder: Path) -> str:
 def test_the_guide_makes_a_benchmark_of_its_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands of the workshops run in this process, which has loaded their libraries; jahs runs in its own process."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("surrogate.judging.noise._MOST_FOLDS", 2)
+    monkeypatch.setattr("surrogate.release._N_REFERENCE_CONFIGS", 500)
     [toy] = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     run([sys.executable, "-c", toy], tmp_path)
     printed = []

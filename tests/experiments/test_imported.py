@@ -118,6 +118,7 @@ def test_a_page_says_what_carries_over_from_the_pack_alone(studies, release, imp
     assert runs[2].incumbents.values[-1] == pytest.approx(100 - max(found))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_control_without_noise_tells_noise_from_landscape(studies, release, tmp_path, caplog):
     here, packed = studies
     control = pack(studies[1].parents[2] / "control", tmp_path / "packs")
@@ -131,6 +132,7 @@ def test_a_control_without_noise_tells_noise_from_landscape(studies, release, tm
     assert "Without training noise on the task: optimisers" in section
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_arms_that_did_not_run_on_the_real_landscape_are_left_out(studies, release, imported, tmp_path):
     here, _ = studies
     with short_studies():
@@ -195,6 +197,7 @@ def test_pairs_of_some_arms_are_numbered_among_these():
     assert [(pair.one, pair.other, pair.p) for pair in pairs] == [(p.one, p.other, p.p) for p in part.pairs]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_the_real_landscape_the_section_says_why_it_is_empty(studies, release, capsys):
     here, packed = studies
     assert report([str(here), "--release", str(release), "--workers", "1", "--docs"]) == 0
@@ -208,7 +211,8 @@ def test_without_the_real_landscape_the_section_says_why_it_is_empty(studies, re
 
 def test_a_pack_of_another_study_is_refused(studies, release, tmp_path, capsys):
     here, _ = studies
-    other = run_arms(tmp_path / "other", release, "--noise", "mean")  # a budget of 100 evaluations, not 5
+    with short_studies(6):  # a budget of six evaluations, not five
+        other = run_arms(tmp_path / "other", release, "--noise", "mean")
     wrong = pack(other, tmp_path / "packs")
     assert report([str(here), "--release", str(release), "--workers", "1", "--docs", "--real", str(wrong)]) == 2
     assert "the declaration of local_search, random_search, successive_halving differs" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from jahs.errors import CorruptFile, MissingData
 from jahs.files.runs import read_configs, read_runs
 from jahs.schema import CONFIG_KEYS
 from pipeline.verify import verify
-from tests.experiments.conftest import TASK, run_study
+from tests.experiments.conftest import TASK, short_study
 from tests.experiments.live_fakes import fake_train
 
 ARMS = ("random_search", "local_search")
@@ -30,9 +30,7 @@ def without_images(monkeypatch):
 
 @pytest.fixture
 def study(release, tmp_path):
-    out = tmp_path / "study"
-    assert run_study("baselines", out, release, arms=ARMS, seeds=3) == 0
-    return out
+    return short_study("baselines", tmp_path, release, arms=ARMS, seeds=3)
 
 
 def retrain(study, release, *more):
@@ -67,6 +65,7 @@ def test_the_best_incumbents_are_trained_twice_and_on_the_page(study, release, w
     assert "2 of the best incumbents were trained, 4 times in all" in page
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_record_elsewhere_needs_no_training(study, release, without_images, tmp_path):
     record = tmp_path / "record.json"
     assert retrain(study, release, "--record", record) == 0

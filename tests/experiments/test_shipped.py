@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,11 +40,17 @@ def study(release, tmp_path_factory):
     return out
 
 
-@pytest.fixture
-def shipped(study, release, tmp_path, monkeypatch):
-    """Results of the release of these tests, where those of the package would be."""
+@pytest.fixture(scope="module")
+def season(study, release, tmp_path_factory):
     results = read_results(study, bench={TASK: jahs.Benchmark(TASK, release=release)})
-    (path,) = ship(results, tmp_path / "seasons")
+    (path,) = ship(results, tmp_path_factory.mktemp("seasons"))
+    return path
+
+
+@pytest.fixture
+def shipped(season, tmp_path, monkeypatch):
+    """Results of the release of these tests, where those of the package would be."""
+    path = Path(shutil.copy(season, tmp_path))
     monkeypatch.setattr(compare_module, "read_shipped", lambda *args: read_shipped(*args, folder=path.parent))
     return path
 

@@ -134,6 +134,7 @@ def test_the_same_inputs_give_the_same_page_with_its_data(settings, tmp_path):
     assert again == files
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_with_releases_fronts_and_orders_are_compared(folders, tmp_path):
     for name in ("plain", "releases"):
         (tmp_path / name).mkdir()
@@ -185,6 +186,7 @@ def test_bad_input_is_one_clear_error_and_no_page(fault, error, message, folders
     assert not (tmp_path / "page").exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_prints_the_page(folders, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "open_benchmark", missing)
     assert command.main([*map(str, folders), "--out", str(tmp_path / "page")]) == 0
