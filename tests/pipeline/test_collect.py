@@ -163,7 +163,8 @@ def test_workers_measure_what_one_process_measures_after_kills_of_the_collector_
     wait_for(lambda: n_shards(out) >= 1)
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate()
-    assert (n_before := n_shards(out)) < 6
+    n_before = n_shards(out)
+    assert n_before < 6
     running = start(out, "--workers", 2, "--runs", 7 - n_before)
     wait_for(lambda: n_shards(out) > n_before)
     os.kill(worker_of(running.pid), signal.SIGKILL)
