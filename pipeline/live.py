@@ -23,6 +23,7 @@ from jahs.spaces.seeds import Seeds
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import METRICS, Metric
 from pipeline.data import ImageSet, load_images
+from pipeline.protocol import check_batches
 from pipeline.train import EPOCH_FIELDS, train
 
 _EXACT: Final = ("n_params", "n_macs")
@@ -45,7 +46,12 @@ class LiveOracle(Oracle):
     costs: Costs = "exact"
 
     def __init__(self, task: Task) -> None:
-        """Make an oracle; images are read when they are first needed."""
+        """Make an oracle; images are read when they are first needed.
+
+        Raises:
+            InvalidArgument: the task's batches cannot be trained on.
+        """
+        check_batches(task)
         self.task = task
         self.max_epoch = task.max_epoch
         self.metrics: Mapping[str, Metric] = MappingProxyType(

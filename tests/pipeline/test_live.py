@@ -112,3 +112,8 @@ def test_what_follows_from_the_config_is_answered_without_training(monkeypatch):
     bench = LiveOracle(TINY)
     answers = bench.trajectory(config_codes(config), np.array([1, 3]), seed=None, metrics=("n_params", "n_macs"))
     assert answers["n_macs"].tolist() == [cost(config, TINY)["n_macs"]] * 2
+
+
+def test_a_task_with_a_batch_of_one_image_is_refused_before_it_trains():
+    with pytest.raises(InvalidArgument, match="has a batch of one image"):
+        LiveOracle(replace(TINY, n_train=2 * TINY.batch_size + 1))
