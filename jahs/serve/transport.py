@@ -44,7 +44,7 @@ def _write(replies: BinaryIO, reply: Reply) -> None:
     replies.flush()
 
 
-# Blind clients read this, too, so it must not reveal what is being trained.
+# Blind clients see these instructions, so they must not reveal the task or the search space.
 _INSTRUCTIONS: Final = """Search for the config with the best objective within a budget of simulated seconds.
 Ask `space` first, then `submit` a config and `wait` for its result, again and again. A low fidelity costs less, and a
 config that was evaluated before pays only for the difference. Only results at the full fidelity count."""

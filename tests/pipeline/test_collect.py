@@ -157,7 +157,7 @@ def test_the_first_runs_are_those_of_the_stream_and_go_on_where_they_were(refere
 
 
 def test_workers_measure_what_one_process_measures_after_kills_of_the_collector_and_of_a_worker(tmp_path, reference):
-    """A killed worker costs nothing but its run, and what was asked for is trained, no more and no less."""
+    """Killing a worker loses only the run that it was training, and exactly the requested runs are recorded."""
     out = tmp_path / "runs"
     running = start(out, "--workers", 2, "--runs", 7)
     wait_for(lambda: n_shards(out) >= 1)
