@@ -27,9 +27,9 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.errors import InvalidArgument
 from jahs.files.sealed_json import read_sealed
-from jahs.queries.exhaustive import at_full_size
 from jahs.tasks.definitions import caveats_of
 from splits.kinship import fidelity_groups, group_name
+from workshop.exhaustive import at_full_size
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import draw_estimates

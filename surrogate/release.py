@@ -25,7 +25,7 @@ from typing import Any, Final
 from jahs.errors import InvalidArgument, refuse
 from jahs.files.atomic import change_folder, out_of_space
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import best_of, cells_to_ask, exhaustive_best, search_best
+from jahs.queries.best import best_of, search_best
 from jahs.queries.references import MAIN, References, build_references
 from jahs.release import read_release
 from jahs.release.quality import QUALITY_FORMAT
@@ -46,6 +46,7 @@ from surrogate.models.teacher import FEWEST_CURVES, n_whole
 from surrogate.packing import FIRST, check_answers, number_facts, reference_config, standing_release
 from surrogate.tune import data_of, read_history
 from workshop.command import add_workers, run_command
+from workshop.exhaustive import cells_to_ask, exhaustive_best
 from workshop.folders import commit, package_versions, writing
 
 MOST_BYTES: Final = 15_000_000

@@ -18,11 +18,11 @@ from experiments.science.papers import beside_paper, same_sign, table
 from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, value_text
-from jahs.queries.exhaustive import cells_on_grid
 from jahs.schema import OPS
 from jahs.spaces.cell import all_ops
 from jahs.spaces.parameters import LARGEST
 from surrogate.data.rows import GROUP_VALUES
+from workshop.exhaustive import cells_on_grid
 from workshop.pages.document import Block, Document, Figure, Text, answer, sections_of
 from workshop.pages.drawing import new_panels
 from workshop.pages.style import series

@@ -18,8 +18,9 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.steps import incumbents
 from jahs.comparison.summaries import Interval, interval_text, mean_interval, value_text
 from jahs.comparison.views import ViewChoice, open_view
-from jahs.queries.exhaustive import Exhaustive, cells_to_ask, exhaustive_best, search_best
+from jahs.queries.best import search_best
 from jahs.spaces.configs import Config
+from workshop.exhaustive import Exhaustive, cells_to_ask, exhaustive_best
 from workshop.pages.document import Block, Document, Figure, Text, answer, sections_of
 from workshop.pages.drawing import draw_estimates
 

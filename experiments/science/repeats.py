@@ -26,7 +26,6 @@ from jahs.files.tables import Table as Rows
 from jahs.files.tables import read_table, rows_of, take
 from jahs.models.cost import n_macs
 from jahs.published.oddities import ODDITY_COLUMNS
-from jahs.queries.exhaustive import at_full_size
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
 from jahs.spaces.encoding import encode
@@ -34,6 +33,7 @@ from jahs.spaces.parameters import LARGEST
 from jahs.tasks.definitions import TASKS, Task, task
 from surrogate.data.measurements import read_measurements
 from surrogate.data.rows import group_numbers
+from workshop.exhaustive import at_full_size
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import draw_estimates

@@ -12,7 +12,7 @@ import numpy as np
 
 from jahs.comparison.benches import refits_of
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import search_best
+from jahs.queries.best import search_best
 from jahs.queries.views import Queryable, View
 from jahs.spaces.cell import Cell
 from jahs.spaces.configs import Config

@@ -19,7 +19,7 @@ from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import take
 from jahs.models.features import DEFAULT_TIMES, joint_times
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import best_of, search_best
+from jahs.queries.best import best_of, search_best
 from jahs.queries.references import References
 from jahs.release import read_release
 from jahs.spaces.encoding import encode
