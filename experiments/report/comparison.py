@@ -12,10 +12,10 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
 from numpy.typing import NDArray
 
+from experiments.analysis.critical_differences import HOLDS, Comparison, compare_groups
 from experiments.report.results import RepetitionResult, Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import HOLDS, Comparison, compare_groups
 from jahs.comparison.steps import Steps, hypervolume_over_time
 from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, p_statement, p_text
 from jahs.errors import MissingData, UnknownName

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from experiments.analysis.critical_differences import compare_groups
 from experiments.report.joint import _answer, _side, _verdict
 from experiments.report.long import _gain_text
 from experiments.report.speedups import geometric_mean, speedup, speedup_text
-from jahs.comparison.ranks import compare_groups
 from jahs.comparison.steps import Steps
 
 
