@@ -22,13 +22,14 @@ from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import InvalidArgument
-from jahs.files.tables import rows_of, take
+from jahs.files.tables import take
 from jahs.schema import CONFIG_KEYS, OPS, SPLIT_PARTS
 from jahs.spaces.cell.operations import IDENTITY, POOL, ZERO
 from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.columns import Columns
 from splits.split import Split, read_split
 from workshop.exhaustive import cell_columns, ops_of
+from workshop.measured import rows_of
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.resampling import bootstrap_estimates

@@ -21,9 +21,9 @@ from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.errors import InvalidArgument
-from jahs.files.runs import halves_of_visits, last_rows, read_configs, read_profile, read_protocol, sorted_runs
+from jahs.files.runs import read_configs, read_profile, read_protocol, sorted_runs
 from jahs.files.tables import Table as Rows
-from jahs.files.tables import read_table, rows_of, take
+from jahs.files.tables import read_table, take
 from jahs.models.cost import n_macs
 from jahs.published.oddities import ODDITY_COLUMNS
 from jahs.schema import CONFIG_KEYS
@@ -34,6 +34,7 @@ from jahs.tasks.definitions import TASKS, Task, task
 from surrogate.data.measurements import read_measurements
 from surrogate.data.rows import group_numbers
 from workshop.exhaustive import at_full_size
+from workshop.measured import halves_of_visits, last_rows, rows_of
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import draw_estimates
