@@ -12,7 +12,8 @@ import numpy as np
 
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import ALPHA, Pair, mean_ranks, pairs_of_groups, ranks, without_gaps
-from jahs.comparison.summaries import FEWEST_SEEDS, N_RESAMPLES, Interval, percentile_interval, t_quantile
+from jahs.comparison.summaries import FEWEST_SEEDS, Interval, t_quantile
+from workshop.resampling import N_RESAMPLES, percentile_interval
 
 HOLDS: Final = 0.95
 """The share of refits on which a difference must have the same sign to count."""

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from experiments.analysis.critical_differences import rank_agreement
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, percentile_interval
+from jahs.comparison.summaries import Interval
+from workshop.resampling import percentile_interval
 
 _N_DRAWS: Final = 1000
 

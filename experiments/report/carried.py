@@ -20,10 +20,11 @@ from experiments.study import Arm, Study
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import Pair
 from jahs.comparison.steps import on_grid
-from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text
+from jahs.comparison.summaries import FEWEST_SEEDS, number_text
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Table, Text, answer
+from workshop.resampling import interval_text
 
 _FRONTS: Final = (
     " Its front and reference point are those that `jahs import --with-front` finds; trade-offs with multiply-adds and "

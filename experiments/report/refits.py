@@ -27,9 +27,10 @@ from experiments.study import Arm
 from jahs.comparison.benches import errors_by_refits, refits_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import Pair
-from jahs.comparison.summaries import interval_text, number_text, summarize
+from jahs.comparison.summaries import number_text, summarize
 from jahs.queries.benchmark import Benchmark
 from workshop.pages.document import Block, Table, Text, answer
+from workshop.resampling import interval_text
 
 
 def refits_blocks(results: Results) -> Iterator[str | Block]:

@@ -20,7 +20,7 @@ from experiments.science.papers import beside_paper, compared, table
 from experiments.science.subjects import MAIN, Subject, answers
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text
+from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument
 from jahs.files.tables import take
 from jahs.schema import CONFIG_KEYS, OPS, SPLIT_PARTS
@@ -32,7 +32,7 @@ from workshop.exhaustive import cell_columns, ops_of
 from workshop.measured import rows_of
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curves
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_estimates, interval_text
 
 Cells = NDArray[np.int64]  # operations, (n_cells, 6)
 FREE: Final[Mapping[str, int]] = {"identity": IDENTITY, "zero": ZERO, "pooling": POOL}

@@ -19,7 +19,7 @@ from experiments.science.papers import NO_SIGN, beside_paper, table
 from experiments.science.subjects import Subject
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text, number_text
+from jahs.comparison.summaries import Interval, number_text
 from jahs.errors import InvalidArgument
 from jahs.files.runs import read_configs, read_profile, read_protocol, sorted_runs
 from jahs.files.tables import Table as Rows
@@ -39,7 +39,7 @@ from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau, kendall_tau_within
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_estimates, interval_text
 
 _FEWEST: Final = 10  # the bootstrap interval of a tau of few configs is too narrow
 
