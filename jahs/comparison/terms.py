@@ -106,7 +106,7 @@ def open_rules(name: str, rules: Rules, task: str, release: Path | None, budget_
         study=name,
         rules=rules,
         bench=bench,
-        view=open_view(bench, rules.view, seed=0),
+        view=open_view(bench, rules.view),
         release=opened_release.sha256,
         budget_s=rules.n_evaluations * mean_runtime(bench) if budget_s is None else budget_s,
     )

@@ -18,7 +18,7 @@ from experiments.report.__main__ import main as report
 from experiments.report.comparison import compared, finals
 from experiments.report.refits import cross_scored, cross_scored_blocks, kept_pairs, variance_shares
 from experiments.report.results import read_results
-from jahs.comparison.views import open_view
+from experiments.views import open_view
 from jahs.errors import CorruptFile
 from jahs.optimizers import expert_prior
 from jahs.simulate import read_log

@@ -28,7 +28,7 @@ from tests.releases import make_release
 def write_log(
     path, bench, *, optimizer="random_search", seed=0, fidelities=("epoch",), n=8, workers=2, options=None, **settings
 ):
-    view = open_view(bench, ViewChoice(fidelities=fidelities), seed=0)
+    view = open_view(bench, ViewChoice(fidelities=fidelities))
     simulation = Simulation(view, workers, n_trials=n, budget=1e9, seed=seed, log=path, **settings)
     simulation.run(make(optimizer, view, seed=seed, **(options or {})))
     return path
