@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from jahs.comparison import views
+from jahs.comparison import terms
 from jahs.comparison.benches import refits_of
-from jahs.comparison.views import ViewChoice
+from jahs.comparison.terms import ViewChoice
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.best import search_best
 from jahs.queries.views import Queryable, View
@@ -42,7 +42,7 @@ def open_view(bench: Queryable, choice: ViewChoice, *, seed: int) -> View:
     A "random" part is a sample for each seed; a name in `CELLS` is that cell with the default hyperparameters; "tuned"
     is `tuned_config`.
     """
-    return views.open_view(bench, choice, part=_part(bench, choice, seed))
+    return terms.open_view(bench, choice, part=_part(bench, choice, seed))
 
 
 def _part(bench: Queryable, choice: ViewChoice, seed: int) -> Mapping[str, object] | None:

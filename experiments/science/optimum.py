@@ -18,7 +18,7 @@ from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import incumbents
 from jahs.comparison.summaries import Interval, mean_interval, value_text
-from jahs.comparison.views import ViewChoice
+from jahs.comparison.terms import ViewChoice
 from jahs.queries.best import search_best
 from jahs.spaces.configs import Config
 from workshop.exhaustive import Exhaustive, cells_to_ask, exhaustive_best

@@ -14,7 +14,7 @@ from experiments.studies import STUDIES, find_study
 from experiments.study import Study, TaskFacts
 from experiments.views import CELLS, open_view, tuned_config
 from jahs.comparison.benches import open_benchmark, refits_of
-from jahs.comparison.views import ViewChoice
+from jahs.comparison.terms import ViewChoice
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.queries.views import View
 from jahs.spaces.parameters import LARGEST

@@ -15,7 +15,7 @@ import jahs
 from jahs.cli import main
 from jahs.comparison.claims import claim_of
 from jahs.comparison.leaderboard import board_text, find_logs, leaderboard
-from jahs.comparison.views import ViewChoice, open_view
+from jahs.comparison.terms import ViewChoice, open_view
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.optimizers import make, random_search
 from jahs.queries.views import View

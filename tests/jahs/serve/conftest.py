@@ -7,8 +7,7 @@ import json
 
 import pytest
 
-from jahs.comparison.terms import Rules, StudyTerms
-from jahs.comparison.views import ViewChoice, open_view
+from jahs.comparison.terms import Rules, StudyTerms, ViewChoice, open_view
 from jahs.serve.conversation import Conversation
 from jahs.serve.transport import serve_lines
 from tests.fake_bench import FakeBench
