@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from jahs.files.runs import last_rows, read_configs, read_runs, run_shards, without_final
+from jahs.files.runs import read_configs, read_runs, run_shards
 from jahs.release import EMBEDDED
 from jahs.tasks.definitions import TASKS
+from workshop.measured import last_rows, without_final
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA, SHEET, SUMS = ROOT / "data", ROOT / "docs" / "datasheet.md", ROOT / "data" / "SHA256SUMS"

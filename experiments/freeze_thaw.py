@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from experiments.report.writing import page_parser, run_page
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text
+from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.files.runs import read_protocol
 from jahs.schema import SPLIT_PARTS
@@ -43,7 +43,7 @@ from workshop.pages.document import Block, Document, Figure, Table, Text, sectio
 from workshop.pages.drawing import new_panels
 from workshop.pages.style import dash, series
 from workshop.ranks import kendall_tau
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_estimates, interval_text
 
 PREDICTORS: Final = ("last value", "last value plus mean gain", "power law", "surrogate", "surrogate, corrected")
 MEASURES: Final[Mapping[str, str]] = {

@@ -25,7 +25,7 @@ from experiments.analysis.landscape_measures import (
 )
 from experiments.report.writing import page_parser, run_page
 from jahs.comparison.benches import open_benchmark, refits_of, release_of
-from jahs.comparison.summaries import Interval, interval_text
+from jahs.comparison.summaries import Interval
 from jahs.errors import MissingData
 from jahs.tasks.definitions import DEFAULT_TASK, caveats_of
 from jahs.tasks.metrics import ACCURACIES
@@ -33,6 +33,7 @@ from workshop.command import add_release
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import draw_curves, draw_estimates, interval_curves
+from workshop.resampling import interval_text
 
 _N_REFITTED: Final = 2048
 _log = logging.getLogger(__name__)

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from experiments.analysis.proxy_orders import SHARES, ProxyAgreement, seeds_of, summary, with_references
 from jahs.errors import InvalidArgument
-from jahs.files.runs import read_configs, read_proxies
+from jahs.files.runs import read_configs
 from jahs.files.sealed_json import sealed_text
-from jahs.files.tables import rows_of
 from jahs.models.cost import n_params
 from jahs.schema import OPS, PROXIES, PROXY_TIMES
 from jahs.spaces.cell.index import nb201_indices
@@ -35,6 +34,7 @@ from pipeline.runs import RunsFolder
 from workshop.command import add_data_dir, add_minutes, add_workers, new_parser, run_command
 from workshop.folders import write_text
 from workshop.jobs import Where
+from workshop.measured import read_proxies, rows_of
 from workshop.ranks import benchmark_overlap, choose_p
 from workshop.real_landscape import N_CELLS, cell_configs, known, read_cell_accuracies
 

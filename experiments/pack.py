@@ -37,7 +37,7 @@ from experiments.worlds import WORLD_NAMES, quality_of_worlds
 from jahs.comparison.logs import FINISHED, Floats
 from jahs.comparison.steps import incumbents
 from jahs.errors import InvalidArgument, ProtocolMismatch
-from jahs.files.atomic import change_folder, held_folder
+from jahs.files.atomic import change_folder
 from jahs.files.sealed_json import sealed_text
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import Table, require_pyarrow, write_table
@@ -46,7 +46,7 @@ from jahs.simulate import Log
 from jahs.spaces.columns import rows, validate_columns
 from jahs.spaces.parameters import LARGEST
 from workshop.command import new_parser, run_command
-from workshop.folders import writing
+from workshop.folders import held_folder, writing
 from workshop.progress import Progress
 
 

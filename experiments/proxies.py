@@ -24,18 +24,19 @@ from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing,
 from experiments.analysis.proxy_uses import N_SCORED, SIZES, ScoredTask, gains_of_features, halvings, read_scored
 from experiments.report.writing import page_parser, run_page
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text, number_text
+from jahs.comparison.summaries import Interval, number_text
 from jahs.errors import InvalidArgument
 from jahs.files.sealed_json import read_sealed
-from jahs.queries.exhaustive import at_full_size
 from jahs.tasks.definitions import caveats_of
 from splits.kinship import fidelity_groups, group_name
+from workshop.exhaustive import at_full_size
 from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.pages.html import anchor
 from workshop.ranks import benchmark_weight, choose_p, kendall_tau, spearman, webber_weight
 from workshop.real_landscape import N_CELLS
+from workshop.resampling import interval_text
 
 _RUNS: Final = (Path("data/fashion_mnist_mini/runs"), Path("data/cifar10_mini/runs"))
 _CELLS_FILE: Final = Path("data/nasbench201/agreement.json")

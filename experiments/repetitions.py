@@ -11,8 +11,8 @@ from experiments.folder import StudyFolder
 from experiments.imported import open_for_study
 from experiments.optimizers import make
 from experiments.study import Repetition
+from experiments.views import open_view
 from experiments.worlds import WORLD_NAMES, World, open_world, worlds_path
-from jahs.comparison.views import open_view
 from jahs.errors import JahsError
 from jahs.files.atomic import write_beside
 from jahs.optimizers import expert_prior

@@ -29,13 +29,14 @@ from experiments.report.results import Results, read_results
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import CorruptFile, InvalidArgument, refuse
 from jahs.files.atomic import make_folder
-from jahs.files.runs import last_rows, read_runs
+from jahs.files.runs import read_runs
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.files.tables import Table
 from jahs.spaces.configs import Config, config_id, validate
 from pipeline.command import add_device
 from workshop.command import add_data_dir, add_minutes, add_release, add_workers, new_parser, run_command
 from workshop.folders import write_text
+from workshop.measured import last_rows
 
 RECORD: Final = "retrained.json"
 _NO_TIME_S: Final = 1e-6  # no training begins, but the folder of runs is made

@@ -26,20 +26,21 @@ from numpy.typing import NDArray
 from experiments.report.writing import page_parser, run_page
 from experiments.science.papers import beside_paper, compared
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text
+from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument, ProtocolMismatch
-from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs, without_final
+from jahs.files.runs import read_configs, read_protocol, read_runs
 from jahs.files.tables import Table as Rows
-from jahs.files.tables import rows_of, take
+from jahs.files.tables import take
 from jahs.tasks.definitions import PROSE, Task, caveats_of
 from jahs.tasks.own import task_facts
 from pipeline.protocol import recorded_task
 from pipeline.sampling import group_positions
 from workshop.folders import commit_fact, versions_fact
+from workshop.measured import last_rows, rows_of, without_final
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.ranks import kendall_tau_within, spearman
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_estimates, interval_text
 
 KINDS: Final = ("continued", "annealed")
 MEASURES: Final = ("Spearman", "Spearman, best quarter", "Spearman, best tenth", "Kendall's τ within fidelity groups")

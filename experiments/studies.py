@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from experiments.optimizers import OPTIMIZERS
 from experiments.study import Study, arm_of
-from jahs.comparison.views import ViewChoice
+from jahs.comparison.terms import ViewChoice
 from jahs.errors import UnknownName
 from jahs.optimizers import QUALITIES
 

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, Final, Literal
 
 from experiments.optimizers import OPTIMIZERS
-from jahs.comparison.views import ViewChoice
+from jahs.comparison.terms import ViewChoice
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.files.hashing import digest_facts
 

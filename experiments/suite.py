@@ -25,8 +25,7 @@ from jahs.comparison.claims import by_mean
 from jahs.comparison.logs import Floats, trial_log
 from jahs.comparison.ranks import mean_ranks
 from jahs.comparison.standings import guess_of, steps_of
-from jahs.comparison.terms import Rules, open_rules
-from jahs.comparison.views import ViewChoice
+from jahs.comparison.terms import Rules, ViewChoice, open_rules
 from jahs.errors import CorruptFile, InvalidArgument, refuse
 from jahs.files.atomic import make_folder
 from jahs.files.sealed_json import read_sealed, sealed_text

@@ -42,7 +42,7 @@ from experiments.analysis.transfer import OPTIMIZERS, front_transfers, order_tra
 from experiments.report.writing import check_target, write_document
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text, number_text
+from jahs.comparison.summaries import Interval, number_text
 from jahs.comparison.terms import open_terms
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.optimizers import OPTIMIZERS as ENTRIES
@@ -55,6 +55,7 @@ from workshop.pages.drawing import new_drawing, set_rows
 from workshop.pages.style import LIGHT, marker, series
 from workshop.ranks import spearman
 from workshop.real_landscape import EPOCHS, real_accuracies
+from workshop.resampling import interval_text
 
 _STUDY: Final = "baselines"
 _REAL: Final = "CIFAR-10 of JAHS-Bench-201"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from experiments.report.writing import page_parser, run_page
 from experiments.science.papers import beside_paper, same_sign, table
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text, number_text, value_text
+from jahs.comparison.summaries import Interval, number_text, value_text
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import Task, caveats_of, task
 from surrogate.data.rows import Facts
@@ -28,7 +28,7 @@ from workshop.folders import commit_fact, versions_text
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.ranks import spearman
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_estimates, interval_text
 
 _FILES: Final = (Path("data/fashion_mnist_mini/zoo.json"), Path("data/cifar10_mini/zoo.json"))
 

@@ -18,18 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, ProtocolMismatch
-from jahs.files.runs import (
-    VISITS,
-    committed_faults,
-    last_rows,
-    read_configs,
-    read_profile,
-    read_protocol,
-    read_proxies,
-    read_runs,
-    read_visits,
-)
-from jahs.files.tables import Table, parquet_files, rows_of, take
+from jahs.files.runs import VISITS, committed_faults, read_configs, read_profile, read_protocol, read_runs
+from jahs.files.tables import Table, parquet_files, take
 from jahs.schema import SOURCES
 from pipeline.profile import merge_visits
 from pipeline.proxies import merge_proxies
@@ -39,6 +29,7 @@ from pipeline.sampling import group_positions, run_seeds
 from pipeline.verify import each_run, profiled_by, verify
 from workshop.command import FailedResult, add_data_dir, new_parser, run_command
 from workshop.machine import ON_PROCESSOR
+from workshop.measured import last_rows, read_proxies, read_visits, rows_of
 from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 
 _WANTED_CONFIGS: Final = 2000

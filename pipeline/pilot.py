@@ -26,22 +26,14 @@ import numpy as np
 
 from jahs.errors import InvalidArgument
 from jahs.files.hashing import sha256_file
-from jahs.files.runs import (
-    is_timed,
-    last_rows,
-    read_configs,
-    read_profile,
-    read_protocol,
-    read_runs,
-    timing_machine,
-    trained_with_both,
-)
+from jahs.files.runs import is_timed, read_configs, read_profile, read_protocol, read_runs, timing_machine
 from jahs.files.sealed_json import sealed_text
-from jahs.files.tables import Table, rows_of, take
+from jahs.files.tables import Table, take
 from jahs.queries.benchmark import Benchmark
 from jahs.schema import CONFIG_KEYS, OPS
 from workshop.command import new_parser, run_command
 from workshop.folders import write_text
+from workshop.measured import last_rows, rows_of, trained_with_both
 from workshop.ranks import kendall_tau
 from workshop.real_landscape import (
     N_CELLS,

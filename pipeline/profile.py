@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from jahs.errors import InvalidArgument, refuse
-from jahs.files.runs import TIMES, VISITS, profile_of_visits, read_configs, read_profile, read_visits
+from jahs.files.runs import VISITS, read_configs, read_profile
 from jahs.files.tables import Table, concatenate, sort_by, take, typed
 from jahs.schema import CONFIG_KEYS, PROFILE_COLUMNS, VISIT_COLUMNS
 from jahs.spaces.columns import rows
@@ -43,6 +43,7 @@ from pipeline.runs import RunsFolder
 from pipeline.train import Training
 from workshop.command import run_command
 from workshop.machine import processor_model
+from workshop.measured import TIMES, profile_of_visits, read_visits
 from workshop.progress import Progress
 
 _LATENCY_BATCH: Final = 256  # images in the batch whose evaluation is timed as `latency`

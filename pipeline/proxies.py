@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 
 from jahs.errors import refuse
-from jahs.files.runs import SCORES, read_configs, read_proxies, read_runs
+from jahs.files.runs import SCORES, read_configs, read_runs
 from jahs.files.tables import Table, concatenate, sort_by, take, typed
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXIES_FORMAT, PROXY_COLUMNS, PROXY_KEY, PROXY_TIMES
 from jahs.spaces.columns import rows
@@ -44,6 +44,7 @@ from pipeline.zero_cost import ProxyScores, score_all
 from workshop.command import add_minutes, run_command
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.machine import processor_model
+from workshop.measured import read_proxies
 from workshop.progress import Progress
 
 _N_IMAGES: Final = 64

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from jahs.errors import InvalidTable
-from jahs.files.runs import last_rows, read_runs
+from jahs.files.runs import read_runs
 from jahs.files.tables import Table, take
 from jahs.spaces.seeds import read_seed
 from pipeline.data import load_images
@@ -17,6 +17,7 @@ from pipeline.runs import RunsFolder
 from pipeline.train import EPOCH_FIELDS, train
 from pipeline.verify import each_run, folder_task
 from workshop.machine import ON_PROCESSOR, processor_model
+from workshop.measured import last_rows
 from workshop.resampling import within_configs
 
 REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")

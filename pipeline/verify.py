@@ -14,19 +14,14 @@ from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch
 from jahs.files.index import read_index
 from jahs.files.runs import (
     SCORES,
-    TIMES,
     VISITS,
     committed_faults,
     each_run_once,
     first_rows,
-    profile_of_visits,
     read_configs,
     read_profile,
     read_protocol,
-    read_proxies,
     read_shards,
-    read_visits,
-    visits_of_profile,
 )
 from jahs.files.tables import Table, has_digests, parquet_files, read_table
 from jahs.schema import CONFIG_KEYS, PROXY_KEY, RUN_COLUMNS, SOURCES, VISIT_KEY
@@ -37,6 +32,7 @@ from pipeline.protocol import protocol_digest, recorded_task
 from pipeline.runs import run_name
 from pipeline.sampling import config_table
 from workshop.machine import ON_PROCESSOR
+from workshop.measured import TIMES, profile_of_visits, read_proxies, read_visits, visits_of_profile
 
 _log = logging.getLogger(__name__)
 _LOSSES: Final = ("train_loss", "valid_loss", "test_loss")

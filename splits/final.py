@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig
-from jahs.files.atomic import held_folder
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.files.tables import Table
 from jahs.schema import CONFIG_KEYS, FINAL_SOURCE
 from jahs.spaces.columns import config_ids, validate_columns
 from jahs.spaces.configs import Config, validate
 from splits.kinship import kin
-from workshop.folders import write_text, writing
+from workshop.folders import held_folder, write_text, writing
 
 UNIFORM: Final = "uniform"
 """The group of the configs that no optimiser proposed."""

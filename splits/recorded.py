@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidConfig, InvalidTable, ProtocolMismatch
-from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs, sorted_runs
+from jahs.files.runs import read_configs, read_protocol, read_runs, sorted_runs
 from jahs.files.tables import Table, sort_by, take
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import validate_columns
 from splits.final import FinalTest, is_final
+from workshop.measured import last_rows
 
 _MOST_EXAMPLES = 3
 

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
-from jahs.files.tables import rows_of
 from jahs.queries.benchmark import Benchmark
 from jahs.release import Release, read_release
 from jahs.release.models import REFITS
@@ -65,6 +64,7 @@ from surrogate.propose import settings_of
 from surrogate.top_fits import read_fits
 from workshop.command import run_command
 from workshop.folders import check_file, commit
+from workshop.measured import rows_of
 from workshop.ranks import kendall_tau
 
 _N_FOLDS: Final = 8

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.comparison.summaries import Interval, interval_text
+from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import make_folder
 from jahs.release import Release, read_release
@@ -40,7 +40,7 @@ from workshop.command import add_workers, run_command
 from workshop.folders import commit_fact, versions_fact, write_text
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.markdown import to_markdown
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_estimates, interval_text
 
 _N_SEEDS: Final = 3
 _SIZES: Final = (250, 500, 1000)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile
-from jahs.files.tables import rows_of, take
+from jahs.files.tables import take
 from jahs.models.forest import Forest, forest_from_xgboost, open_engine
 from jahs.models.noise import NoiseModel
 from jahs.queries.completing import good_config
@@ -37,6 +37,7 @@ from surrogate.judging.uncertainty import uncertainty_facts
 from surrogate.models.lightgbm import as_xgboost, fit_lightgbm, predict_lightgbm
 from surrogate.models.model import Surrogate, booster_json
 from surrogate.models.refits import N_REFITS, fit_refits, pack_refits, refit_settings, refit_share
+from workshop.measured import rows_of
 
 _log = logging.getLogger(__name__)
 _UNSCALED: Final = "there is no noise model, so intervals cannot be calibrated"

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 import jahs
 from jahs.errors import InvalidArgument, MissingData, UnknownName
-from jahs.files.tables import rows_of
 from jahs.release import Release, read_release
 from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.spaces.columns import Columns, Configs, config_ids, rows, validate_columns
@@ -45,6 +44,7 @@ from surrogate.models.fitting import leave_folds_out
 from surrogate.models.optima import MAIN, Ask, IsKnown, asking, best_found, disagreed_on, poor
 from workshop.command import run_command
 from workshop.folders import check_file, write_text
+from workshop.measured import rows_of
 from workshop.numbered import full_range
 
 KINDS: Final = ("best", "disagreement", "full", "seeds", "paired", "poor")

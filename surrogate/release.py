@@ -15,6 +15,8 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import re
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -25,11 +27,12 @@ from typing import Any, Final
 from jahs.errors import InvalidArgument, refuse
 from jahs.files.atomic import change_folder, out_of_space
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import best_of, cells_to_ask, exhaustive_best, search_best
+from jahs.queries.best import best_of, search_best
 from jahs.queries.references import MAIN, References, build_references
 from jahs.release import read_release
+from jahs.release.manifest import MANIFEST
 from jahs.release.quality import QUALITY_FORMAT
-from jahs.release.writing import clear_leftovers, fill_release
+from jahs.release.writing import fill_release
 from jahs.spaces.configs import Config
 from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import task_facts
@@ -46,6 +49,7 @@ from surrogate.models.teacher import FEWEST_CURVES, n_whole
 from surrogate.packing import FIRST, check_answers, number_facts, reference_config, standing_release
 from surrogate.tune import data_of, read_history
 from workshop.command import add_workers, run_command
+from workshop.exhaustive import cells_to_ask, exhaustive_best
 from workshop.folders import commit, package_versions, writing
 
 MOST_BYTES: Final = 15_000_000
@@ -191,6 +195,19 @@ def _manifest_facts(measured: Measurements, split: Split, settings: ReleaseSetti
         "command": settings.command(),
         **({} if reference is None else {"reference_config": reference}),
     }
+
+
+def clear_leftovers(path: Path) -> None:
+    """Clean up beside a release whose writer was killed; no other process may be writing it.
+
+    A release that was moved aside for a new one that never came gets its name back; unfinished files are removed.
+    """
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.(part|old)")
+    for leftover in sorted(p for p in path.parent.iterdir() if pattern.fullmatch(p.name)):
+        if leftover.suffix == ".old" and (leftover / MANIFEST).is_file() and not path.exists():
+            leftover.rename(path)
+        else:
+            shutil.rmtree(leftover)
 
 
 def check_replaceable(out: Path) -> None:

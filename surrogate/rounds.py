@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.comparison.summaries import number_text
-from jahs.files.tables import rows_of
 from jahs.release import Release, read_release
 from jahs.schema import FINAL_SOURCE, SOURCES
 from splits.split import Split
@@ -34,6 +33,7 @@ from surrogate.models.optima import MAIN
 from surrogate.packing import release_answers
 from workshop.command import run_command
 from workshop.folders import check_file, commit, write_text
+from workshop.measured import rows_of
 from workshop.pages.document import Block, Document, Section, Table, Text
 from workshop.pages.markdown import to_markdown
 

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable
-from jahs.files.tables import rows_of
 from jahs.models.features import DEFAULT_TIMES, GROUPS, FeatureSet, TimeCoefficients
 from jahs.models.features.timing import BACKWARD_TERMS, FORWARD_TERMS
 from splits.split import Split
@@ -25,6 +24,7 @@ from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, assemble, by_part, features_of
 from workshop.command import run_command
+from workshop.measured import rows_of
 from workshop.ranks import kendall_tau
 
 _MS: Final = 1e3

@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.comparison.summaries import Interval, interval_text
+from jahs.comparison.summaries import Interval
 from jahs.errors import CorruptFile
 from jahs.files.sealed_json import read_sealed, sealed_text
 from splits.split import Split
@@ -40,7 +40,7 @@ from workshop.command import run_command
 from workshop.folders import check_file, commit, write_text
 from workshop.pages.markdown import table_text
 from workshop.ranks import kendall_tau
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_estimates, interval_text
 
 MOST_LOST: Final = 0.005
 """The largest loss of tau over the whole space that a gain at the top may cost."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
 from jahs.errors import InvalidArgument, translating
-from jahs.files.atomic import check_folder, out_of_space, write_beside
+from jahs.files.atomic import HAS_LOCKS, check_folder, out_of_space, write_beside
 
 _PACKAGES: Final = ("jahs", "numpy", "scikit-learn", "scipy", "xgboost")
 
@@ -52,6 +53,22 @@ def writing(path: Path) -> AbstractContextManager[None]:
         OSError,
         into=lambda err: InvalidArgument(f"{path} cannot be written: {err.strerror or err}; choose another folder"),
     )
+
+
+@contextmanager
+def held_folder(path: Path) -> Iterator[None]:
+    """Hold the lock of an existing folder; wait while another process holds it; OSError if it cannot be locked."""
+    if not HAS_LOCKS:
+        yield
+        return
+    import fcntl
+
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def package_versions(*more: str) -> dict[str, str]:

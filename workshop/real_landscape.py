@@ -22,13 +22,13 @@ from jahs.comparison.logs import Floats
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.sealed_json import read_sealed
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import at_full_size
 from jahs.spaces.cell import Cell
 from jahs.spaces.cell.index import nb201_indices
 from jahs.spaces.columns import Columns
 from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import LARGEST, PARAMETERS
 from jahs.spaces.space import space
+from workshop.exhaustive import at_full_size
 from workshop.ranks import kendall_tau, kendall_tau_within, spearman
 from workshop.resampling import bootstrap_agreement
 

@@ -1,15 +1,27 @@
-"""Bootstrap intervals, and how far repeated measurements of a config are apart."""
+"""Bootstrap intervals and their text, and how far repeated measurements of a config are apart."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jahs.comparison.summaries import Interval
+from jahs.comparison.summaries import Interval, number_text
 from jahs.errors import InvalidArgument
+
+LEVEL: Final = 0.95
+"""The share of resampled statistics inside an interval."""
+
+N_RESAMPLES: Final = 2000
+
+
+def percentile_interval(value: float, resampled: NDArray[np.float64]) -> Interval:
+    """Return the central 95 % of resampled statistics; NaN if any of them is."""
+    low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(value=value, low=float(low), high=float(high))
 
 
 def bootstrap_agreement(
@@ -46,6 +58,17 @@ def bootstrap_estimates(
         ends = np.nanquantile(resampled, np.round([(1 - level) / 2, (1 + level) / 2], 6), axis=0)
     scores = np.ravel(score(np.arange(n))).tolist()
     return [Interval(value=value, low=low, high=high) for value, low, high in zip(scores, *ends.tolist(), strict=True)]
+
+
+def interval_text(found: Interval, digits: int = 2, *, sign: str = "") -> str:
+    """Return an estimate with its interval if it has one, or a dash without an estimate.
+
+    Example:
+        >>> interval_text(Interval(value=0.5, low=0.25, high=0.875))
+        '0.50 (0.25 to 0.88)'
+    """
+    value, low, high = (number_text(number, digits, sign=sign) for number in (found.value, found.low, found.high))
+    return value if "–" in {value, low, high} else f"{value} ({low} to {high})"
 
 
 def within_configs(

@@ -9,8 +9,9 @@ from typing import Final, Literal
 
 import numpy as np
 
+from experiments.analysis.critical_differences import rank_agreement
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import Pair, rank_agreement
+from jahs.comparison.ranks import Pair
 from jahs.comparison.summaries import Interval
 from workshop.ranks import kendall_tau
 

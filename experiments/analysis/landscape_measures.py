@@ -16,7 +16,7 @@ import numpy as np
 from experiments.analysis.variance import Draws, decomposition, draw, effects, unions
 from jahs.adapters.values import shown_parameters
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, mean_interval, percentile_interval
+from jahs.comparison.summaries import Interval, mean_interval
 from jahs.errors import InvalidArgument, UnknownName, refuse
 from jahs.files.tables import take
 from jahs.optimizers.moves import mutated
@@ -27,6 +27,7 @@ from jahs.spaces.parameters import LARGEST, PARAMETERS, is_integer
 from jahs.spaces.seeds import SEED_RANGE, is_seed
 from jahs.spaces.space import GROUPS, Space
 from jahs.tasks.metrics import Metric
+from workshop.resampling import percentile_interval
 
 Scale: TypeAlias = Literal["rank", "value", "better half"]
 

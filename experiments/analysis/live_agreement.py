@@ -7,9 +7,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.analysis.critical_differences import rank_agreement
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import rank_agreement
-from jahs.comparison.summaries import Interval, percentile_interval
+from jahs.comparison.summaries import Interval
+from workshop.resampling import percentile_interval
 
 _N_DRAWS: Final = 1000
 

@@ -21,13 +21,14 @@ from scipy import stats
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument, InvalidTable
-from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs, without_final
+from jahs.files.runs import read_configs, read_protocol, read_runs
 from jahs.files.tables import Table, sort_by, take
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
 from jahs.spaces.parameters import LARGEST
 from jahs.tasks.definitions import Task
 from jahs.tasks.own import task_of_protocol
+from workshop.measured import last_rows, without_final
 from workshop.ranks import spearman
 from workshop.real_landscape import key_members, rank_shares
 from workshop.resampling import bootstrap_agreement, bootstrap_estimates

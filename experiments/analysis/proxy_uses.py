@@ -18,16 +18,7 @@ from numpy.typing import NDArray
 from experiments.analysis.proxy_orders import last_where_missing, seeds_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import summarize
-from jahs.files.runs import (
-    is_timed,
-    read_configs,
-    read_profile,
-    read_protocol,
-    read_proxies,
-    read_runs,
-    timing_machine,
-    without_final,
-)
+from jahs.files.runs import is_timed, read_configs, read_profile, read_protocol, read_runs, timing_machine
 from jahs.files.tables import Table, take
 from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_TIMES, SPLIT_PARTS
@@ -39,6 +30,7 @@ from splits.kinship import fidelity_groups
 from splits.split import read_split
 from surrogate.data.rows import features_of
 from surrogate.models.model import default_features
+from workshop.measured import read_proxies, without_final
 from workshop.ranks import kendall_tau
 
 SIZES: Final = (100, 400, 1400)  # training configs of the accuracy models

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from experiments.analysis.carried import split_half_of_two
+from experiments.analysis.critical_differences import rank_agreement
 from experiments.studies import COMBINATIONS
 from jahs.comparison.compare import BASELINES
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.summaries import Interval
 from jahs.comparison.terms import StudyTerms
 from jahs.errors import MissingData, UnknownName

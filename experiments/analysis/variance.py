@@ -16,9 +16,10 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, percentile_interval
+from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument
 from jahs.spaces.columns import Columns
+from workshop.resampling import percentile_interval
 
 TIMES: Final = " × "  # separates the names of interacting groups
 _N_RESAMPLES: Final = 200

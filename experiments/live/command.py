@@ -56,7 +56,7 @@ from experiments.study import Arm, Repetition, Study
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import JahsError, refuse
 from jahs.files.atomic import change_folder
-from jahs.files.runs import last_rows, read_configs, read_runs
+from jahs.files.runs import read_configs, read_runs
 from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
 from jahs.tasks.definitions import Task
@@ -66,6 +66,7 @@ from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import RunsFolder, check_free_space
 from workshop.command import add_data_dir, add_minutes, add_workers, new_parser, run_command
 from workshop.jobs import Where, run_jobs
+from workshop.measured import last_rows
 from workshop.progress import Progress
 
 _SECONDS_AN_HOUR: Final = 3600

@@ -28,9 +28,9 @@ from experiments.study import Arm
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
-from jahs.files.runs import last_rows
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.configs import Config, config_id
+from workshop.measured import last_rows
 from workshop.resampling import within_configs
 
 _ROUNDING: Final = 1e-9

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from experiments.analysis.carried import VERDICTS, OrderAgreement, carry_over
+from experiments.analysis.critical_differences import compare_groups
 from experiments.folder import read_folder
 from experiments.imported import open_for_study
 from experiments.packs import is_pack
@@ -17,12 +18,13 @@ from experiments.report.comparison import comparison_of, curve, groups, worst_of
 from experiments.report.results import Results, read_results
 from experiments.study import Arm, Study
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import Pair, compare_groups
+from jahs.comparison.ranks import Pair
 from jahs.comparison.steps import on_grid
-from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text
+from jahs.comparison.summaries import FEWEST_SEEDS, number_text
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Table, Text, answer
+from workshop.resampling import interval_text
 
 _FRONTS: Final = (
     " Its front and reference point are those that `jahs import --with-front` finds; trade-offs with multiply-adds and "

@@ -12,15 +12,16 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
 from numpy.typing import NDArray
 
+from experiments.analysis.critical_differences import HOLDS, Comparison, compare_groups
 from experiments.report.results import RepetitionResult, Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import HOLDS, Comparison, compare_groups
 from jahs.comparison.steps import Steps, hypervolume_over_time
-from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, p_statement, p_text
+from jahs.comparison.summaries import FEWEST_SEEDS, p_text
 from jahs.errors import MissingData, UnknownName
 from workshop.pages.document import Block, Figure, Table
 from workshop.pages.style import LIGHT, series
+from workshop.resampling import interval_text
 
 _WIDTH: Final = 4.8  # width of the diagram, in inches
 _MARGIN: Final = 0.03  # on either side, as a share
@@ -199,3 +200,9 @@ def _labels(
     font, measure = FontProperties(size=_LABEL_SIZE), TextToPath().get_text_width_height_descent
     widths = np.array([measure(label, font, ismath=False)[0] for label in labels])
     return labels, min(_LABEL_SIZE, float((_LABEL_SIZE * room / widths).min()))
+
+
+def p_statement(value: float) -> str:
+    """Return a p-value for a sentence, such as "p = 0.020"."""
+    text = p_text(value)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"

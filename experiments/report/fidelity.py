@@ -16,12 +16,12 @@ from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import number_text
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import at_full_size
 from jahs.queries.views import View
 from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.spaces.columns import Columns
 from jahs.spaces.parameters import LARGEST, PARAMETERS
 from jahs.spaces.space import space
+from workshop.exhaustive import at_full_size
 from workshop.pages.document import Block, Figure, Table, answer
 from workshop.pages.drawing import Curve, draw_curves
 

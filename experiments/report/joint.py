@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, get_args
 
+from experiments.analysis.critical_differences import Comparison
 from experiments.report.comparison import comparison_of
 from experiments.report.results import Results
 from experiments.report.single import overview
 from experiments.report.speedups import Speedup, geometric_mean, speedup_of_arms, speedup_text
 from experiments.study import Arm
-from jahs.comparison.ranks import Comparison
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_estimates

@@ -17,11 +17,12 @@ from experiments.report.build import made_facts
 from experiments.report.left_out import left_out_blocks
 from experiments.report.single import ERROR_LABEL, error_limits
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import FEWEST_SEEDS, interval_text, number_text
+from jahs.comparison.summaries import FEWEST_SEEDS, number_text
 from jahs.tasks.definitions import TASKS, caveats_of
 from surrogate.judging.agreement import agreement
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
 from workshop.pages.drawing import Curve, draw_curves
+from workshop.resampling import interval_text
 
 _LAST: Final = 20
 _ENDS: Final = (0.05, 0.95)

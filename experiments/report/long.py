@@ -10,17 +10,18 @@ from typing import Final
 
 import numpy as np
 
-from experiments.report.comparison import comparison_of
+from experiments.report.comparison import comparison_of, p_statement
 from experiments.report.results import Results
 from experiments.report.single import no_common_seed, overview, summary_text
 from experiments.report.speedups import Speedup, speedup
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
-from jahs.comparison.summaries import interval_text, mean_interval, p_statement, summarize
+from jahs.comparison.summaries import mean_interval, summarize
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, answer
 from workshop.pages.drawing import Curve, draw_curves
+from workshop.resampling import interval_text
 
 _TARGET: Final = 0.5  # share of the budget after which the median error with one worker is the target of the speed-up
 _DECADES: Final = (100, 1000, 10_000)

@@ -14,15 +14,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from experiments.analysis.critical_differences import (
+    HOLDS,
+    Comparison,
+    compare_groups,
+    crossed_variances,
+    rank_agreement,
+)
 from experiments.report.comparison import comparison_of, final_of, finals, groups, worst_of
 from experiments.report.results import RepetitionResult, Results, split_by_run
 from experiments.study import Arm
 from jahs.comparison.benches import errors_by_refits, refits_of
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import HOLDS, Comparison, Pair, compare_groups, crossed_variances, rank_agreement
-from jahs.comparison.summaries import interval_text, number_text, summarize
+from jahs.comparison.ranks import Pair
+from jahs.comparison.summaries import number_text, summarize
 from jahs.queries.benchmark import Benchmark
 from workshop.pages.document import Block, Table, Text, answer
+from workshop.resampling import interval_text
 
 
 def refits_blocks(results: Results) -> Iterator[str | Block]:

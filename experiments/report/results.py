@@ -15,10 +15,11 @@ import numpy as np
 from experiments.folder import StudyFolder, read_folder
 from experiments.packs import LogContent, is_pack, read_pack, season_of
 from experiments.study import Arm, Repetition, Study
+from experiments.views import open_view
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import FINISHED, Floats, trial_log
 from jahs.comparison.steps import Steps, incumbents, on_grid
-from jahs.comparison.views import ViewChoice, open_view
+from jahs.comparison.terms import ViewChoice
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
 from jahs.simulate import Log, read_log

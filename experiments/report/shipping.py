@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +15,12 @@ from experiments.report.refits import last_by_refits
 from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import test_errors
 from experiments.study import Arm
-from jahs.comparison.shipped import ShippedResults, write_shipped
+from jahs.comparison.shipped import ShippedResults
 from jahs.comparison.standings import REFERENCE, Rollout
 from jahs.comparison.steps import Steps
 from jahs.comparison.terms import STUDIES
+from jahs.files.atomic import write_beside
+from jahs.files.sealed_json import sealed_text
 
 
 def ship(results: Results, folder: Path) -> list[Path]:
@@ -33,6 +36,32 @@ def ship(results: Results, folder: Path) -> list[Path]:
         shipped = ShippedResults(study=study, task=task, season=season, release=release, rollouts=rollouts)
         written.append(write_shipped(shipped, folder))
     return written
+
+
+def write_shipped(shipped: ShippedResults, folder: Path) -> Path:
+    """Write results, times with six and errors with four decimals; return the file."""
+    runs = {
+        name: {
+            str(seed): {
+                "times": np.round(run.steps.times, 6).tolist(),
+                "values": np.round(run.steps.values, 4).tolist(),
+                "test_error": _known(run.test_error),
+                "refit_error": _known(run.refit_error),
+            }
+            for seed, run in by_seed.items()
+        }
+        for name, by_seed in shipped.rollouts.items()
+    }
+    facts: dict[str, Any] = {"season": shipped.season, "release": shipped.release, "optimizers": runs}  # Any: JSON
+    path = folder / f"{shipped.study}-{shipped.task}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    with write_beside(path) as beside:
+        beside.write_text(sealed_text(facts), encoding="utf-8")
+    return path
+
+
+def _known(error: float) -> float | None:
+    return None if np.isnan(error) else round(error, 4)
 
 
 def _arms(results: Results, task: str) -> Iterator[Arm]:

@@ -8,11 +8,12 @@ from typing import Final
 
 import numpy as np
 
+from experiments.analysis.critical_differences import mean_with_refits
 from experiments.report.comparison import comparison_blocks, comparison_of, finals
 from experiments.report.results import RepetitionResult, Results, best_at_full_size
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import mean_ranks, mean_with_refits
+from jahs.comparison.ranks import mean_ranks
 from jahs.comparison.steps import regret_area
 from jahs.comparison.summaries import (
     FEWEST_SEEDS,

@@ -16,9 +16,10 @@ import numpy as np
 from experiments.report.results import Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.steps import Steps, on_grid, union_grid
-from jahs.comparison.summaries import FEWEST_SEEDS, LEVEL, N_RESAMPLES, Interval, percentile_interval
+from jahs.comparison.steps import Steps, on_grid
+from jahs.comparison.summaries import FEWEST_SEEDS, Interval
 from jahs.tasks.definitions import TASKS
+from workshop.resampling import LEVEL, N_RESAMPLES, percentile_interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,3 +108,10 @@ def speedup_text(found: Sequence[Speedup]) -> str:
     signs = ("≤ " if is_any else "" for is_any in (any(s.is_bound for s in found), any(s.is_low_bound for s in found)))
     text = f"{next(signs)}{value}×"
     return text if np.isnan(interval.low) else f"{text} ({next(signs)}{low} to {high})"
+
+
+def union_grid(*groups: Sequence[Steps], until: float) -> Floats:
+    """Return the times of all steps before `until`, and `until`."""
+    times = [function.times for group in groups for function in group]
+    grid = np.unique(np.concatenate([*times, [until]]))
+    return grid[grid <= until]

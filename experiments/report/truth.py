@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
+from experiments.analysis.critical_differences import rank_agreement
 from experiments.report.results import Results
 from experiments.report.single import (
     TIME_LABEL,
@@ -21,10 +22,10 @@ from experiments.report.single import (
 from experiments.study import Arm
 from experiments.worlds import quality_of_worlds
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import rank_agreement
-from jahs.comparison.summaries import interval_text, number_text, summarize
+from jahs.comparison.summaries import number_text, summarize
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_curves, interval_curves
+from workshop.resampling import interval_text
 
 _TITLES: Final[Mapping[str, str]] = {
     "table": "recorded trainings",

@@ -15,7 +15,7 @@ import numpy as np
 from experiments.science.papers import beside_paper, compared, table
 from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import N_RESAMPLES, Interval, mean_interval, percentile_interval
+from jahs.comparison.summaries import Interval, mean_interval
 from jahs.optimizers import Baseline, make
 from jahs.queries.views import View
 from jahs.spaces.cell.operations import ZERO
@@ -24,6 +24,7 @@ from surrogate.models.optima import search_with
 from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau
+from workshop.resampling import N_RESAMPLES, percentile_interval
 
 N_SEEDS: Final = 100
 N_TRIALS: Final = 150

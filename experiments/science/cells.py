@@ -17,18 +17,19 @@ from scipy.stats import rankdata
 from experiments.science.papers import NO_SIGN, beside_paper, compared, table
 from experiments.science.subjects import MAIN, Spread, Subject, answers, spread_of
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import interval_text, number_text
+from jahs.comparison.summaries import number_text
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import cells_on_grid
 from jahs.spaces.cell import EDGES, OPERATIONS, all_ops, canonical_keys
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, POOL
 from jahs.spaces.cell.paths import PATH_EDGES, live_paths
 from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import space
 from surrogate.data.rows import GROUP_VALUES
+from workshop.exhaustive import cells_on_grid
 from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.ranks import spearman
+from workshop.resampling import interval_text
 
 N_BEST: Final = 12  # functions that count as the best: the best one and 11 others, as in NAS-Bench-101
 

@@ -17,7 +17,7 @@ from experiments.science.papers import beside_paper, compared, table
 from experiments.science.subjects import MAIN, Subject
 from jahs.adapters.importing import import_tool
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import interval_text, mean_interval
+from jahs.comparison.summaries import mean_interval
 from jahs.spaces.cell import EDGES, OPERATIONS, all_ops
 from jahs.spaces.cell.index import STRING_ORDER
 from jahs.spaces.cell.operations import PASSING, ZERO, cell_numbers
@@ -25,6 +25,7 @@ from jahs.spaces.cell.paths import PATH_EDGES, live_paths
 from jahs.spaces.parameters import LARGEST
 from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import Curve, draw_curves
+from workshop.resampling import interval_text
 
 N_SEEDS: Final = 20
 N_TRIALS: Final = 100

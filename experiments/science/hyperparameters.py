@@ -17,17 +17,17 @@ from experiments.analysis.landscape_measures import with_errors_of_fit
 from experiments.science.papers import beside_paper, same_sign, table
 from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text, value_text
-from jahs.queries.exhaustive import cells_on_grid
+from jahs.comparison.summaries import Interval, value_text
 from jahs.schema import OPS
 from jahs.spaces.cell import all_ops
 from jahs.spaces.parameters import LARGEST
 from surrogate.data.rows import GROUP_VALUES
+from workshop.exhaustive import cells_on_grid
 from workshop.pages.document import Block, Document, Figure, Text, answer, sections_of
 from workshop.pages.drawing import new_panels
 from workshop.pages.style import series
 from workshop.ranks import spearman
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_estimates, interval_text
 
 N_TUNED: Final = 50  # architectures that H-dagger is chosen on, as in NAS-Bench-101
 N_CELLS: Final = 150  # architectures in all, drawn at random

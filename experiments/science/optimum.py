@@ -13,15 +13,18 @@ from experiments.packs import MANIFEST, read_pack
 from experiments.science.papers import table
 from experiments.science.subjects import MAIN, Subject, answers, spread_of
 from experiments.studies import MAIN as CHAPTER
+from experiments.views import open_view
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import incumbents
-from jahs.comparison.summaries import Interval, interval_text, mean_interval, value_text
-from jahs.comparison.views import ViewChoice, open_view
-from jahs.queries.exhaustive import Exhaustive, cells_to_ask, exhaustive_best, search_best
+from jahs.comparison.summaries import Interval, mean_interval, value_text
+from jahs.comparison.terms import ViewChoice
+from jahs.queries.best import search_best
 from jahs.spaces.configs import Config
+from workshop.exhaustive import Exhaustive, cells_to_ask, exhaustive_best
 from workshop.pages.document import Block, Document, Figure, Text, answer, sections_of
 from workshop.pages.drawing import draw_estimates
+from workshop.resampling import interval_text
 
 N_FLOATS: Final = 16  # values of each rate on the grid on which every cell is queried
 

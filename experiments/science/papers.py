@@ -11,11 +11,12 @@ from typing import Final
 
 import numpy as np
 
-from jahs.comparison.summaries import Interval, interval_text
+from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument
 from workshop.folders import commit_fact
 from workshop.pages.document import Document, Table, Text, sections_of
 from workshop.pages.markdown import table_text
+from workshop.resampling import interval_text
 
 PAGES: Final = ("hyperparameters", "cells", "encodings", "bootstrap", "schedules", "zoo", "parameter_free", "repeats")
 """The studies whose pages compare a paper's figures with ours."""

@@ -20,18 +20,19 @@ from experiments.science.papers import beside_paper, compared, table
 from experiments.science.subjects import MAIN, Subject, answers
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text
+from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument
-from jahs.files.tables import rows_of, take
-from jahs.queries.exhaustive import cell_columns, ops_of
+from jahs.files.tables import take
 from jahs.schema import CONFIG_KEYS, OPS, SPLIT_PARTS
 from jahs.spaces.cell.operations import IDENTITY, POOL, ZERO
 from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.columns import Columns
 from splits.split import Split, read_split
+from workshop.exhaustive import cell_columns, ops_of
+from workshop.measured import rows_of
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curves
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_estimates, interval_text
 
 Cells = NDArray[np.int64]  # operations, (n_cells, 6)
 FREE: Final[Mapping[str, int]] = {"identity": IDENTITY, "zero": ZERO, "pooling": POOL}

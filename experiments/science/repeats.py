@@ -19,14 +19,13 @@ from experiments.science.papers import NO_SIGN, beside_paper, table
 from experiments.science.subjects import Subject
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, interval_text, number_text
+from jahs.comparison.summaries import Interval, number_text
 from jahs.errors import InvalidArgument
-from jahs.files.runs import halves_of_visits, last_rows, read_configs, read_profile, read_protocol, sorted_runs
+from jahs.files.runs import read_configs, read_profile, read_protocol, sorted_runs
 from jahs.files.tables import Table as Rows
-from jahs.files.tables import read_table, rows_of, take
+from jahs.files.tables import read_table, take
 from jahs.models.cost import n_macs
 from jahs.published.oddities import ODDITY_COLUMNS
-from jahs.queries.exhaustive import at_full_size
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
 from jahs.spaces.encoding import encode
@@ -34,11 +33,13 @@ from jahs.spaces.parameters import LARGEST
 from jahs.tasks.definitions import TASKS, Task, task
 from surrogate.data.measurements import read_measurements
 from surrogate.data.rows import group_numbers
+from workshop.exhaustive import at_full_size
+from workshop.measured import halves_of_visits, last_rows, rows_of
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau, kendall_tau_within
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_estimates, interval_text
 
 _FEWEST: Final = 10  # the bootstrap interval of a tau of few configs is too narrow
 

@@ -17,8 +17,7 @@ import numpy as np
 from jahs.comparison.standings import Rollout, Rollouts
 from jahs.comparison.steps import Steps
 from jahs.errors import CorruptFile
-from jahs.files.atomic import write_beside
-from jahs.files.sealed_json import read_sealed, sealed_text
+from jahs.files.sealed_json import read_sealed
 
 SEASONS: Final = Path(__file__).parents[1] / "seasons"
 """The folder of the embedded results."""
@@ -53,32 +52,6 @@ def read_shipped(study: str, task: str, releases: Collection[str], *, folder: Pa
         )
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise CorruptFile(f"{path} has no results of optimisers: {err!r}; install the package again") from err
-
-
-def write_shipped(shipped: ShippedResults, folder: Path) -> Path:
-    """Write results, times with six and errors with four decimals; return the file."""
-    runs = {
-        name: {
-            str(seed): {
-                "times": np.round(run.steps.times, 6).tolist(),
-                "values": np.round(run.steps.values, 4).tolist(),
-                "test_error": _known(run.test_error),
-                "refit_error": _known(run.refit_error),
-            }
-            for seed, run in by_seed.items()
-        }
-        for name, by_seed in shipped.rollouts.items()
-    }
-    facts: dict[str, Any] = {"season": shipped.season, "release": shipped.release, "optimizers": runs}  # Any: JSON
-    path = folder / f"{shipped.study}-{shipped.task}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    with write_beside(path) as beside:
-        beside.write_text(sealed_text(facts), encoding="utf-8")
-    return path
-
-
-def _known(error: float) -> float | None:
-    return None if np.isnan(error) else round(error, 4)
 
 
 def _error(known: float | None) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from jahs.comparison.claims import Claim
 from jahs.comparison.logs import Floats, TrialLog
-from jahs.comparison.ranks import Pair, compare_groups, mean_ranks
+from jahs.comparison.ranks import Pair, mean_ranks, pairs_of_groups
 from jahs.comparison.steps import Steps, hypervolume_over_time, on_grid, regret_area
 from jahs.comparison.summaries import Interval, mean_interval, summarize
 from jahs.comparison.terms import StudyTerms
@@ -137,10 +137,10 @@ def pairs_of(rollouts: Rollouts, *, first: Collection[str] = ()) -> list[tuple[s
         runs = rollouts[one], rollouts[other]
         seeds = sorted(set(runs[0]) & set(runs[1]))
         if len(seeds) > 1:
-            groups.append((np.array([[by_seed[seed].final for seed in seeds] for by_seed in runs]), None))
+            groups.append(np.array([[by_seed[seed].final for seed in seeds] for by_seed in runs]))
             names.append((one, other))
-    comparisons = compare_groups(groups) if groups else []
-    return [(*pair_names, comparison.pairs[0]) for pair_names, comparison in zip(names, comparisons, strict=True)]
+    pairs = pairs_of_groups(groups) if groups else []
+    return [(*pair_names, pair) for pair_names, (pair,) in zip(names, pairs, strict=True)]
 
 
 def guess_of(terms: StudyTerms) -> float:

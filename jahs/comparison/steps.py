@@ -95,10 +95,3 @@ def regret_area(steps: Steps, *, best: float, guess: float, budget: float) -> fl
 def on_grid(functions: Sequence[Steps], grid: Floats) -> Floats:
     """Return the values of all functions at the times of a grid, (n_functions, n_times)."""
     return np.stack([function.at(grid) for function in functions]) if functions else np.empty((0, len(grid)))
-
-
-def union_grid(*groups: Sequence[Steps], until: float) -> Floats:
-    """Return the times of all steps before `until`, and `until`."""
-    times = [function.times for group in groups for function in group]
-    grid = np.unique(np.concatenate([*times, [until]]))
-    return grid[grid <= until]

@@ -18,8 +18,7 @@ from jahs.comparison.claims import by_mean
 from jahs.comparison.logs import trial_log
 from jahs.comparison.rules import cost_faults, metric_faults, number_faults, time_faults
 from jahs.comparison.standings import steps_of
-from jahs.comparison.terms import Rules, StudyTerms, open_rules
-from jahs.comparison.views import ViewChoice
+from jahs.comparison.terms import Rules, StudyTerms, ViewChoice, open_rules
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, ProtocolMismatch, UnknownName
 from jahs.files.sealed_json import read_sealed
 from jahs.queries.views import View

@@ -10,10 +10,6 @@ import numpy as np
 
 from jahs.comparison.logs import Floats
 
-LEVEL: Final = 0.95
-"""The share of resampled statistics inside an interval."""
-
-N_RESAMPLES: Final = 2000
 FEWEST_SEEDS: Final = 6  # for an interval, or a two-sided signed-rank test at 0.05
 
 
@@ -74,12 +70,6 @@ def t_quantile(dof: float) -> float:
     return sum(term / dof**i for i, term in enumerate(terms))
 
 
-def percentile_interval(value: float, resampled: Floats) -> Interval:
-    """Return the central 95 % of resampled statistics; NaN if any of them is."""
-    low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(value=value, low=float(low), high=float(high))
-
-
 def digits_for(error: float, *, usual: int = 2) -> int:
     """Return the number of decimals for a value with this error: two digits of the error up to 35, otherwise one.
 
@@ -115,20 +105,3 @@ def value_text(value: object, digits: int = 4) -> str:
 def p_text(value: float) -> str:
     """Return a p-value for a table."""
     return "< 0.001" if value < 0.001 else number_text(value, 3)
-
-
-def p_statement(value: float) -> str:
-    """Return a p-value for a sentence, such as "p = 0.020"."""
-    text = p_text(value)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
-
-
-def interval_text(found: Interval, digits: int = 2, *, sign: str = "") -> str:
-    """Return an estimate with its interval if it has one, or a dash without an estimate.
-
-    Example:
-        >>> interval_text(Interval(value=0.5, low=0.25, high=0.875))
-        '0.50 (0.25 to 0.88)'
-    """
-    value, low, high = (number_text(number, digits, sign=sign) for number in (found.value, found.low, found.high))
-    return value if "–" in {value, low, high} else f"{value} ({low} to {high})"

@@ -10,13 +10,29 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
-from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import MissingData, UnknownName
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.views import View
+from jahs.queries.views import Queryable, View
 from jahs.release.find import default_task, full_path
 from jahs.simulate import Simulation
+from jahs.spaces.parameters import LARGEST
 from jahs.spaces.seeds import read_seed
+from jahs.spaces.space import GROUPS, space
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewChoice:
+    """The part of the space that an arm searches, and its fidelities.
+
+    `search` is "all", "nas" (the cell), "hpo" (the hyperparameters) or "sizes" (everything, with N, W and Resolution).
+    `fixed_part` says which values the other keys have: their "default", or the values of the release's "reference"
+    config; `experiments.views` has the others. N, W and Resolution are at their highest values, as in JAHS-Bench-201,
+    unless they are searched or fidelities.
+    """
+
+    search: Literal["all", "nas", "hpo", "sizes"] = "all"
+    fidelities: tuple[str, ...] = ("epoch",)  # without "epoch", every training runs to the last epoch
+    fixed_part: Literal["default", "reference", "random", "tuned", "resnet", "nasbench201"] = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +122,25 @@ def open_rules(name: str, rules: Rules, task: str, release: Path | None, budget_
         study=name,
         rules=rules,
         bench=bench,
-        view=open_view(bench, rules.view, seed=0),
+        view=open_view(bench, rules.view),
         release=opened_release.sha256,
         budget_s=rules.n_evaluations * mean_runtime(bench) if budget_s is None else budget_s,
     )
+
+
+def open_view(bench: Queryable, choice: ViewChoice, *, part: Mapping[str, object] | None = None) -> View:
+    """Return the view of an arm; `part` is a config with the values of the keys that are not searched.
+
+    Without it, they are those that `choice` names.
+    """
+    sizes = {name: value for name, value in LARGEST.items() if name not in choice.fidelities}
+    if choice.search in {"all", "sizes"}:
+        return View(bench, fidelities=choice.fidelities, fixed=sizes if choice.search == "all" else {})
+    if choice.fixed_part == "reference":
+        return View(bench, fidelities=choice.fidelities, fixed=sizes, search=choice.search)
+    if part is None:
+        assert choice.fixed_part == "default", "any other part is given"
+        part = space().default()
+    keys = GROUPS["hyperparameters" if choice.search == "nas" else "architecture"]
+    fixed = {**sizes, **{key: part[key] for key in keys}}
+    return View(bench, fidelities=choice.fidelities, fixed=fixed, search=choice.search)

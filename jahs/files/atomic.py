@@ -165,22 +165,6 @@ def fsync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-@contextmanager
-def held_folder(path: Path) -> Iterator[None]:
-    """Hold the lock of an existing folder; wait while another process holds it; OSError if it cannot be locked."""
-    if not HAS_LOCKS:
-        yield
-        return
-    import fcntl
-
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
 def hold(file: IO[Any], *, waits: bool = False) -> None:
     """Hold the lock of an open file until it is closed; BlockingIOError if another process holds it.
 

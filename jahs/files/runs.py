@@ -1,7 +1,5 @@
 """Reading a folder of runs: the trained configs and their measurements.
 
-Over 300 lines: a folder is one format, whose tables are read under one index, and its readers share their checks.
-
     FOLDER/index.json             sha256 of every file below except single runs (`jahs.files.index`)
     FOLDER/protocol.json          the protocol's facts and digest; one folder holds one protocol
     FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_TABLE_COLUMNS`)
@@ -22,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,20 +36,12 @@ from jahs.files.strict_json import check_format, parse_json
 from jahs.files.tables import Table, concatenate, empty_table, equal_values, parquet_files, read_table, sort_by, take
 from jahs.schema import (
     CONFIG_TABLE_COLUMNS,
-    FINAL_SOURCE,
     PROFILE_COLUMNS,
-    PROXIES_FORMAT,
-    PROXY_COLUMNS,
     RUN_COLUMNS,
     RUN_KEY,
     RUNS_FORMAT,
     SOURCE_DEFAULTS,
-    VISIT_COLUMNS,
-    VISIT_KEY,
 )
-
-TIMES: Final = ("latency", "step_time_s")
-"""The columns of the profile."""
 
 VISITS: Final = "profile_visits.parquet"
 SCORES: Final = "proxies.parquet"
@@ -170,29 +160,11 @@ def read_configs(path: Path) -> Table:
 
 def read_profile(path: Path) -> Table:
     """Return the quiet profile of a folder, possibly without rows; ProtocolMismatch if its protocol differs."""
-    return _read_optional(path, "profile.parquet", PROFILE_COLUMNS)
+    return read_optional(path, "profile.parquet", PROFILE_COLUMNS)
 
 
-def read_profile_visits(path: Path) -> tuple[Table, Table]:
-    """Return the quiet profile of a folder and the visits that it is made of; see `read_profile` and `read_visits`."""
-    profile = read_profile(path)
-    return profile, visits_of_profile(read_visits(path), profile)
-
-
-def read_visits(path: Path) -> Table:
-    """Return every repeat of every visit to a config, on any processor; possibly no rows."""
-    return _read_optional(path, VISITS, VISIT_COLUMNS)
-
-
-def read_proxies(path: Path) -> Table:
-    """Return the scores of untrained networks, possibly without rows; UnknownFormat if another version wrote them."""
-    scores = _read_optional(path, SCORES, PROXY_COLUMNS)
-    for version in np.unique(scores["format"]).tolist():
-        check_format(version, PROXIES_FORMAT, of=f"{path / SCORES}: scores")
-    return scores
-
-
-def _read_optional(folder: Path, name: str, columns: Mapping[str, str]) -> Table:
+def read_optional(folder: Path, name: str, columns: Mapping[str, str]) -> Table:
+    """Return a table of a folder, without rows if there is none; ProtocolMismatch if its protocol differs."""
     path = folder / name
     is_there = path.exists() or None not in (read_index(folder) or {}).get(name, (None,))
     table = read_committed(path, columns) if is_there else empty_table(columns)
@@ -206,32 +178,6 @@ def _of_one_protocol(folder: Path, table: Table, name: str = "its runs") -> Tabl
         n_rows = int(np.isin(table["protocol"], others).sum())
         raise ProtocolMismatch(f"{folder} has protocol {protocol} but rows of {', '.join(others)}: {n_rows} of {name}")
     return table
-
-
-def visits_of_profile(visits: Table, profile: Table) -> Table:
-    """Return the visits on the profile's processor and with its torch version; empty without a profile."""
-    platforms = {*_platforms(profile)}
-    return take(visits, np.array([platform in platforms for platform in _platforms(visits)], dtype=np.bool_))
-
-
-def _platforms(table: Table) -> Iterator[tuple[str, str]]:
-    return zip(table["machine"].tolist(), table["torch_version"].tolist(), strict=True)
-
-
-def profile_of_visits(visits: Table) -> Table:
-    """Return the profile of one processor's visits: each config's least repeat, since interference only adds time."""
-    visits = sort_by(visits, VISIT_KEY)
-    _, first, counts = np.unique(visits["config_id"], return_index=True, return_counts=True)
-    least = {name: np.minimum.reduceat(visits[name], first) if len(first) else visits[name] for name in TIMES}
-    return {**take(visits, first), **least, "n_repeats": counts.astype(np.int16)}
-
-
-def halves_of_visits(visits: Table) -> tuple[Table, Table]:
-    """Return the profiles of the even and of the odd visits to the configs that have both; one checks the other."""
-    even, odd = (take(visits, visits["visit"] % 2 == half) for half in (0, 1))
-    shared = np.intersect1d(even["config_id"], odd["config_id"])
-    even, odd = (take(part, np.isin(part["config_id"], shared)) for part in (even, odd))
-    return profile_of_visits(even), profile_of_visits(odd)
 
 
 def timing_machine(runs: Table, profile: Table) -> str | None:
@@ -263,25 +209,6 @@ def first_rows(runs: Table) -> NDArray[np.intp]:
     ids, seeds = runs["config_id"], runs["seed"]
     is_new = (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])
     return np.flatnonzero(np.append(True, is_new)[: len(ids)])
-
-
-def last_rows(runs: Table) -> Table:
-    """Return the last row of every run of a table that is sorted by config, seed and epoch."""
-    return take(runs, np.append(first_rows(runs), len(runs["epoch"]))[1:] - 1)
-
-
-def trained_with_both(last: Table, seeds: tuple[int, int]) -> tuple[Table, Table]:
-    """Return the finished rows of two seeds for the configs that have both, in their order; `last` is `last_rows`."""
-    finished = last["status"] == "finished"
-    one, other = (take(last, finished & (last["seed"] == seed)) for seed in seeds)
-    _, at_one, at_other = np.intersect1d(one["config_id"], other["config_id"], return_indices=True)
-    return take(one, at_one), take(other, at_other)
-
-
-def without_final(runs: Table, configs: Table) -> tuple[Table, int]:
-    """Return the rows of runs outside the final test set, and how many runs are in it."""
-    is_final = np.isin(runs["config_id"], configs["config_id"][configs["source"] == FINAL_SOURCE])
-    return take(runs, ~is_final), len(first_rows(take(runs, is_final)))
 
 
 def sorted_runs(runs: Table) -> Table:

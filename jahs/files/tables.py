@@ -216,12 +216,6 @@ def take(table: Mapping[str, npt.NDArray[Any]], rows: npt.NDArray[np.bool_ | np.
     return {name: values[rows] for name, values in table.items()}
 
 
-def rows_of(table: Mapping[str, npt.NDArray[Any]], config_ids: npt.NDArray[np.uint64]) -> Table:
-    """Return the row of each of these configs, in their order; the table has one row for each config."""
-    order = np.argsort(table["config_id"])
-    return take(table, order[np.searchsorted(table["config_id"], config_ids, sorter=order)])
-
-
 def sort_by(table: Mapping[str, npt.NDArray[Any]], keys: Sequence[str]) -> Table:
     """Return the rows in order of `keys`, the first one first; equal rows keep their order."""
     return take(table, np.lexsort([table[key] for key in reversed(keys)]))

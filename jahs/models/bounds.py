@@ -60,42 +60,13 @@ class BoundedTransform:
                 faults.append(f"margin={self.margin} is outside [1e-12, 0.25]")
         refuse(*faults)
 
-    @classmethod
-    def fit(
-        cls,
-        y: npt.ArrayLike,
-        *,
-        lower: float | None = None,
-        upper: float | None = None,
-        slope: float = 1.0,
-    ) -> BoundedTransform:
-        """Return the transform whose bounds are the smallest and largest of `y`, or those given.
-
-        Raises:
-            InvalidArgument: `y` is empty, not finite, constant without given bounds, or outside the given bounds.
-
-        Example:
-            >>> BoundedTransform.fit([10.0, 90.0], upper=100.0)
-            BoundedTransform(lower=10.0, upper=100.0, slope=1.0, margin=1e-06, published=False)
-        """
-        values = np.asarray(y, dtype=np.float64)
-        if values.size == 0:
-            raise InvalidArgument("y is empty; there is nothing to fit")
-        if not np.isfinite(values).all():
-            n_bad = int((~np.isfinite(values)).sum())
-            raise InvalidArgument(f"y: {n_bad} of {values.size} values are NaN or infinite; leave them out")
-        low = float(values.min()) if lower is None else lower
-        high = float(values.max()) if upper is None else upper
-        if low == high:
-            raise InvalidArgument(f"y: every value is {low}; give lower= and upper=, or predict this constant")
-        transform = cls(lower=low, upper=high, slope=slope)
-        transform._check(values)
-        return transform
-
     def forward(self, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return the transformed values, which a model is fitted to; InvalidArgument if one is not in the bounds."""
         values = np.asarray(y, dtype=np.float64)
-        self._check(values)
+        is_bad = ~((values >= self.lower) & (values <= self.upper))
+        if is_bad.any():
+            n_bad = f"{int(is_bad.sum())} of {values.size} values, the first {values[is_bad].flat[0]}"
+            raise InvalidArgument(f"y: {n_bad}, are NaN or outside [{self.lower}, {self.upper}]")
         s = self.margin + (values - self.lower) * (1 - 2 * self.margin) / (self.upper - self.lower)
         return np.asarray((np.log(s) - np.log1p(-s)) / self.slope)
 
@@ -127,13 +98,6 @@ class BoundedTransform:
             faults += [f"{name} is not a part of a transform" for name in state if name not in {*names, "format"}]
             raise InvalidArgument("\n".join(faults))
         return cls(**{name: state[name] for name in names})  # type: ignore[arg-type]  # __post_init__ checks them
-
-    def _check(self, values: npt.NDArray[np.float64]) -> None:
-        is_bad = ~((values >= self.lower) & (values <= self.upper))
-        if is_bad.any():
-            first = values[is_bad].flat[0]
-            n_bad = f"{int(is_bad.sum())} of {values.size} values"
-            raise InvalidArgument(f"y: {n_bad}, the first {first}, are NaN or outside [{self.lower}, {self.upper}]")
 
 
 def invert_row(transforms: Sequence[BoundedTransform | None], answers: Sequence[float]) -> list[float]:

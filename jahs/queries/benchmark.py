@@ -42,7 +42,7 @@ from jahs.tasks.definitions import citation
 from jahs.tasks.metrics import METRICS, Metric, read_metrics
 
 if TYPE_CHECKING:
-    from jahs.queries.exhaustive import Best
+    from jahs.queries.best import Best
     from jahs.queries.oracles.refits import RefitsOracle
     from jahs.queries.prediction import Uncertain
     from jahs.queries.references import Front, References
@@ -253,7 +253,7 @@ class Benchmark(Queryable):
         """
         if not isinstance(self._oracle, TableOracle) and self.refit is None and self.model is None:
             return self._references.front(metrics, known={**METRICS, **self._oracle.metrics})
-        from jahs.queries.exhaustive import recorded_in_full
+        from jahs.queries.best import recorded_in_full
         from jahs.queries.references import front_of
         from jahs.tasks.objectives import objective_matrix, read_objectives
 
@@ -287,7 +287,7 @@ class Benchmark(Queryable):
             >>> bench.best().value  # doctest: +SKIP
             74.0
         """
-        from jahs.queries.exhaustive import best_of, recorded_in_full, search_best
+        from jahs.queries.best import best_of, recorded_in_full, search_best
 
         if isinstance(metric, Queryable):
             raise InvalidArgument(f"metric={show(metric)} must be a name; for a view: bench.best('valid_acc', view)")

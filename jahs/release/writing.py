@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -95,19 +94,6 @@ def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Un
         n: {"sha256": sha256_file(folder / n), "size": (folder / n).stat().st_size} for n in names if n != MANIFEST
     }
     _write(folder / MANIFEST, {**manifest_facts, "format": RELEASE_FORMAT, "files": files})
-
-
-def clear_leftovers(path: Path) -> None:
-    """Clean up beside a release whose writer was killed; no other process may be writing it.
-
-    A release that was moved aside for a new one that never came gets its name back; unfinished files are removed.
-    """
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.(part|old)")
-    for leftover in sorted(p for p in path.parent.iterdir() if pattern.fullmatch(p.name)):
-        if leftover.suffix == ".old" and (leftover / MANIFEST).is_file() and not path.exists():
-            leftover.rename(path)
-        else:
-            shutil.rmtree(leftover)
 
 
 def _write(path: Path, content: object) -> None:

@@ -4,8 +4,7 @@ from jahs.simulate.answers import Visible, visible
 from jahs.simulate.driver import Callback, Optimizer
 from jahs.simulate.log import Log, read_log, read_trials
 from jahs.simulate.simulation import Simulation
-from jahs.simulate.table import to_pandas
-from jahs.simulate.trial import Proposal, Trial
+from jahs.simulate.trial import Proposal, Trial, to_pandas
 
 __all__ = [
     "Callback",

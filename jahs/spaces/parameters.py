@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.schema import OPS, SIZE_KEYS
@@ -265,3 +266,15 @@ def refuse_masked(name: str, values: object) -> None:
     """Refuse an array of which any value is masked."""
     if fault := masked_fault(name, values):
         raise InvalidArgument(fault)
+
+
+def read_floats(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return an array of numbers as float64; InvalidArgument if a value is masked or is not a number."""
+    refuse_masked(name, values)
+    try:
+        array = np.asarray(values)
+    except ValueError as err:  # rows of different lengths
+        raise InvalidArgument(f"{name}: {err}") from err
+    if array.size and array.dtype.kind not in "iuf":  # numpy would read the numbers in texts and in durations
+        raise InvalidArgument(f"{name} holds {array.dtype}, not numbers")
+    return array.astype(np.float64)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument
-from jahs.spaces.parameters import refuse_masked, show
+from jahs.spaces.parameters import read_floats, show
 from jahs.tasks.metrics import METRICS, Metric, is_ordered, read_metrics
 
 
@@ -52,14 +52,7 @@ class Objective:
             >>> read_objectives(["valid_acc"])[0].minimised([90, 95.5]).tolist()
             [10.0, 4.5]
         """
-        refuse_masked(self.metric.name, values)
-        try:
-            array = np.asarray(values)
-        except ValueError as err:  # rows of different lengths
-            raise InvalidArgument(f"{self.metric.name}={show(values)} is not an array of numbers") from err
-        if array.size and array.dtype.kind not in "iuf":  # numpy would read the numbers in texts and in durations
-            raise InvalidArgument(f"{self.metric.name} holds {array.dtype}, not numbers")
-        array = array.astype(np.float64)
+        array = read_floats(self.metric.name, values)
         return array if self.metric.direction == "min" else self._top - array
 
     def measured(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument
-from jahs.spaces.parameters import refuse_masked, show
+from jahs.spaces.parameters import read_floats, show
 
 _MOST_LISTED: Final = 5
 _BLOCK: Final = 64  # points compared at once with the front so far, so that the comparisons stay in the cache
@@ -85,7 +85,7 @@ def hypervolume(F: npt.ArrayLike, reference_point: npt.ArrayLike) -> float:
 
 def read_points(F: npt.ArrayLike, *, n_objectives: int | None = None) -> _Floats:
     """Return `F` as a float64 matrix of points; an empty list has no points. InvalidArgument names every fault."""
-    points = _as_floats("F", F)
+    points = read_floats("F", F)
     if points.size == 0 and points.ndim == 1:
         return np.empty((0, n_objectives or 0))
     expected = "one or more" if n_objectives is None else str(n_objectives)
@@ -105,24 +105,13 @@ def read_points(F: npt.ArrayLike, *, n_objectives: int | None = None) -> _Floats
 
 
 def _read_reference_point(point: npt.ArrayLike) -> _Floats:
-    corner = _as_floats("reference_point", point)
+    corner = read_floats("reference_point", point)
     if corner.shape not in ((2,), (3,)) or not np.isfinite(corner).all():
         raise InvalidArgument(
             f"reference_point={show(point)} is not 2 or 3 finite numbers; a package such as moocore takes more "
             "objectives"
         )
     return corner
-
-
-def _as_floats(name: str, values: npt.ArrayLike) -> _Floats:
-    refuse_masked(name, values)
-    try:
-        array = np.asarray(values)
-    except ValueError as err:  # rows of different lengths
-        raise InvalidArgument(f"{name}: {err}") from err
-    if array.size and array.dtype.kind not in "iuf":
-        raise InvalidArgument(f"{name} holds {array.dtype}, not numbers")
-    return array.astype(np.float64)
 
 
 def _sorted_groups(points: _Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

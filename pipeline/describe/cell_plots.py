@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from jahs.files.tables import take
-from jahs.queries.exhaustive import ops_of
 from jahs.spaces.cell.paths import effective_depth
 from pipeline.describe.measured import MeasuredRuns
+from workshop.exhaustive import ops_of
 from workshop.pages.drawing import draw_points, new_panels
 from workshop.pages.style import LIGHT, dash, series
 from workshop.resampling import within_configs

@@ -16,19 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable
-from jahs.files.runs import (
-    Protocol,
-    is_timed,
-    last_rows,
-    read_configs,
-    read_profile_visits,
-    read_protocol,
-    read_runs,
-    timing_machine,
-    trained_with_both,
-    without_final,
-)
-from jahs.files.tables import Table, rows_of, sort_by, take
+from jahs.files.runs import Protocol, is_timed, read_configs, read_protocol, read_runs, timing_machine
+from jahs.files.tables import Table, sort_by, take
 from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.columns import Columns
@@ -39,6 +28,7 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from pipeline.protocol import recorded_task
 from pipeline.sampling import group_positions
+from workshop.measured import last_rows, read_profile_visits, rows_of, trained_with_both, without_final
 from workshop.ranks import kendall_tau, kendall_tau_within
 from workshop.real_landscape import read_check
 

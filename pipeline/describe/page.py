@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.comparison.summaries import number_text
-from jahs.files.runs import TIMES, halves_of_visits
 from jahs.files.tables import take
 from jahs.schema import SIZE_KEYS
 from jahs.tasks.definitions import RESOLUTIONS, Task, caveats_of
 from jahs.tasks.metrics import METRICS
 from pipeline.describe import cell_plots, plots
 from pipeline.describe.measured import FEWEST, MeasuredRuns, epoch_agreement, seed_noise, value_agreement
+from workshop.measured import TIMES, halves_of_visits
 from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.ranks import kendall_tau, spearman

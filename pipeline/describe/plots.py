@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from jahs.files.runs import trained_with_both
 from jahs.schema import OPS, SIZE_KEYS
 from jahs.spaces.parameters import PARAMETERS, Parameter
 from jahs.tasks.definitions import RESOLUTIONS
 from jahs.tasks.metrics import ACCURACIES
 from jahs.tasks.pareto import pareto_front
 from pipeline.describe.measured import MeasuredRuns
+from workshop.measured import trained_with_both
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.drawing import Curve, draw_curves, draw_points, new_panels
 from workshop.pages.style import LIGHT, dash, series

@@ -18,14 +18,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable, MissingData, ProtocolMismatch
 from jahs.files.hashing import digest_bytes
-from jahs.files.runs import (
-    is_timed,
-    read_configs,
-    read_profile_visits,
-    read_protocol,
-    read_runs,
-    timing_machine,
-)
+from jahs.files.runs import is_timed, read_configs, read_protocol, read_runs, timing_machine
 from jahs.files.tables import Table, empty_table, sort_by, take
 from jahs.release import Release
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, RUN_KEY, VISIT_COLUMNS, VISIT_KEY
@@ -37,6 +30,7 @@ from splits.check import check_split
 from splits.final import FinalTest, count_read, final_beside, final_path, is_final
 from splits.recorded import examples, hex_id, recorded_of
 from splits.split import Split, read_split
+from workshop.measured import read_profile_visits
 
 _MOST_EXAMPLES: Final = 3
 _ID: Final = ("config_id",)

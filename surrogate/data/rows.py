@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable, UnknownName
-from jahs.files.runs import halves_of_visits, last_rows, sorted_runs
+from jahs.files.runs import sorted_runs
 from jahs.files.tables import Table, take
 from jahs.models.cost import n_macs, n_params
 from jahs.models.features import FeatureBuilder, FeatureSet
@@ -28,6 +28,7 @@ from jahs.tasks.metrics import ACCURACIES, LEARNED
 from splits.kinship import group_name
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
+from workshop.measured import halves_of_visits, last_rows
 from workshop.numbered import FIDELITY_GROUPS, REPEATED_EVERY
 
 Facts: TypeAlias = dict[str, Any]

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument
-from jahs.files.runs import last_rows, sorted_runs
+from jahs.files.runs import sorted_runs
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import METRICS
 from splits.split import Split
@@ -34,6 +34,7 @@ from surrogate.judging.agreement import MAIN_CUTS, agreement, last_and_first, sc
 from surrogate.judging.curve import curve, predictions, sizes_for
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import Surrogate
+from workshop.measured import last_rows
 
 FULL_SIZE: Final = 2000
 """Number of collected configs that the requirements are for."""

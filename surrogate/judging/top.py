@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jahs.files.tables import rows_of
 from jahs.schema import SOURCES
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Facts, Rows, group_numbers, is_full_size, join_rows
 from surrogate.judging.agreement import agreement, ceiling, first_seed, last_and_first
 from surrogate.models.model import Surrogate, fit_surrogate
 from surrogate.models.teacher import has_enough
+from workshop.measured import rows_of
 from workshop.ranks import kendall_tau, spearman
 from workshop.resampling import bootstrap_estimates, within_configs
 

@@ -106,8 +106,8 @@ def default_features(metric: str, times: TimeCoefficients = DEFAULT_TIMES) -> Fe
 def fit_transform(metric: str, y: NDArray[np.float64], *, slope: float = 1.0) -> BoundedTransform:
     """Return the transform of a metric: to an accuracy's bounds, or to the range of the values with headroom."""
     if metric in ACCURACIES:
-        return BoundedTransform.fit(y, lower=METRICS[metric].lower, upper=METRICS[metric].upper, slope=slope)
-    return BoundedTransform.fit(y, lower=y.min() / _HEADROOM, upper=y.max() * _HEADROOM, slope=slope)
+        return BoundedTransform(lower=METRICS[metric].lower, upper=METRICS[metric].upper, slope=slope)
+    return BoundedTransform(lower=y.min() / _HEADROOM, upper=y.max() * _HEADROOM, slope=slope)
 
 
 def fit_surrogate(

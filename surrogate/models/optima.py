@@ -17,7 +17,6 @@ from jahs.optimizers.baseline import Baseline
 from jahs.optimizers.evolution import Evolution, EvolutionSettings
 from jahs.optimizers.local_search import LocalSearch, LocalSearchSettings
 from jahs.optimizers.random_search import RandomSearch, RandomSearchSettings
-from jahs.queries.exhaustive import ops_of
 from jahs.simulate import Trial, Visible
 from jahs.spaces.cell import canonical_keys
 from jahs.spaces.cell.paths import live_paths
@@ -28,6 +27,7 @@ from jahs.spaces.parameters import LARGEST, PARAMETERS
 from jahs.spaces.space import Space, space
 from jahs.tasks.metrics import METRICS
 from surrogate.models.model import Surrogate
+from workshop.exhaustive import ops_of
 
 MAIN: Final = "valid_acc"
 """The metric that searches maximise, and that proposals are ranked by."""

@@ -23,7 +23,7 @@ from experiments.packs import (
 )
 from jahs.errors import CorruptFile, InvalidTable, JahsError, UnknownFormat
 from jahs.files.index import INDEX
-from jahs.files.runs import committed_files, read_configs, read_profile, read_proxies, read_runs, read_visits
+from jahs.files.runs import committed_files, read_configs, read_profile, read_runs
 from jahs.files.sealed_json import read_sealed
 from jahs.files.tables import read_table
 from pipeline.inspect_runs import main
@@ -35,6 +35,7 @@ from surrogate.models.fitting import read_params
 from surrogate.tune import read_history
 from surrogate.zoo import read_zoo
 from tests.pipeline.test_runs import FACTS, run_rows
+from workshop.measured import read_proxies, read_visits
 
 DATA = Path(__file__).parents[2] / "data"
 RECORDED = DATA / "candidates/short/runs"

@@ -135,7 +135,7 @@ def fit_release(folder: Path, n_trees: int, depth: int) -> None:
         fitted = []
         for i, name in enumerate(names):
             y = labels(X, seed=10 * place + i)
-            transform = BoundedTransform.fit(y, lower=0.0, upper=100.0)
+            transform = BoundedTransform(lower=0.0, upper=100.0)
             settings = {"max_depth": depth, "eta": 0.1, "nthread": 1, "tree_method": "hist"}
             booster = xgboost.train(settings, xgboost.DMatrix(F, transform.forward(y), nthread=1), n_trees)
             fitted.append(json.loads(bytes(booster.save_raw("json"))))

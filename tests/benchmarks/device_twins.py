@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from jahs.files.runs import last_rows, read_runs
+from jahs.files.runs import read_runs
 from jahs.files.tables import concatenate
 from jahs.schema import RUN_COLUMNS
 from workshop.machine import NATIVE
+from workshop.measured import last_rows
 
 METRICS = ("valid_acc", "test_acc", "train_acc", "valid_loss")
 

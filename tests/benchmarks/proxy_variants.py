@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from jahs.comparison.summaries import interval_text
-from jahs.files.runs import read_configs, read_proxies
+from jahs.files.runs import read_configs
 from jahs.files.tables import take
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.cell.index import nb201_indices
@@ -30,9 +29,10 @@ from pipeline.protocol import NASBENCH201
 from pipeline.proxies import probe_of
 from pipeline.zero_cost.activations import zen_passes
 from pipeline.zero_cost.gradients import condition_number
+from workshop.measured import read_proxies
 from workshop.ranks import spearman
 from workshop.real_landscape import read_cell_accuracies
-from workshop.resampling import bootstrap_agreement
+from workshop.resampling import bootstrap_agreement, interval_text
 
 RUNS = Path("data/nasbench201/runs")
 SMALL = {"N": 1, "W": 4}

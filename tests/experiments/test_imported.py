@@ -9,13 +9,13 @@ import pytest
 
 import jahs
 from experiments.analysis.carried import carry_over, split_half
+from experiments.analysis.critical_differences import compare_groups, rank_agreement
 from experiments.folder import read_folder
 from experiments.imported import CLOCK, open_for_study
 from experiments.pack import pack
 from experiments.report.__main__ import main as report
 from experiments.report.carried import _among, read_means
 from experiments.report.speedups import speedup, speedup_text
-from jahs.comparison.ranks import compare_groups, rank_agreement
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.references import build_references

@@ -11,7 +11,7 @@ import pytest
 from experiments.analysis.proxy_orders import summary
 from experiments.nasbench201 import choose_cells, main
 from jahs.errors import InvalidArgument
-from jahs.files.runs import read_configs, read_proxies, read_runs
+from jahs.files.runs import read_configs, read_runs
 from jahs.files.sealed_json import read_sealed
 from jahs.schema import PROXIES
 from jahs.spaces.cell import Cell, nb201_indices
@@ -19,6 +19,7 @@ from pipeline import proxies as proxies_module
 from pipeline.protocol import NASBENCH201
 from pipeline.verify import verify
 from pipeline.zero_cost import ProxyScores
+from workshop.measured import read_proxies
 from workshop.real_landscape import N_CELLS
 
 ACCURACIES = {index: (index * 7919) % N_CELLS / N_CELLS * 100 for index in range(N_CELLS)}

@@ -8,10 +8,10 @@ import pytest
 from experiments.science import optimum
 from experiments.science.optimum import Optimum, distances, ends_of_pack, find_pack, measure_optimum
 from experiments.science.subjects import open_subject
-from jahs.queries.exhaustive import Exhaustive
 from jahs.spaces.cell import all_ops
 from jahs.spaces.parameters import LARGEST
 from tests.experiments.conftest import TASK
+from workshop.exhaustive import Exhaustive
 
 
 def test_no_config_at_full_size_is_better(release, monkeypatch):

@@ -16,6 +16,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import jahs
+from experiments.analysis.critical_differences import Comparison, compare_groups
 from experiments.pack import pack
 from experiments.packs import COLUMNS, MANIFEST
 from experiments.report.__main__ import main
@@ -27,7 +28,6 @@ from experiments.report.results import Results, read_results
 from experiments.report.writing import write_document
 from experiments.studies import STUDIES as DECLARED
 from experiments.worlds import build_worlds
-from jahs.comparison.ranks import Comparison, compare_groups
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import TASKS
 from surrogate.models.boosting import ForestSettings

@@ -12,11 +12,11 @@ import pytest
 
 import jahs
 from experiments.report.results import read_results
-from experiments.report.shipping import ship
+from experiments.report.shipping import ship, write_shipped
 from jahs.cli import main
 from jahs.comparison import compare as compare_module
 from jahs.comparison.compare import compare
-from jahs.comparison.shipped import SEASONS, read_shipped, write_shipped
+from jahs.comparison.shipped import SEASONS, read_shipped
 from jahs.comparison.standings import pairs_of, standings_of
 from jahs.comparison.terms import STUDIES, terms
 from jahs.errors import CorruptFile, ProtocolMismatch

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from experiments.analysis.critical_differences import compare_groups
 from experiments.report.joint import _answer, _side, _verdict
 from experiments.report.long import _gain_text
-from experiments.report.speedups import geometric_mean, speedup, speedup_text
-from jahs.comparison.ranks import compare_groups
+from experiments.report.speedups import geometric_mean, speedup, speedup_text, union_grid
 from jahs.comparison.steps import Steps
 
 
@@ -133,3 +133,7 @@ def test_what_holds_on_one_task_alone_is_not_claimed_for_all():
     assert _side([sooner, later]) == "sooner on one task and later on another than"
     equal = compare(at_2, at_2)
     assert _side([sooner, equal]) == "unknown"
+
+
+def test_a_grid_has_the_times_of_all_steps_before_its_end():
+    assert union_grid([steps((1, 5), (4, 3))], [steps((2, 4))], until=3.0).tolist() == [1, 2, 3]

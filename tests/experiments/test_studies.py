@@ -12,8 +12,9 @@ import pytest
 from experiments.optimizers import OPTIMIZERS, make
 from experiments.studies import STUDIES, find_study
 from experiments.study import Study, TaskFacts
+from experiments.views import CELLS, open_view, tuned_config
 from jahs.comparison.benches import open_benchmark, refits_of
-from jahs.comparison.views import CELLS, ViewChoice, open_view, tuned_config
+from jahs.comparison.terms import ViewChoice
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.queries.views import View
 from jahs.spaces.parameters import LARGEST
@@ -95,7 +96,7 @@ def test_a_named_cell_is_fixed(name):
 def test_tuned_hyperparameters_are_the_best_by_the_mean_of_the_refits_for_every_seed_and_refit(monkeypatch):
     bench = open_benchmark("cifar10_mini", None)
     refits = refits_of(bench, "valid_acc")[:2]
-    monkeypatch.setattr("jahs.comparison.views.refits_of", lambda bench, metric: refits)
+    monkeypatch.setattr("experiments.views.refits_of", lambda bench, metric: refits)
     choice = ViewChoice(search="nas", fixed_part="tuned")
     fixed = open_view(bench, choice, seed=0).space.fixed
     hpo = space(fixed={**LARGEST, **CELLS["resnet"].to_config()})

@@ -12,13 +12,13 @@ import pytest
 
 import experiments.studies
 import jahs
+from experiments.analysis.critical_differences import compare_groups
 from experiments.report import refits as refits_module
 from experiments.report.__main__ import main as report
 from experiments.report.comparison import compared, finals
 from experiments.report.refits import cross_scored, cross_scored_blocks, kept_pairs, variance_shares
 from experiments.report.results import read_results
-from jahs.comparison.ranks import compare_groups
-from jahs.comparison.views import open_view
+from experiments.views import open_view
 from jahs.errors import CorruptFile
 from jahs.optimizers import expert_prior
 from jahs.simulate import read_log

@@ -8,8 +8,9 @@ import pytest
 import jahs
 from experiments.optimizers import make
 from experiments.repetitions import FromPool
+from experiments.views import open_view
 from experiments.worlds import METRIC_NAMES, WORLD_NAMES, World, build_worlds, read_worlds, write_worlds
-from jahs.comparison.views import ViewChoice, open_view
+from jahs.comparison.terms import ViewChoice
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, NotRecorded
 from jahs.files.runs import is_timed, timing_machine
 from jahs.files.tables import take

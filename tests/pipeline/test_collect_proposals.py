@@ -10,7 +10,7 @@ import pytest
 
 import jahs
 from jahs.errors import InvalidArgument, MissingDependency
-from jahs.files.runs import last_rows, read_configs, read_profile, read_proxies, read_runs, run_shards
+from jahs.files.runs import read_configs, read_profile, read_runs, run_shards
 from jahs.files.tables import read_table, write_table
 from jahs.schema import CONFIG_COLUMNS, CONFIG_TABLE_COLUMNS
 from pipeline.collect import CollectSettings, collect, main
@@ -24,6 +24,7 @@ from pipeline.sampling import config_table, sample_config
 from pipeline.verify import verify
 from tests.pipeline.test_collect import TASK, command, n_shards, nothing_goes_on_after_a_test, start, wait_for
 from workshop.jobs import Where
+from workshop.measured import last_rows, read_proxies
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 __all__ = ["nothing_goes_on_after_a_test"]  # pytest takes it from here

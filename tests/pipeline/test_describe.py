@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from jahs.files.runs import VISITS, last_rows, read_profile, read_runs
+from jahs.files.runs import VISITS, read_profile, read_runs
 from jahs.files.tables import read_table, sort_by, take, typed, write_table
 from jahs.schema import (
     CONFIG_COLUMNS,
@@ -31,6 +31,7 @@ from pipeline.describe.__main__ import main, write_page
 from pipeline.describe.measured import MeasuredRuns, epoch_agreement, read_measured, seed_noise, value_agreement
 from pipeline.describe.page import describe
 from tests.building import make_runs_folder
+from workshop.measured import last_rows
 from workshop.pages.html import svg_text
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable
-from jahs.files.runs import VISITS, read_configs, read_protocol, read_proxies, read_runs, run_shards
+from jahs.files.runs import VISITS, read_configs, read_protocol, read_runs, run_shards
 from jahs.files.tables import concatenate, parquet_files, read_table, take, write_table
 from jahs.schema import (
     CONFIG_COLUMNS,
@@ -32,6 +32,7 @@ from pipeline.sampling import config_table
 from pipeline.verify import verify
 from tests.pipeline.run_folders import filled
 from tests.pipeline.test_collect import TASK
+from workshop.measured import read_proxies
 
 pytestmark = pytest.mark.slow
 

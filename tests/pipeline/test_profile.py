@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
-from jahs.files.runs import VISITS, read_profile, read_visits, visits_of_profile
+from jahs.files.runs import VISITS, read_profile
 from jahs.files.tables import take
 from jahs.schema import PROFILE_COLUMNS, VISIT_COLUMNS
 from jahs.tasks import definitions as tasks
@@ -20,6 +20,7 @@ from pipeline.sampling import config_table, sample_config
 from tests.pipeline.run_folders import make_folder
 from tests.pipeline.unwritable import ADVICE, fails_in_one_line_and_goes_on
 from workshop.machine import processor_model
+from workshop.measured import read_visits, visits_of_profile
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from jahs.errors import InvalidArgument, ProtocolMismatch, UnknownFormat
-from jahs.files.runs import SCORES, read_configs, read_proxies
+from jahs.files.runs import SCORES, read_configs
 from jahs.files.tables import take, write_table
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_COLUMNS, RUN_COLUMNS
 from jahs.spaces.columns import rows
@@ -27,6 +27,7 @@ from pipeline.zero_cost import ProxyScores
 from tests.pipeline.run_folders import filled, make_folder
 from tests.pipeline.unwritable import ADVICE, fails_in_one_line_and_goes_on
 from workshop.jobs import Where
+from workshop.measured import read_proxies
 
 
 @pytest.fixture(scope="module")

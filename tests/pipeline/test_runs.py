@@ -13,19 +13,12 @@ import pytest
 from jahs.errors import CorruptFile, InvalidTable, MissingData, OutOfSpace, ProtocolMismatch, UnknownFormat
 from jahs.files import runs as module
 from jahs.files.index import read_index
-from jahs.files.runs import (
-    committed_faults,
-    read_configs,
-    read_profile,
-    read_protocol,
-    read_runs,
-    read_visits,
-    run_shards,
-)
+from jahs.files.runs import committed_faults, read_configs, read_profile, read_protocol, read_runs, run_shards
 from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
 from pipeline.runs import RunsFolder, check_free_space
 from pipeline.sampling import config_table
 from tests.pipeline.run_folders import filled
+from workshop.measured import read_visits
 
 FACTS = {"task": {"name": "digits"}}
 

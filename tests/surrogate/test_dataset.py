@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
-from jahs.files.runs import TIMES
 from jahs.files.tables import Table, take
 from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS
@@ -31,6 +30,7 @@ from surrogate.data.rows import (
 )
 from surrogate.judging.agreement import ceiling
 from tests.surrogate.landscape import EPOCHS, measurements, split_of, write_folder
+from workshop.measured import TIMES
 from workshop.numbered import FIDELITY_GROUPS, REPEATED_EVERY
 
 MEASURED = measurements()

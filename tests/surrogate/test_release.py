@@ -19,7 +19,7 @@ from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import take
 from jahs.models.features import DEFAULT_TIMES, joint_times
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.exhaustive import best_of, search_best
+from jahs.queries.best import best_of, search_best
 from jahs.queries.references import References
 from jahs.release import read_release
 from jahs.spaces.encoding import encode
@@ -36,6 +36,7 @@ from surrogate.packing import release_answers
 from surrogate.release import make_release
 from surrogate.timing import times_of
 from surrogate.tune import data_of
+from tests import releases
 from tests.surrogate.landscape import TASK, arguments, measurements, split_of, write_folder
 
 MEASURED = measurements(10)
@@ -326,6 +327,22 @@ def test_timed_configs_that_are_all_held_out_make_a_release_without_runtimes(tmp
     quality = make_plain(runs, tmp_path / "one", params=write_params(tmp_path / "tuned"))
     assert quality["missing"] == {"runtime": "0 training configs were timed on a processor"}
     assert "runtime" not in read_release(tmp_path / "one").models.metrics
+
+
+def test_what_a_killed_writer_left_is_undone(tmp_path: Path) -> None:
+    old, unfinished, other = (tmp_path / f".r.{name}" for name in ("abcdefgh.old", "abcdefgh.part", "s.abcdefgh.part"))
+    releases.make_release(old)
+    before = read_release(old).sha256
+    for folder in (unfinished, other):
+        folder.mkdir()
+        (folder / "forests-0.npz").write_text("half of it")
+    release.clear_leftovers(tmp_path / "r")
+    assert {path.name for path in tmp_path.iterdir()} == {"r", other.name}  # of r.s, not of r
+    assert read_release(tmp_path / "r").sha256 == before
+    releases.make_release(old, quality={"format": 1})
+    release.clear_leftovers(tmp_path / "r")
+    assert {path.name for path in tmp_path.iterdir()} == {"r", other.name}
+    assert read_release(tmp_path / "r").sha256 == before
 
 
 def test_what_a_killed_process_left_is_cleared_away_and_what_a_living_one_needs_is_not(tmp_path: Path) -> None:

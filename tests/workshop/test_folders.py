@@ -1,13 +1,15 @@
-"""Paths of results are checked before long work."""
+"""Paths of results are checked before long work, and folders are locked."""
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from jahs.errors import InvalidArgument
-from workshop.folders import check_file, write_text
+from jahs.files.atomic import HAS_LOCKS
+from workshop.folders import check_file, held_folder, write_text
 
 
 def test_a_path_that_no_file_can_be_written_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +26,20 @@ def test_a_path_that_no_file_can_be_written_to_is_refused(tmp_path: Path, monkey
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(InvalidArgument, match="cannot be written: no permission to write to"):
         check_file(Path("new.json"))
+
+
+@pytest.mark.skipif(not HAS_LOCKS, reason="this system has no locks")
+def test_a_held_folder_is_waited_for(tmp_path: Path) -> None:
+    entered = threading.Event()
+
+    def wait() -> None:
+        with held_folder(tmp_path):
+            entered.set()
+
+    waiting = threading.Thread(target=wait)
+    with held_folder(tmp_path):
+        waiting.start()
+        assert not entered.wait(0.2)
+    waiting.join(10)
+    assert entered.is_set()
+    assert not list(tmp_path.iterdir())

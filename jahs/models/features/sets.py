@@ -8,7 +8,7 @@ logarithm or the epoch's share of the task adds nothing to the plain value; prod
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -50,7 +50,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "published_rest": columns_of(published_rest),
     }
 )
-"""The columns of each group; an ablation leaves out one group at a time."""
+"""The columns of each group."""
 
 _KNOWN: Final = frozenset(name for names in GROUPS.values() for name in names)
 
@@ -82,13 +82,6 @@ class FeatureSet:
             raise UnknownName.of("feature", unknown[0], sorted(_KNOWN))
         if not self.columns or len(set(self.columns)) != len(self.columns):
             raise InvalidArgument(f"feature set {self.name!r}: columns={self.columns} must be some, each once")
-
-    def without(self, group: str) -> FeatureSet:
-        """Return this set less the columns of `group`, a name in `GROUPS`."""
-        if group not in GROUPS:
-            raise UnknownName.of("group", group, GROUPS)
-        left = tuple(name for name in self.columns if name not in GROUPS[group])
-        return replace(self, name=f"{self.name} - {group}", columns=left)
 
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
         """Return the set as JSON can hold it, with `times` only if they are not the default."""

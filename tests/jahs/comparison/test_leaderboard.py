@@ -15,7 +15,7 @@ import jahs
 from jahs.cli import main
 from jahs.comparison.claims import claim_of
 from jahs.comparison.leaderboard import board_text, find_logs, leaderboard
-from jahs.comparison.views import ViewChoice, open_view
+from jahs.comparison.terms import ViewChoice, open_view
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.optimizers import make, random_search
 from jahs.queries.views import View
@@ -28,7 +28,7 @@ from tests.releases import make_release
 def write_log(
     path, bench, *, optimizer="random_search", seed=0, fidelities=("epoch",), n=8, workers=2, options=None, **settings
 ):
-    view = open_view(bench, ViewChoice(fidelities=fidelities), seed=0)
+    view = open_view(bench, ViewChoice(fidelities=fidelities))
     simulation = Simulation(view, workers, n_trials=n, budget=1e9, seed=seed, log=path, **settings)
     simulation.run(make(optimizer, view, seed=seed, **(options or {})))
     return path

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jahs.comparison.steps import Steps, incumbents, on_grid, regret_area, union_grid
+from jahs.comparison.steps import Steps, incumbents, on_grid, regret_area
 from tests.jahs.comparison.handmade import log, trial
 
 
@@ -49,8 +49,7 @@ def test_a_trial_that_diverged_is_no_incumbent():
 def test_grids():
     one = Steps(times=np.array([1.0, 4.0]), values=np.array([5.0, 3.0]))
     two = Steps(times=np.array([2.0]), values=np.array([4.0]))
-    grid = union_grid([one], [two], until=3.0)
-    assert grid.tolist() == [1, 2, 3]
+    grid = np.array([1.0, 2.0, 3.0])
     assert np.array_equal(on_grid([one, two], grid), [[5, 5, 5], [np.nan, 4, 4]], equal_nan=True)
     assert one.scaled(2.0).times.tolist() == [0.5, 2.0]
 

@@ -1,4 +1,4 @@
-"""Whether a process runs, since only unfinished files of ended processes may be removed; and the lock of a folder."""
+"""Whether a process runs, since only unfinished files of ended processes may be removed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from jahs.files.atomic import HAS_LOCKS, held_folder, is_running
+from jahs.files.atomic import is_running
 
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="needs os.waitid, to end a process without reaping it")
@@ -24,20 +23,3 @@ def test_a_process_runs_until_it_is_killed_and_a_zombie_does_not_run():
         assert process.wait() == -signal.SIGKILL
     assert not is_running(process.pid)
     assert is_running(os.getpid())
-
-
-@pytest.mark.skipif(not HAS_LOCKS, reason="this system has no locks")
-def test_a_held_folder_is_waited_for(tmp_path):
-    entered = threading.Event()
-
-    def wait():
-        with held_folder(tmp_path):
-            entered.set()
-
-    waiting = threading.Thread(target=wait)
-    with held_folder(tmp_path):
-        waiting.start()
-        assert not entered.wait(0.2)
-    waiting.join(10)
-    assert entered.is_set()
-    assert not list(tmp_path.iterdir())

@@ -206,17 +206,9 @@ def test_every_formula_gives_columns_of_groups_alone() -> None:
     assert not set(FORMULAS) & {name for names in CELL_FEATURES.values() for name in names}
 
 
-def test_a_set_without_a_group_lacks_its_columns_and_no_other() -> None:
-    left = FEATURE_SETS["accuracy"].without("rates")
-    assert set(FEATURE_SETS["accuracy"].columns) - set(left.columns) == set(GROUPS["rates"])
-    assert left.is_canonical
-
-
 def test_unknown_names_list_those_that_exist() -> None:
     with pytest.raises(UnknownName, match="did you mean 'accuracy'"):
         feature_set("acuracy")
-    with pytest.raises(UnknownName, match="group='rate' does not exist"):
-        FEATURE_SETS["accuracy"].without("rate")
     with pytest.raises(UnknownName, match="feature='lr' does not exist"):
         FeatureSet(name="mine", columns=("N", "lr"), is_canonical=False)
     with pytest.raises(InvalidArgument, match="each once"):

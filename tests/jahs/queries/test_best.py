@@ -10,7 +10,10 @@ import pytest
 
 import jahs
 from jahs.errors import InvalidArgument, MissingData
+from jahs.queries.best import search_best
 from jahs.release import read_release
+from jahs.schema import OPS
+from jahs.spaces.columns import codes, columns_of_codes, rows
 from tests.jahs.queries.test_reference_config import best_and_median
 from tests.releases import make_release
 
@@ -127,3 +130,33 @@ def test_a_front_prints_in_three_lines_and_becomes_a_frame(bench: jahs.Benchmark
     answers = bench.query_many(frame[list(jahs.space().searched)])
     for metric in ("valid_acc", "runtime"):  # computed elsewhere: `np.exp` differs in the last digit between processors
         np.testing.assert_allclose(frame[metric], answers[metric], rtol=1e-12)
+
+
+class Deceptive:
+    """More convolutions and lower learning rates are better; with six convolutions, the highest rate is the best."""
+
+    space = jahs.space()
+
+    def query_many(self, configs, *, metrics):
+        columns = columns_of_codes(codes(configs)) if isinstance(configs, list) else configs
+        n_convolutions = sum(columns[op] == 2 for op in OPS)
+        rate = np.log10(columns["LearningRate"])  # -3 to 0
+        return {"valid_acc": n_convolutions - 0.1 * rate + 5 * ((n_convolutions == 6) & (rate > -0.1))}
+
+
+def test_a_search_climbs_to_the_best_cell_and_tries_rates_that_no_neighbour_leads_to():
+    best = search_best(Deceptive(), [Deceptive.space.default()], "valid_acc")
+    assert [best.config[op] for op in OPS] == [2] * 6
+    assert best.config["LearningRate"] > 10**-0.1
+    assert not best.is_exact
+
+
+def test_a_config_that_is_known_many_times_is_followed_once(monkeypatch):
+    asked, queried = Deceptive(), []
+    answer = asked.query_many
+    monkeypatch.setattr(asked, "query_many", lambda configs, **more: queried.append(configs) or answer(configs, **more))
+    best = {**asked.space.default(), **dict.fromkeys(OPS, 2), "LearningRate": 1e-3}
+    search_best(asked, [best] * 30, "valid_acc")
+    followed = rows(queried[1])[:10]
+    assert followed.count(best) == 1
+    assert all(followed.count(config) == 1 for config in followed)

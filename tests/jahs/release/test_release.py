@@ -22,7 +22,7 @@ from jahs.files.atomic import change_folder
 from jahs.files.hashing import sha256_file
 from jahs.release import Models, RecordedTable, Release, find_release, read_release, releases, write_release
 from jahs.release.table import parse_table_npz, write_table_npz
-from jahs.release.writing import clear_leftovers, extend_release
+from jahs.release.writing import extend_release
 from tests.releases import METRICS, make_release, make_table
 
 TABLE = make_table("digits", 12, diverged=[3])
@@ -365,22 +365,6 @@ def test_a_release_without_models_can_hold_a_table(tmp_path):
     assert len(release.table.configs["N"]) == 12
     with pytest.raises(MissingData, match=r"models\.json"):
         _ = release.models
-
-
-def test_what_a_killed_writer_left_is_undone(tmp_path):
-    old, unfinished, other = (tmp_path / f".r.{name}" for name in ("abcdefgh.old", "abcdefgh.part", "s.abcdefgh.part"))
-    make_release(old, quality=QUALITY)
-    before = read_release(old).sha256
-    for folder in (unfinished, other):
-        folder.mkdir()
-        (folder / "forests-0.npz").write_text("half of it")
-    clear_leftovers(tmp_path / "r")
-    assert {path.name for path in tmp_path.iterdir()} == {"r", other.name}  # of r.s, not of r
-    assert read_release(tmp_path / "r").sha256 == before
-    make_release(old, quality={})
-    clear_leftovers(tmp_path / "r")
-    assert {path.name for path in tmp_path.iterdir()} == {"r", other.name}
-    assert read_release(tmp_path / "r").sha256 == before
 
 
 def test_a_folder_that_holds_something_else_is_not_replaced(tmp_path):

@@ -7,8 +7,7 @@ import json
 
 import pytest
 
-from jahs.comparison.terms import Rules, StudyTerms
-from jahs.comparison.views import ViewChoice, open_view
+from jahs.comparison.terms import Rules, StudyTerms, ViewChoice, open_view
 from jahs.serve.conversation import Conversation
 from jahs.serve.transport import serve_lines
 from tests.fake_bench import FakeBench
@@ -16,7 +15,7 @@ from tests.fake_bench import FakeBench
 
 def make_terms(*, budget_s: float = 2.0, workers: int = 1, **choice) -> StudyTerms:
     bench, rules = FakeBench(), Rules(noise="seeded", workers=workers, view=ViewChoice(**choice))
-    view = open_view(bench, rules.view, seed=0)
+    view = open_view(bench, rules.view)
     return StudyTerms(study="baselines", rules=rules, bench=bench, view=view, release="0" * 64, budget_s=budget_s)
 
 

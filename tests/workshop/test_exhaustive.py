@@ -5,21 +5,12 @@ import pytest
 
 import jahs
 from jahs.errors import InvalidArgument
-from jahs.queries.exhaustive import (
-    cell_columns,
-    cells_on_grid,
-    cells_to_ask,
-    crossed,
-    exhaustive_best,
-    grid,
-    search_best,
-)
+from jahs.queries.best import grid
 from jahs.release import read_release
-from jahs.schema import OPS
 from jahs.spaces.cell import N_CELLS, all_ops, canonical_keys
-from jahs.spaces.columns import codes, columns_of_codes, rows
 from jahs.spaces.parameters import LARGEST
 from tests.releases import make_release
+from workshop.exhaustive import cell_columns, cells_on_grid, cells_to_ask, crossed, exhaustive_best
 
 
 @pytest.fixture(scope="module")
@@ -81,33 +72,3 @@ def test_a_grid_has_fixed_values_and_every_cell_has_all_other_settings(bench):
 def test_a_grid_has_two_values_of_each_float(bench):
     with pytest.raises(InvalidArgument, match="n_floats=1"):
         grid(bench.space, ["LearningRate"], n_floats=1)
-
-
-class Deceptive:
-    """More convolutions and lower learning rates are better; with six convolutions, the highest rate is the best."""
-
-    space = jahs.space()
-
-    def query_many(self, configs, *, metrics):
-        columns = columns_of_codes(codes(configs)) if isinstance(configs, list) else configs
-        n_convolutions = sum(columns[op] == 2 for op in OPS)
-        rate = np.log10(columns["LearningRate"])  # -3 to 0
-        return {"valid_acc": n_convolutions - 0.1 * rate + 5 * ((n_convolutions == 6) & (rate > -0.1))}
-
-
-def test_a_search_climbs_to_the_best_cell_and_tries_rates_that_no_neighbour_leads_to():
-    best = search_best(Deceptive(), [Deceptive.space.default()], "valid_acc")
-    assert [best.config[op] for op in OPS] == [2] * 6
-    assert best.config["LearningRate"] > 10**-0.1
-    assert not best.is_exact
-
-
-def test_a_config_that_is_known_many_times_is_followed_once(monkeypatch):
-    asked, queried = Deceptive(), []
-    answer = asked.query_many
-    monkeypatch.setattr(asked, "query_many", lambda configs, **more: queried.append(configs) or answer(configs, **more))
-    best = {**asked.space.default(), **dict.fromkeys(OPS, 2), "LearningRate": 1e-3}
-    search_best(asked, [best] * 30, "valid_acc")
-    followed = rows(queried[1])[:10]
-    assert followed.count(best) == 1
-    assert all(followed.count(config) == 1 for config in followed)
