@@ -30,19 +30,12 @@ _MOST_ROUNDS: Final = 12  # 10**4 * 2**12 and deviations of 10**5 configs stay f
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Margins:
-    """Sets of strata to balance, each as an array of bools, (n_margins, n_strata).
+    """Sets of strata to balance, each as an array of bools, (n_margins, n_strata)."""
 
-    Attributes:
-        groups: promised within one config, before all others.
-        thirds: promised within one config.
-        totals: balanced as well as the promises allow.
-        details: balanced as well as the totals allow.
-    """
-
-    groups: NDArray[np.bool_]
-    thirds: NDArray[np.bool_]
-    totals: NDArray[np.bool_]
-    details: NDArray[np.bool_]
+    groups: NDArray[np.bool_]  # promised within one config, before all others
+    thirds: NDArray[np.bool_]  # promised within one config
+    totals: NDArray[np.bool_]  # balanced as well as the promises allow
+    details: NDArray[np.bool_]  # balanced as well as the totals allow
 
     @property
     def levels(self) -> tuple[NDArray[np.bool_], ...]:

@@ -51,30 +51,21 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RotationErrors:
-    """Errors in predicting the mean of two trainings, in points, by rotation of the entry: (3, n_configs).
+    """Errors in predicting the mean of two trainings, in points, by rotation of the entry: (3, n_configs)."""
 
-    Attributes:
-        n_fitted: configs that surrogate and ensemble were fitted to.
-        is_seen: whether the judged configs are among them, each with the training that is the table's entry.
-        table, surrogate, ensemble: absolute errors.
-        own_sd: standard deviation of the three trainings, at least one image in points; (n_configs,).
-        sd: standard deviation of one training, as the ensemble and the noise model predict it.
-        divergence: Kullback-Leibler divergence KL(fitted || predicted) of normal distributions; the first is fitted to
-            the three trainings.
-        is_better: mask of the better half of the configs by their means, (n_configs,).
-        least: minimum of the three trainings, (n_configs,).
-    """
-
-    n_fitted: int
-    is_seen: bool
+    n_fitted: int  # configs that surrogate and ensemble were fitted to
+    is_seen: bool  # whether the judged configs are among them, each with the training that is the table's entry
+    # table, surrogate, ensemble: absolute errors.
     table: _Floats
     surrogate: _Floats
     ensemble: _Floats
-    own_sd: _Floats
-    sd: _Floats
+    own_sd: _Floats  # standard deviation of the three trainings, at least one image in points; (n_configs,)
+    sd: _Floats  # standard deviation of one training, as the ensemble and the noise model predict it
+    # Kullback-Leibler divergence KL(fitted || predicted) of normal distributions; the first is fitted to the three
+    # trainings.
     divergence: _Floats
-    is_better: NDArray[np.bool_]
-    least: _Floats
+    is_better: NDArray[np.bool_]  # mask of the better half of the configs by their means, (n_configs,)
+    least: _Floats  # minimum of the three trainings, (n_configs,)
 
 
 def repeated(rows: Rows) -> tuple[NDArray[np.uint64], _Floats, NDArray[np.int64], Rows]:

@@ -57,26 +57,20 @@ Known: TypeAlias = tuple[Callable[[NDArray[np.float32]], NDArray[np.float64]], N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundOutcome:
-    """One source of one round.
+    """One source of one round."""
 
-    Attributes:
-        round, source: round and source of the proposals.
-        release: the release that predicted them, "" if none is known.
-        n_configs, n_runs: numbers of trained configs and runs, in train and valid.
-        n_new: number of configs that the release was not fitted to; all other numbers are for these.
-        predicted, measured: means over the new configs; None without new configs or without the release.
-        scores: agreement of predictions and measurements, first seeds.
-    """
-
+    # round, source: round and source of the proposals.
     round: int
     source: str
-    release: str
+    release: str  # the release that predicted them, "" if none is known
+    # n_configs, n_runs: numbers of trained configs and runs, in train and valid.
     n_configs: int
     n_runs: int
-    n_new: int = 0
+    n_new: int = 0  # number of configs that the release was not fitted to; all other numbers are for these
+    # predicted, measured: means over the new configs; None without new configs or without the release.
     predicted: float | None = None
     measured: float | None = None
-    scores: Scores | None = None
+    scores: Scores | None = None  # agreement of predictions and measurements, first seeds
 
 
 def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known]) -> list[RoundOutcome]:

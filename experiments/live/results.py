@@ -47,26 +47,20 @@ class Trained:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LiveResults:
-    """A live study, finished or not.
-
-    Attributes:
-        bench: the release stored with the trainings.
-        n_done: full evaluations spent, (n_arms, n_seeds), for the arms of the study.
-        curves: the incumbent's validation error after each evaluation, (n_arms, n_seeds, n_evaluations); NaN beyond the
-            progress of a trajectory.
-        beside: the same for runs on the surrogate, by arm and number of the refit (None: the release itself),
-            (n_seeds, n_runs, n_evaluations). Only complete ones, with every seed.
-        left_out: the arms that were run on a surrogate that was not fitted to their trainings.
-        trained: the full trainings of each arm and seed, in the order of proposals.
-    """
+    """A live study, finished or not."""
 
     folder: StudyFolder
     task: str
-    bench: Benchmark
-    n_done: Floats
+    bench: Benchmark  # the release stored with the trainings
+    n_done: Floats  # full evaluations spent, (n_arms, n_seeds), for the arms of the study
+    # The incumbent's validation error after each evaluation, (n_arms, n_seeds, n_evaluations); NaN beyond the progress
+    # of a trajectory.
     curves: Floats
+    # The same for runs on the surrogate, by arm and number of the refit (None: the release itself), (n_seeds, n_runs,
+    # n_evaluations). Only complete ones, with every seed.
     beside: Mapping[tuple[str, int | None], Floats]
-    left_out: Mapping[str, LeftOut]
+    left_out: Mapping[str, LeftOut]  # the arms that were run on a surrogate that was not fitted to their trainings
+    # The full trainings of each arm and seed, in the order of proposals.
     trained: Mapping[tuple[str, int], tuple[Trained, ...]]
 
     @property

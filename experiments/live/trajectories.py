@@ -136,18 +136,13 @@ class TrainedWorld(SurrogateWorld):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrajectoryJob:
-    """One optimiser with one seed, up to a number of evaluations.
-
-    Attributes:
-        deadline: `time.time()` after which no training begins.
-        data_dir: the folder of the original images.
-    """
+    """One optimiser with one seed, up to a number of evaluations."""
 
     folder: StudyFolder
     repetition: Repetition
     until: int
-    deadline: float
-    data_dir: Path | None
+    deadline: float  # `time.time()` after which no training begins
+    data_dir: Path | None  # the folder of the original images
     device: str
 
     @property

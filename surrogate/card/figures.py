@@ -22,19 +22,13 @@ _NOT_YET: Final = "not measured yet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
-    """A figure of the table.
-
-    Attributes:
-        place: its keys in the figures; without the first one if it is measured on both test sets.
-        is_met: whether a value meets the requirement.
-        has_final: whether it is measured on both test sets.
-    """
+    """A figure of the table."""
 
     title: str
     required: str
-    place: tuple[str, ...]
-    is_met: Callable[[float], bool]
-    has_final: bool = False
+    place: tuple[str, ...]  # its keys in the figures; without the first one if it is measured on both test sets
+    is_met: Callable[[float], bool]  # whether a value meets the requirement
+    has_final: bool = False  # whether it is measured on both test sets
 
 
 _LINES: Final = (

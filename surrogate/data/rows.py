@@ -51,19 +51,12 @@ GROUP_VALUES: Final = tuple(dict(zip(SIZE_KEYS, values, strict=True)) for values
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rows:
-    """Measurements of one metric, in order of config, seed and epoch.
+    """Measurements of one metric, in order of config, seed and epoch."""
 
-    Attributes:
-        X: encoded configs and epochs, (n_rows, 15) float32.
-        y: measurements, (n_rows,) float64, in the metric's unit.
-        config_id: (n_rows,) uint64.
-        seed: (n_rows,) int64; 0 for metrics without a seed.
-    """
-
-    X: NDArray[np.float32]
-    y: NDArray[np.float64]
-    config_id: NDArray[np.uint64]
-    seed: NDArray[np.int64]
+    X: NDArray[np.float32]  # encoded configs and epochs, (n_rows, 15) float32
+    y: NDArray[np.float64]  # measurements, (n_rows,) float64, in the metric's unit
+    config_id: NDArray[np.uint64]  # (n_rows,) uint64
+    seed: NDArray[np.int64]  # (n_rows,) int64; 0 for metrics without a seed
 
     def __len__(self) -> int:
         return len(self.y)

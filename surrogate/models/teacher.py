@@ -39,17 +39,11 @@ _FOREST: Final = ForestSettings(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Drawn:
-    """Drawn configs and epochs.
+    """Drawn configs and epochs."""
 
-    Attributes:
-        F_last: features of the configs at the last epoch, (n_configs, n_features).
-        epochs: the epochs of each config, (n_configs, n_each).
-        F: features at these epochs, (n_configs * n_each, n_features).
-    """
-
-    F_last: NDArray[np.float32]
-    epochs: NDArray[np.int64]
-    F: NDArray[np.float32]
+    F_last: NDArray[np.float32]  # features of the configs at the last epoch, (n_configs, n_features)
+    epochs: NDArray[np.int64]  # the epochs of each config, (n_configs, n_each)
+    F: NDArray[np.float32]  # features at these epochs, (n_configs * n_each, n_features)
 
 
 @lru_cache(maxsize=3)  # `top_fits` draws three numbers of configs in every fold
