@@ -138,12 +138,7 @@ class World(Sampler):
 
 
 def build_worlds(
-    recorded: RecordedTable,
-    of_task: Task,
-    noise: NoiseModel,
-    *,
-    n_folds: int = 5,
-    settings: ForestSettings = UNTUNED,
+    recorded: RecordedTable, of_task: Task, noise: NoiseModel, *, n_folds: int = 5, settings: ForestSettings = UNTUNED
 ) -> Worlds:
     """Return measured values and cross-validated predictions of every recorded config.
 

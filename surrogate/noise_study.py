@@ -83,13 +83,7 @@ def repeated(rows: Rows) -> tuple[NDArray[np.uint64], _Floats, NDArray[np.int64]
 
 
 def noise_study(
-    measured: Measurements,
-    metric: str,
-    release: Release,
-    *,
-    settings: ForestSettings,
-    seed: int = 0,
-    workers: int = 1,
+    measured: Measurements, metric: str, release: Release, *, settings: ForestSettings, seed: int = 0, workers: int = 1
 ) -> list[RotationErrors]:
     """Return the errors for every number of other configs, and finally for fits that include the judged configs."""
     seed, rows = read_seed(seed), assemble(metric, measured)

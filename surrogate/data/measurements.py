@@ -18,14 +18,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable, MissingData, ProtocolMismatch
 from jahs.files.hashing import digest_bytes
-from jahs.files.runs import (
-    is_timed,
-    read_configs,
-    read_profile_visits,
-    read_protocol,
-    read_runs,
-    timing_machine,
-)
+from jahs.files.runs import is_timed, read_configs, read_profile_visits, read_protocol, read_runs, timing_machine
 from jahs.files.tables import Table, empty_table, sort_by, take
 from jahs.release import Release
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, RUN_KEY, VISIT_COLUMNS, VISIT_KEY

@@ -49,12 +49,7 @@ _Floats = NDArray[np.float64]
 
 
 def noise_of(
-    measured: Measurements,
-    split: Split,
-    fitted: Mapping[str, Surrogate],
-    *,
-    seed: int,
-    workers: int,
+    measured: Measurements, split: Split, fitted: Mapping[str, Surrogate], *, seed: int, workers: int
 ) -> tuple[Facts | None, Facts]:
     """Return a noise model fitted to the train and valid parts, and facts about it; None and the reason if impossible.
 

@@ -45,13 +45,7 @@ class PredictedRows:
 
 
 def fold_predictions(
-    measured: Measurements,
-    split: Split,
-    fitted: Mapping[str, Surrogate],
-    *,
-    n_folds: int,
-    seed: int,
-    workers: int,
+    measured: Measurements, split: Split, fitted: Mapping[str, Surrogate], *, n_folds: int, seed: int, workers: int
 ) -> tuple[dict[str, PredictedRows], dict[str, PredictedRows]]:
     """Return predictions of every accuracy and runtime: out of fold for train and valid parts, and for the test part.
 

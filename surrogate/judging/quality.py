@@ -169,11 +169,7 @@ def curve_facts(
         for score in ("tau", "r2"):
             extrapolated.pop(score, None)
             reasons[score] = f"{sizes[-1]:,} training configs reach the {full_size:,} that the requirements assume"
-    return {
-        "points": points,
-        "predictions": extrapolated,
-        "not_predicted": reasons,
-    }
+    return {"points": points, "predictions": extrapolated, "not_predicted": reasons}
 
 
 def requirements(metrics: Mapping[str, Facts], *, n_configs: Mapping[str, int]) -> list[Facts]:

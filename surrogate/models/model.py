@@ -15,12 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.models.bounds import BoundedTransform
-from jahs.models.features import (
-    DEFAULT_TIMES,
-    FeatureSet,
-    TimeCoefficients,
-    feature_set,
-)
+from jahs.models.features import DEFAULT_TIMES, FeatureSet, TimeCoefficients, feature_set
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
 from surrogate.data.rows import Rows, features_of
