@@ -39,8 +39,7 @@ from workshop.folders import write_text
 
 RECORD: Final = "retrained.json"
 _NO_TIME_S: Final = 1e-6  # no training begins, but the folder of runs is made
-SEEDS: Final = (1000, 1001)
-"""Collected runs have seeds below 1000."""
+SEEDS: Final = (1000, 1001)  # collected runs have seeds below 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,9 +27,7 @@ from jahs.spaces.configs import Config, validate
 from splits.kinship import kin
 from workshop.folders import write_text, writing
 
-UNIFORM: Final = "uniform"
-"""The group of the configs that no optimiser proposed."""
-
+UNIFORM: Final = "uniform"  # the group of the configs that no optimiser proposed
 _NAME: Final = "final_test.json"
 _READS: Final = "final_test_reads.json"
 _KEYS: Final = ("configs", "facts", "protocol", "seeds", "task")

@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 WHOLE: Final = 20
-SHARES: Final = (14, 3, 3)
-"""Twentieths of train, valid and test: 70, 15 and 15 %."""
-
+SHARES: Final = (14, 3, 3)  # twentieths of train, valid and test: 70, 15 and 15 %
 # Weights of groups, thirds, totals and details. 10**4 outweighs what one move can change elsewhere.
 _GROUPS_FIRST: Final = (10**8, 10**4, 1, 1)
 _THIRDS_FIRST: Final = (1, 10**4, 1, 1)

@@ -19,9 +19,7 @@ from jahs.spaces.seeds import is_seed
 from splits.recorded import hex_id
 from workshop.folders import write_text
 
-SEED_BITS: Final = 64
-"""Bits of a split's seed."""
-
+SEED_BITS: Final = 64  # bits of a split's seed
 _KEYS: Final = ("assignments", "counts", "digest", "extends", "protocol", "seed", "task")
 _HEX_ID: Final = re.compile(r"[0-9a-f]{16}")
 

@@ -48,9 +48,7 @@ from surrogate.tune import data_of, read_history
 from workshop.command import add_workers, run_command
 from workshop.folders import commit, package_versions, writing
 
-MOST_BYTES: Final = 15_000_000
-"""A release is embedded in the package, so it stays small."""
-
+MOST_BYTES: Final = 15_000_000  # A release is embedded in the package, so it stays small
 _N_REFERENCE_CONFIGS: Final = 20_000
 
 _log = logging.getLogger(__name__)

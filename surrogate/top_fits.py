@@ -42,9 +42,7 @@ from workshop.pages.markdown import table_text
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_estimates
 
-MOST_LOST: Final = 0.005
-"""The largest loss of tau over the whole space that a gain at the top may cost."""
-
+MOST_LOST: Final = 0.005  # the largest loss of tau over the whole space that a gain at the top may cost
 _N_RESAMPLES: Final = 400
 _FEWEST_FULL: Final = 20
 _PRESENT: Final = "forest"

@@ -17,15 +17,9 @@ from jahs.spaces.columns import Columns
 from jahs.spaces.parameters import LARGEST, PARAMETERS
 from jahs.spaces.space import space
 
-SAMPLE_SEED: Final = 20_261
-"""Key of the stream that the recorded configs come from."""
-
-FULL_SEED: Final = 20_262
-"""Key of the stream of configs at full size."""
-
-FINAL_SEED: Final = 20_263
-"""Key of the stream at full size that the final test set comes from."""
-
+SAMPLE_SEED: Final = 20_261  # key of the stream that the recorded configs come from
+FULL_SEED: Final = 20_262  # key of the stream of configs at full size
+FINAL_SEED: Final = 20_263  # key of the stream at full size that the final test set comes from
 REPEATED_EVERY: Final = 10
 """Every tenth config of the recorded stream is trained with three seeds, whatever its results."""
 

@@ -30,15 +30,9 @@ from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
 from workshop.numbered import FIDELITY_GROUPS, REPEATED_EVERY
 
-Facts: TypeAlias = dict[str, Any]
-"""JSON: facts for quality.json, figures and cards."""
-
-FEWEST: Final = 4
-"""Default of `fewest`: training configs that every fidelity group needs."""
-
-FEWEST_TO_FIT: Final = 2
-"""Fewest training configs that a model is fitted to."""
-
+Facts: TypeAlias = dict[str, Any]  # JSON: facts for quality.json, figures and cards
+FEWEST: Final = 4  # default of `fewest`: training configs that every fidelity group needs
+FEWEST_TO_FIT: Final = 2  # fewest training configs that a model is fitted to
 EXACT: Final = MappingProxyType({"n_params": n_params, "n_macs": n_macs})
 """The metrics that are computed exactly, with their functions."""
 
@@ -82,8 +76,7 @@ class Rows:
         return Rows(X=self.X[rows], y=self.y[rows], config_id=self.config_id[rows], seed=self.seed[rows])
 
 
-ROW_ARRAYS: Final = ("X", "y", "config_id", "seed")
-"""The arrays of `Rows`, in order."""
+ROW_ARRAYS: Final = ("X", "y", "config_id", "seed")  # the arrays of `Rows`, in order
 
 
 def join_rows(several: Sequence[Rows]) -> Rows:

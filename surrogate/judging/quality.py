@@ -35,9 +35,7 @@ from surrogate.judging.curve import curve, predictions, sizes_for
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import Surrogate
 
-FULL_SIZE: Final = 2000
-"""Number of collected configs that the requirements are for."""
-
+FULL_SIZE: Final = 2000  # number of collected configs that the requirements are for
 REQUIRED: Final = (
     ("valid_acc", "tau", "last epoch", 0.92),
     ("runtime", "tau", "last epoch", 0.97),

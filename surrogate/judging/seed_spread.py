@@ -18,9 +18,7 @@ from surrogate.data.rows import Facts, is_full_size
 from surrogate.judging.predicted import PredictedRows
 from workshop.resampling import bootstrap_estimates, within_configs
 
-REGIONS: Final = ("all", "full size", "best tenth", "worst third")
-"""The regions; the last two by prediction."""
-
+REGIONS: Final = ("all", "full size", "best tenth", "worst third")  # the regions; the last two by prediction
 _FEWEST: Final = 3  # repeated configs that a region needs
 _N_RESAMPLES: Final = 1000
 _Floats = NDArray[np.float64]

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 _Floats = NDArray[np.float64]
 
 N_COMPONENTS: Final = 3
-MOST_TO_TUNE: Final = 600
-"""Configs that length scales are fitted to; more take time and hardly change them."""
-
+MOST_TO_TUNE: Final = 600  # configs that length scales are fitted to; more take time and hardly change them
 _FARTHEST: Final = 5.0  # most standard deviations between an input and the mean of the configs
 _JITTER: Final = 1e-6
 _N_STEPS: Final = 30

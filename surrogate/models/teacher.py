@@ -27,9 +27,7 @@ from surrogate.models.curve_process import CurveProcess, fit_curves
 
 _Floats = NDArray[np.float64]
 
-FEWEST_CURVES: Final = 8
-"""Configs with all epochs that a teacher needs."""
-
+FEWEST_CURVES: Final = 8  # configs with all epochs that a teacher needs
 _FULL_SHARE: Final = 0.2
 _N_EPOCHS: Final = 3  # per drawn config: the last one, and others at random
 _FOREST: Final = ForestSettings(

@@ -17,9 +17,8 @@ from jahs.spaces.configs import Config
 
 _FACADES = {"black_box": "HyperparameterOptimizationFacade", "multi_fidelity": "MultiFidelityFacade"}
 
-_TREES = 5
-_RANDOM = 1 / 3
-"""NAS-Bench-101, S2.2: trees of the forest, and share of random configs. A config is evaluated once."""
+_TREES = 5  # trees of the forest; this and the share of random configs are those of NAS-Bench-101 (S2.2)
+_RANDOM = 1 / 3  # share of random configs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +63,7 @@ class Smac(Tool[SmacSettings]):
                 scenario, eta=settings.eta, incumbent_selection="highest_budget"
             )
         else:
-            more["intensifier"] = facade.get_intensifier(scenario, max_config_calls=1)
+            more["intensifier"] = facade.get_intensifier(scenario, max_config_calls=1)  # a config is evaluated once
             more["model"] = facade.get_model(scenario, n_trees=_TREES)
             more["random_design"] = facade.get_random_design(scenario, probability=_RANDOM)
         if len(self._objectives) > 1:
