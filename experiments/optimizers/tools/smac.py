@@ -23,17 +23,13 @@ _RANDOM = 1 / 3  # share of random configs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmacSettings(OptimizerSettings):
-    """Settings of SMAC.
+    """Settings of SMAC."""
 
-    Attributes:
-        facade: full evaluations, with the settings of NAS-Bench-101 (S2.2), or Hyperband's budgets, with the
-            defaults of SMAC.
-        n_trials: number of trials that SMAC plans for; its initial design is at most a quarter of them.
-        eta: (multi-fidelity) 1/eta of the configs are promoted, and budgets are a factor of eta apart.
-    """
-
+    # Full evaluations, with the settings of NAS-Bench-101 (S2.2), or Hyperband's budgets, with the defaults of SMAC.
     facade: Literal["black_box", "multi_fidelity"]
+    # Number of trials that SMAC plans for; its initial design is at most a quarter of them.
     n_trials: Annotated[int, Within(1)] = 100
+    # (multi-fidelity) 1/eta of the configs are promoted, and budgets are a factor of eta apart.
     eta: Annotated[int, Within(2)] = 3
 
 
