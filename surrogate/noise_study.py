@@ -106,16 +106,10 @@ def noise_study(
         return np.stack([uncertain.mean[0], uncertain.refits[0].mean(axis=1), uncertain.total_sd[0]])
 
     shuffled = np.random.default_rng(seed).permutation(others)
-    unseen = [
-        judge(
-            values,
-            *answers(is_once & np.isin(rows.config_id, shuffled[:size])),
-            n_fitted=size,
-            is_seen=False,
-            image=image,
-        )
-        for size in [*(n for n in _SIZES if n < len(others)), len(others)]
-    ]
+    unseen = []
+    for size in [*(n for n in _SIZES if n < len(others)), len(others)]:
+        found = answers(is_once & np.isin(rows.config_id, shuffled[:size]))
+        unseen.append(judge(values, *found, n_fitted=size, is_seen=False, image=image))
     predictions = []
     for entry in range(_N_SEEDS):
         is_entry = is_judged.copy()

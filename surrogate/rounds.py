@@ -38,17 +38,9 @@ from workshop.pages.document import Block, Document, Section, Table, Text
 from workshop.pages.markdown import to_markdown
 
 _HEADS: Final = (
-    "source",
-    "release",
-    "configs",
-    "runs",
-    "new configs",
-    "predicted, points",
-    "measured, points",
-    "bias, points",
-    "MAE, points",
-    "tau",
-)
+    "source", "release", "configs", "runs", "new configs", "predicted, points", "measured, points", "bias, points",
+    "MAE, points", "tau",
+)  # fmt: skip
 
 
 Known: TypeAlias = tuple[Callable[[NDArray[np.float32]], NDArray[np.float64]], NDArray[np.uint64]]
@@ -157,13 +149,10 @@ def _table(outcomes: Sequence[RoundOutcome], names: Mapping[str, str]) -> Table:
         counts = [str(count) for count in (outcome.n_configs, outcome.n_runs, outcome.n_new)]
         scores = outcome.scores or {}
         means = [number_text(value) for value in (outcome.predicted, outcome.measured)]
-        errors = [
-            number_text(scores.get("bias"), sign="+"),
-            number_text(scores.get("mae")),
-            number_text(scores.get("tau"), 3),
-        ]
+        bias = number_text(scores.get("bias"), sign="+")
+        mae, tau = number_text(scores.get("mae")), number_text(scores.get("tau"), 3)
         name = names.get(outcome.release, outcome.release[:8] or "–")
-        rows.append((outcome.source, name, *counts, *means, *errors))
+        rows.append((outcome.source, name, *counts, *means, bias, mae, tau))
     return Table(caption="", columns=_HEADS, rows=tuple(rows), n_labels=2)
 
 

@@ -49,18 +49,10 @@ _PRESENT: Final = "forest"
 _SHOWN: Final = ("Gaussian process", "teacher")  # for comparison: they answer too slowly to ship
 _DISTILLED: Final = (5_000, 20_000, 60_000)
 _HEADS: Final = (
-    "fit",
-    "tau, whole space",
-    "difference",
-    "tau, measured top quarter",
-    "difference",
-    "bias, predicted best tenth",
-    "bias, measured best tenth",
-    "MAE, predicted best tenth",
-    "tau, full size",
-    "bias, predicted best tenth at full size",
-    "eligible",
-)
+    "fit", "tau, whole space", "difference", "tau, measured top quarter", "difference", "bias, predicted best tenth",
+    "bias, measured best tenth", "MAE, predicted best tenth", "tau, full size",
+    "bias, predicted best tenth at full size", "eligible",
+)  # fmt: skip
 
 _log = logging.getLogger(__name__)
 _Floats = NDArray[np.float64]

@@ -170,14 +170,8 @@ def calibration(rows: Rows, predicted: _Floats) -> list[Scores]:
             sums = np.bincount(config, error - error.mean())
             n = len(sums)
             spread = math.sqrt(float((sums**2).sum()) * n / (n - 1)) / len(at) if n > 1 else None
-            bins.append(
-                {
-                    "n": len(at),
-                    "predicted": float(predicted[at].mean()),
-                    "measured": float(y[at].mean()),
-                    "spread": spread,
-                }
-            )
+            means = {"predicted": float(predicted[at].mean()), "measured": float(y[at].mean())}
+            bins.append({"n": len(at), **means, "spread": spread})
     return bins
 
 
