@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidTable
+from jahs.files.tables import Table
 from jahs.models.noise import Kind, NoiseModel
 from jahs.models.noise.chance import quantile
 from jahs.tasks.definitions import Task
@@ -118,13 +118,13 @@ def cross_validated_coverage(predicted: Mapping[str, PredictedRows], of_task: Ta
         held_out = np.concatenate([repeated[number::_N_FOLDS], others[number::_N_FOLDS]])
         model = fit_noise(choose_configs(predicted, held_out, is_in=False), of_task)
         here = choose_configs(predicted, held_out, is_in=True)
-        found += [part for metric in NOISY for part in held(model, metric, here[metric])]
+        found.append({metric: held(model, metric, here[metric]) for metric in NOISY})
     return summary(found)
 
 
 def coverage(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> list[Facts]:
     """Return the coverage of a model's 90 % intervals on configs that it has not seen, as `summary`."""
-    return summary([part for metric in NOISY for part in held(model, metric, predicted[metric])])
+    return summary([{metric: held(model, metric, predicted[metric]) for metric in NOISY}])
 
 
 def realism(
@@ -164,20 +164,11 @@ def realism(
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Held:
-    """Rows of a metric: whether each is inside its interval, the width of the interval, and the config."""
+def held(model: NoiseModel, metric: str, predicted: PredictedRows) -> dict[Kind, Table]:
+    """Return, for both kinds, the config of each row, whether it is inside its 90 % interval, and the interval's width.
 
-    metric: str
-    kind: Kind
-    is_inside: NDArray[np.bool_]
-    is_last: NDArray[np.bool_]
-    width: _Floats
-    config_id: NDArray[np.uint64]
-
-
-def held(model: NoiseModel, metric: str, predicted: PredictedRows) -> list[Held]:
-    """Return, for both kinds, which rows are inside their 90 % interval; a first training has no "seed" interval."""
+    A first training has no "seed" interval.
+    """
     low, high = model.interval({metric: predicted.mean}, predicted.rows.X, level=_LEVEL, of="outcome")[metric]
     y, around = predicted.rows.y, outcome_deviations(metric, predicted)
     order = np.lexsort((predicted.rows.seed, predicted.rows.epoch, predicted.rows.config_id))
@@ -188,24 +179,22 @@ def held(model: NoiseModel, metric: str, predicted: PredictedRows) -> list[Held]
         spread = model.accuracies[metric]["seed"]
         limit = spread.of_rows(between.predicted, between.X) * reach(spread, _LEVEL)
     ends = model.interval({metric: between.predicted}, between.X, level=_LEVEL, of="seed")[metric]
-    kinds: tuple[tuple[Kind, Deviations, NDArray[np.bool_], _Floats], ...] = (
-        ("seed", between, np.abs(between.size) <= limit, ends[1] - ends[0]),
-        ("outcome", around, ((y >= low) & (y <= high))[order], (high - low)[order]),
-    )
-    return [
-        Held(
-            metric=metric,
-            kind=kind,
-            is_inside=is_inside,
-            is_last=(d.X[:, -1] == model.max_epoch) | (metric == "runtime"),
-            width=width / d.predicted if metric == "runtime" else width,
-            config_id=d.config_id,
-        )
-        for kind, d, is_inside, width in kinds
-    ]
+    kinds: dict[Kind, tuple[Deviations, NDArray[np.bool_], _Floats]] = {
+        "seed": (between, np.abs(between.size) <= limit, ends[1] - ends[0]),
+        "outcome": (around, ((y >= low) & (y <= high))[order], (high - low)[order]),
+    }
+    return {
+        kind: {
+            "config_id": d.config_id,
+            "is_inside": is_inside,
+            "is_last": (d.X[:, -1] == model.max_epoch) | (metric == "runtime"),
+            "width": width / d.predicted if metric == "runtime" else width,
+        }
+        for kind, (d, is_inside, width) in kinds.items()
+    }
 
 
-def summary(parts: Sequence[Held]) -> list[Facts]:
+def summary(parts: Sequence[Mapping[str, Mapping[Kind, Table]]]) -> list[Facts]:
     """Return the coverage for each kind and metric, over all epochs and at the last one.
 
     `share` is the share of rows inside their interval, each config with equal weight; `low` and `high` are its 90 %
@@ -216,9 +205,8 @@ def summary(parts: Sequence[Held]) -> list[Facts]:
     kinds: tuple[Kind, ...] = ("seed", "outcome")
     for kind in kinds:
         for metric in NOISY:
-            of = [part for part in parts if (part.metric, part.kind) == (metric, kind)]
             ids, is_inside, is_last, width = (
-                np.concatenate([getattr(part, name) for part in of])
+                np.concatenate([part[metric][kind][name] for part in parts])
                 for name in ("config_id", "is_inside", "is_last", "width")
             )
             for epochs, is_in in (("all", np.ones(len(ids), np.bool_)), ("last", is_last)):
