@@ -98,7 +98,9 @@ def tune_all(
         options = {"of_task": measured.task, "evaluations": evaluations}
         calls.append({"folder": out / metric, "parts": rows, "facts": facts, **options})
     with writing(out), alone(out):
-        history = _earlier_results(out, data)
+        earlier = read_history(out / "history.json")
+        is_same = bool(earlier) and all(earlier.get(key) == value for key, value in data.items())
+        history: Facts = dict(earlier["metrics"]) if is_same else {}
         history |= zip(parts, in_processes(search_metric, calls, workers=workers), strict=True)
         write_text(out / "history.json", sealed_text({**data, "metrics": history}))
         chosen = {metric: summary["chosen"]["settings"] for metric, summary in history.items()}
@@ -229,13 +231,6 @@ def what_is_searched(metric: str, measured: Measurements, split: Split, *, n_tre
         "n_trees": default.n_trees,
         "n_distilled": default.n_distilled,
     }
-
-
-def _earlier_results(out: Path, data: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON
-    """Return the results of earlier searches of the same data, by metric."""
-    history = read_history(out / "history.json")
-    is_same = bool(history) and all(history.get(key) == value for key, value in data.items())
-    return dict(history["metrics"]) if is_same else {}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
