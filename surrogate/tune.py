@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from jahs.comparison.summaries import number_text
-from jahs.errors import CorruptFile, InvalidArgument
+from jahs.errors import CorruptFile, InvalidArgument, refuse
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.models.features import FEATURES_VERSION
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import recorded_as
 from splits.split import Split
-from surrogate.command import add_distilled, add_fewest, check_integers, runs_parser
+from surrogate.command import add_distilled, add_fewest, integer_faults, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import FEWEST, Facts, Rows, training_rows
 from surrogate.judging.agreement import agreement
@@ -85,7 +85,7 @@ def tune_all(
         CorruptFile: its history cannot be read.
     """
     numbers = {"evaluations": evaluations, "workers": workers, "distilled": distilled, "fewest": fewest}
-    check_integers(numbers, evaluations=1, workers=1, distilled=0, fewest=0)
+    refuse(*integer_faults(numbers, evaluations=1, workers=1, distilled=0, fewest=0))
     parts = training_rows(metrics, measured, split, fewest=fewest)
     for metric, rows in parts.items():
         if not len(rows["valid"]):

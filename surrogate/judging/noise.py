@@ -6,12 +6,16 @@
   error of the surrogate.
 
 The 90 % interval of a coverage counts every config as one observation, since rows of a config are correlated.
+
+A noise model that is right on average can still draw too much where optimisers end, and too little where configs fail.
+So its standard deviations are compared with measured ones by region of the last epoch: all repeated configs, those at
+full size, those predicted best and worst.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -26,7 +30,7 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import Facts, unmeasured, unselected_repeats
+from surrogate.data.rows import Facts, is_full_size, unmeasured, unselected_repeats
 from surrogate.judging.predicted import (
     NOISY,
     PredictedRows,
@@ -36,15 +40,18 @@ from surrogate.judging.predicted import (
     repeated_configs,
     seed_deviations,
 )
-from surrogate.judging.seed_spread import seed_spreads
 from surrogate.judging.spread_fit import Deviations, fit_correlation, fit_spreads, fit_time_spread, reach
 from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau
+from workshop.resampling import bootstrap_estimates, within_configs
 
+REGIONS: Final = ("all", "full size", "best tenth", "worst third")  # of repeated configs; the last two by prediction
 _FEWEST: Final = 5
 _MOST_FOLDS: Final = 10
 _N_FOLDS: Final = 5  # for the cross-validated coverage
 _LEVEL: Final = 0.9
+_FEWEST_IN_REGION: Final = 3
+_N_RESAMPLES: Final = 1000
 _Floats = NDArray[np.float64]
 
 
@@ -162,6 +169,55 @@ def realism(
         names = ("measured_tau", "drawn_tau", "measured_difference", "drawn_difference")
         found.append({"metric": metric, "n_configs": len(compared), **dict(zip(names, means, strict=True))})
     return found
+
+
+def seed_spreads(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> list[Facts]:
+    """Return measured and drawn standard deviations of each accuracy and region at the last epoch, in points.
+
+    They are pooled over configs, each weighted by its degrees of freedom: its number of trainings minus 1. `ratio` is
+    drawn over measured, with its 95 % bootstrap interval over configs. Regions with few repeated configs, or whose
+    trainings do not differ, are left out.
+    """
+    found = []
+    for metric in ACCURACIES:
+        rows, mean = predicted[metric].rows, predicted[metric].mean
+        is_last = rows.epoch == model.max_epoch
+        X, y, p = rows.X[is_last], rows.y[is_last], mean[is_last]
+        first, _, freedom, squares = within_configs(rows.config_id[is_last], y)
+        drawn = model.deviations([metric], p[first][None], X[first])[0] ** 2 * freedom
+        is_repeated = freedom > 0
+        table = np.column_stack([freedom, squares, drawn])[is_repeated]
+        for region, is_in in _regions(p[first][is_repeated], X[first][is_repeated]):
+            if is_in.sum() >= _FEWEST_IN_REGION and table[is_in, 1].any():
+                found.append({"metric": metric, "region": region, **_compared(table[is_in])})
+    return found
+
+
+def _regions(predicted: _Floats, X: NDArray[np.float32]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    if not len(predicted):
+        return
+    is_best, is_worst = predicted >= np.quantile(predicted, 0.9), predicted <= np.quantile(predicted, 1 / 3)
+    yield from zip(REGIONS, (np.ones(len(predicted), np.bool_), is_full_size(X), is_best, is_worst), strict=True)
+
+
+def _compared(table: _Floats) -> Facts:
+    """Compare one region; `table` has degrees of freedom and sums of squares, measured and drawn, by config."""
+
+    def ratio(at: NDArray[np.int64]) -> float:
+        _, measured, drawn = table[at].sum(axis=0)
+        return float(np.sqrt(drawn / measured)) if measured else np.nan
+
+    freedom, measured, drawn = table.sum(axis=0)
+    (found,) = bootstrap_estimates(ratio, len(table), level=0.95, n_resamples=_N_RESAMPLES)
+    return {
+        "n_configs": len(table),
+        "freedom": int(freedom),
+        "measured": float(np.sqrt(measured / freedom)),
+        "drawn": float(np.sqrt(drawn / freedom)),
+        "ratio": found.value,
+        "low": found.low,
+        "high": found.high,
+    }
 
 
 def held(model: NoiseModel, metric: str, predicted: PredictedRows) -> dict[Kind, Table]:
