@@ -35,19 +35,14 @@ _FILE: Final = "study.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFolder:
-    """The content of study.json.
-
-    Attributes:
-        arms: names of the selected arms, in the order of the study.
-        n_seeds: the largest selected number of seeds.
-        made_with: commit, versions and command of every run that added repetitions, in order.
-    """
+    """The content of study.json."""
 
     path: Path
     study: Study
     tasks: Mapping[str, TaskFacts]
-    arms: tuple[str, ...]
-    n_seeds: int
+    arms: tuple[str, ...]  # names of the selected arms, in the order of the study
+    n_seeds: int  # the largest selected number of seeds
+    # Commit, versions and command of every run that added repetitions, in order.
     made_with: tuple[Mapping[str, Any], ...]  # Any: JSON
 
     def finished(self) -> list[Repetition]:

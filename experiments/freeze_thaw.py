@@ -33,7 +33,7 @@ from jahs.tasks.definitions import Task, caveats_of
 from splits.final import final_beside
 from splits.split import read_split
 from surrogate.data.measurements import read_measurements
-from surrogate.data.rows import Rows, assemble, by_part
+from surrogate.data.rows import assemble, by_part
 from surrogate.judging.agreement import first_seed
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import read_params
@@ -111,20 +111,15 @@ def read_curves(runs: Path) -> Curves:
     model = fit_surrogate(_METRIC, parts["train"], measured.task, settings=settings)
     observed, predicted = {}, {}
     for part in SPLIT_PARTS:
-        whole = _whole_curves(parts[part], measured.task.max_epoch)
+        first = parts[part].take(first_seed(parts[part]))
+        _, place, counts = np.unique(first.config_id, return_inverse=True, return_counts=True)
+        whole = first.take(counts[place] == measured.task.max_epoch)  # curve by curve, those with every epoch
         observed[part] = whole.y.reshape(-1, measured.task.max_epoch)
         predicted[part] = np.asarray(model.predict(whole.X), dtype=np.float64).reshape(observed[part].shape)
         if len(observed[part]) < _FEWEST:
             raise InvalidArgument(f"{runs}: {len(observed[part])} complete curves in {part}, {_FEWEST} are needed")
     n_outside = rows.take(~is_inside).n_configs
     return Curves(task=measured.task, observed=observed, surrogate=predicted, n_outside=n_outside)
-
-
-def _whole_curves(rows: Rows, n_epochs: int) -> Rows:
-    """Return the rows of the first seed of each config that has every epoch, curve by curve."""
-    rows = rows.take(first_seed(rows))
-    _, place, counts = np.unique(rows.config_id, return_inverse=True, return_counts=True)
-    return rows.take(counts[place] == n_epochs)
 
 
 def power_law(curves: Floats, last: int) -> Floats:

@@ -23,9 +23,7 @@ from jahs.queries.references import References
 from jahs.spaces.seeds import Seeds
 from jahs.tasks.metrics import ACCURACIES, METRICS, read_metrics
 
-CLOCK: Final = "cifar10_mini"
-"""The task whose embedded release supplies runtimes to imported releases without any."""
-
+CLOCK: Final = "cifar10_mini"  # the task whose embedded release supplies runtimes to imported releases without any
 _RUNTIME: Final = "runtime"
 _log: Final = logging.getLogger(__name__)
 

@@ -71,23 +71,18 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogContent:
-    """The content of one log that a page needs.
-
-    Attributes:
-        found: ends and observed metrics of trials at the highest fidelity, without the trials; a pack has the
-            validation accuracies of those that matter.
-        configs: configs of these trials.
-        n_trials, n_finished: number of trials of the log, and of those that finished: others failed, were stopped, or
-            were cut off at the end of the budget.
-        settings: settings of the optimiser, as in the log.
-    """
+    """The content of one log that a page needs."""
 
     repetition: Repetition
+    # Ends and observed metrics of trials at the highest fidelity, without the trials; a pack has the validation
+    # accuracies of those that matter.
     found: TrialLog
-    configs: tuple[Config, ...]
+    configs: tuple[Config, ...]  # configs of these trials
+    # n_trials, n_finished: number of trials of the log, and of those that finished: others failed, were stopped, or
+    # were cut off at the end of the budget.
     n_trials: int
     n_finished: int
-    settings: object
+    settings: object  # settings of the optimiser, as in the log
 
 
 def season_of(tasks: Mapping[str, TaskFacts]) -> str:

@@ -40,25 +40,20 @@ from workshop.measured import last_rows
 
 RECORD: Final = "retrained.json"
 _NO_TIME_S: Final = 1e-6  # no training begins, but the folder of runs is made
-SEEDS: Final = (1000, 1001)
-"""Collected runs have seeds below 1000."""
+SEEDS: Final = (1000, 1001)  # collected runs have seeds below 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incumbent:
-    """A config that repetitions of a study ended with.
+    """A config that repetitions of a study ended with."""
 
-    Attributes:
-        task, arm, seed: the first of these repetitions.
-        predicted: mean validation error, in percent, predicted by the release that the study used.
-        trained: validation error of each finished training, in percent, by its seed (as text, for JSON).
-    """
-
+    # task, arm, seed: the first of these repetitions.
     task: str
     arm: str
     seed: int
     config: Config
-    predicted: float
+    predicted: float  # mean validation error, in percent, predicted by the release that the study used
+    # Validation error of each finished training, in percent, by its seed (as text, for JSON).
     trained: Mapping[str, float]
 
 

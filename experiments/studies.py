@@ -135,9 +135,7 @@ MULTIOBJECTIVE: Final = Study(
     ),
 )
 
-MAIN: Final = "optimisers"
-"""The chapter of optimisers with their default settings."""
-
+MAIN: Final = "optimisers"  # the chapter of optimisers with their default settings
 _OPTIMIZERS_OF_BASELINES: Final = (
     *("random_search", "local_search", "regularized_evolution", "evolution", "reinforce"),
     *("successive_halving", "hyperband", "asha"),
@@ -308,8 +306,7 @@ WORKERS: Final = Study(
 )
 
 _ALL: Final = (JOINT, FIDELITY, MULTIOBJECTIVE, BASELINES, STRONG, TRUTH, FAMILIES, LONG, WORKERS)
-STUDIES: Final[Mapping[str, Study]] = MappingProxyType({study.name: study for study in _ALL})
-"""Every study by name."""
+STUDIES: Final[Mapping[str, Study]] = MappingProxyType({study.name: study for study in _ALL})  # every study by name
 
 
 def find_study(name: str) -> Study:

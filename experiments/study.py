@@ -15,31 +15,22 @@ from jahs.files.hashing import digest_facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One curve of a figure: an optimiser with its settings on a view.
+    """One curve of a figure: an optimiser with its settings on a view."""
 
-    Attributes:
-        name: identifier, and the folder of its logs.
-        title: label in figures and tables.
-        optimizer: name in `experiments.optimizers`.
-        view: the part of the space and the fidelities.
-        settings: the optimiser's settings that are not defaults, as (name, value).
-        family: whether the optimiser fits a model.
-        chapter: arms of one chapter are drawn together.
-        world: source of the answers: the "release"; in the study `families` its second family of models; in the study
-            `truth` the "table" or the "left_out" surrogates; in the study `live` trainings ("trained").
-        workers: simulated workers, which share the budget: w of them have a w-th of its time; None: the study's, each
-            with the whole time.
-    """
-
-    name: str
-    title: str
-    optimizer: str
-    view: ViewChoice = field(default_factory=ViewChoice)
+    name: str  # identifier, and the folder of its logs
+    title: str  # label in figures and tables
+    optimizer: str  # name in `experiments.optimizers`
+    view: ViewChoice = field(default_factory=ViewChoice)  # the part of the space and the fidelities
+    # The optimiser's settings that are not defaults, as (name, value).
     settings: tuple[tuple[str, Any], ...] = ()  # Any: JSON
-    family: Literal["model-free", "model-based"] = "model-free"
+    family: Literal["model-free", "model-based"] = "model-free"  # whether the optimiser fits a model
     objectives: tuple[str, ...] = ("valid_acc",)
-    chapter: str = ""
+    chapter: str = ""  # arms of one chapter are drawn together
+    # Source of the answers: the "release"; in the study `families` its second family of models; in the study `truth`
+    # the "table" or the "left_out" surrogates; in the study `live` trainings ("trained").
     world: Literal["release", "lightgbm", "table", "left_out", "trained"] = "release"
+    # Simulated workers, which share the budget: w of them have a w-th of its time; None: the study's, each with the
+    # whole time.
     workers: int | None = None
 
     @property
@@ -59,16 +50,12 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repetition:
-    """One arm on one task with one seed: one trial log.
-
-    Attributes:
-        refit: the number of the refit that answers; None: the release itself.
-    """
+    """One arm on one task with one seed: one trial log."""
 
     task: str
     arm: str
     seed: int
-    refit: int | None = None
+    refit: int | None = None  # the number of the refit that answers; None: the release itself
 
     @property
     def path(self) -> str:
@@ -79,47 +66,33 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFacts:
-    """Release and budget of one task of a study.
+    """Release and budget of one task of a study."""
 
-    Attributes:
-        release: sha256 of the release's manifest.
-        mean_runtime_s: mean runtime of a full evaluation over random configs, the unit of time.
-        budget_s: simulated seconds of one repetition.
-        n_refits: number of refits of the release.
-    """
-
-    release: str
+    release: str  # sha256 of the release's manifest
     version: str
     source: str
-    mean_runtime_s: float
-    budget_s: float
-    n_refits: int = 0
+    mean_runtime_s: float  # mean runtime of a full evaluation over random configs, the unit of time
+    budget_s: float  # simulated seconds of one repetition
+    n_refits: int = 0  # number of refits of the release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """A study. Tasks, seeds and arms can be chosen on the command line.
-
-    Attributes:
-        protocol: the protocol that it follows and its deviations, in sentences.
-        n_seeds: the default number of seeds, which are 0, 1, 2 and so on.
-        n_refit_seeds: how many of these seeds also run on every refit of the release.
-        n_evaluations: the budget in mean full evaluations.
-        noise: "mean": answers are means over trainings; "seeded": they contain training noise of the repetition's seed.
-        combinations: metrics whose trade-offs are reported; empty for a single objective.
-    """
+    """A study. Tasks, seeds and arms can be chosen on the command line."""
 
     name: str
     title: str
     question: str
-    protocol: str
+    protocol: str  # the protocol that it follows and its deviations, in sentences
     arms: tuple[Arm, ...]
     tasks: tuple[str, ...] = ("fashion_mnist_mini", "cifar10_mini")
-    n_seeds: int = 30
-    n_refit_seeds: int = 6
-    n_evaluations: int = 100
+    n_seeds: int = 30  # the default number of seeds, which are 0, 1, 2 and so on
+    n_refit_seeds: int = 6  # how many of these seeds also run on every refit of the release
+    n_evaluations: int = 100  # the budget in mean full evaluations
     workers: int = 1
+    # "mean": answers are means over trainings; "seeded": they contain training noise of the repetition's seed.
     noise: Literal["mean", "seeded"] = "seeded"
+    # Metrics whose trade-offs are reported; empty for a single objective.
     combinations: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:

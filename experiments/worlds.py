@@ -54,23 +54,16 @@ _FEWEST: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Worlds:
-    """The answers of both worlds.
-
-    Attributes:
-        X: encoded configs, (n_configs, 14).
-        answers: means by world and metric, (n_configs, n_epochs): over the recorded runs of each config, and predicted.
-        runs: the recorded runs by metric, (n_runs, n_epochs), grouped by config.
-        first: number of each config's first run, and finally the number of all runs, (n_configs + 1,).
-        n_folds: number of folds of the cross-validation.
-    """
+    """The answers of both worlds."""
 
     task: Task
-    X: NDArray[np.float32]
+    X: NDArray[np.float32]  # encoded configs, (n_configs, 14)
+    # Means by world and metric, (n_configs, n_epochs): over the recorded runs of each config, and predicted.
     answers: Mapping[WorldName, Mapping[str, Floats]]
-    runs: Mapping[str, Floats]
-    first: NDArray[np.int64]
+    runs: Mapping[str, Floats]  # the recorded runs by metric, (n_runs, n_epochs), grouped by config
+    first: NDArray[np.int64]  # number of each config's first run, and finally the number of all runs, (n_configs + 1,)
     noise: NoiseModel
-    n_folds: int
+    n_folds: int  # number of folds of the cross-validation
 
 
 class World(Sampler):
@@ -145,12 +138,7 @@ class World(Sampler):
 
 
 def build_worlds(
-    recorded: RecordedTable,
-    of_task: Task,
-    noise: NoiseModel,
-    *,
-    n_folds: int = 5,
-    settings: ForestSettings = UNTUNED,
+    recorded: RecordedTable, of_task: Task, noise: NoiseModel, *, n_folds: int = 5, settings: ForestSettings = UNTUNED
 ) -> Worlds:
     """Return measured values and cross-validated predictions of every recorded config.
 

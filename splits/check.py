@@ -68,17 +68,11 @@ def check_split(recorded: RecordedConfigs, split: Split) -> list[Marginal]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marginal:
-    """The division of configs that have something in common.
+    """The division of configs that have something in common."""
 
-    Attributes:
-        name: their common property.
-        counts: numbers in train, valid and test.
-        is_promised: whether the split promises 70/15/15 to within one config here.
-    """
-
-    name: str
-    counts: tuple[int, int, int]
-    is_promised: bool
+    name: str  # their common property
+    counts: tuple[int, int, int]  # numbers in train, valid and test
+    is_promised: bool  # whether the split promises 70/15/15 to within one config here
 
     @property
     def off(self) -> float:

@@ -26,9 +26,7 @@ from jahs.spaces.configs import Config, validate
 from splits.kinship import kin
 from workshop.folders import held_folder, write_text, writing
 
-UNIFORM: Final = "uniform"
-"""The group of the configs that no optimiser proposed."""
-
+UNIFORM: Final = "uniform"  # the group of the configs that no optimiser proposed
 _NAME: Final = "final_test.json"
 _READS: Final = "final_test_reads.json"
 _KEYS: Final = ("configs", "facts", "protocol", "seeds", "task")
@@ -36,20 +34,15 @@ _KEYS: Final = ("configs", "facts", "protocol", "seeds", "task")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FinalTest:
-    """The members of a final test set.
+    """The members of a final test set."""
 
-    Attributes:
-        task, protocol: task and protocol of the trainings.
-        groups: for each config `UNIFORM`, or the optimiser that proposed it.
-        seeds: seeds that each config is trained with.
-        facts: facts about the draw, as JSON.
-    """
-
+    # task, protocol: task and protocol of the trainings.
     task: str
     protocol: str
     configs: tuple[Config, ...]
-    groups: tuple[str, ...]
-    seeds: tuple[int, ...]
+    groups: tuple[str, ...]  # for each config `UNIFORM`, or the optimiser that proposed it
+    seeds: tuple[int, ...]  # seeds that each config is trained with
+    # Facts about the draw, as JSON.
     facts: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
 
     @property

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument
 from splits.kinship import ConfigColumns, fidelity_groups, kin, seeded_ranks
 
-RowNumbers: TypeAlias = NDArray[np.intp]
-"""Row numbers in increasing order."""
+RowNumbers: TypeAlias = NDArray[np.intp]  # row numbers in increasing order
 
 
 def k_folds(table: ConfigColumns, n_folds: int, *, seed: int) -> Iterator[tuple[RowNumbers, RowNumbers]]:

@@ -120,17 +120,11 @@ def _place_kin(
         n_group = int(in_group.sum())
         deficits = [share * n_group - WHOLE * count for share, count in zip(SHARES, placed, strict=True)]
         weights = [deficit if deficit >= WHOLE * len(members) else 0 for deficit in deficits]
-        parts[members] = _draw(weights, int(rank[unit])) if any(weights) else deficits.index(max(deficits))
-
-
-def _draw(weights: list[int], rank: int) -> int:
-    """Return the position that a number in 0..2**64-1 falls into, with widths proportional to the weights."""
-    at = sum(weights) * rank >> 64
-    for position, weight in enumerate(weights):
-        if at < weight:
-            return position
-        at -= weight
-    raise AssertionError("a rank is less than 2**64")
+        if any(weights):
+            drawn = sum(weights) * int(rank[unit]) >> 64  # a rank is below 2**64
+            parts[members] = np.searchsorted(np.cumsum(weights), drawn, side="right")
+        else:
+            parts[members] = deficits.index(max(deficits))
 
 
 def _fill(

@@ -9,17 +9,14 @@ the groups, then for the thirds, then for the totals. A margin that is already w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 WHOLE: Final = 20
-SHARES: Final = (14, 3, 3)
-"""Twentieths of train, valid and test: 70, 15 and 15 %."""
-
+SHARES: Final = (14, 3, 3)  # twentieths of train, valid and test: 70, 15 and 15 %
 # Weights of groups, thirds, totals and details. 10**4 outweighs what one move can change elsewhere.
 _GROUPS_FIRST: Final = (10**8, 10**4, 1, 1)
 _THIRDS_FIRST: Final = (1, 10**4, 1, 1)
@@ -28,26 +25,13 @@ _MOST_STARTS: Final = 8  # orders in which strata are tried, until the promises 
 _MOST_ROUNDS: Final = 12  # 10**4 * 2**12 and deviations of 10**5 configs stay far within 64 bits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Margins:
-    """Sets of strata to balance, each as an array of bools, (n_margins, n_strata).
+class Margins(NamedTuple):
+    """Sets of strata to balance, each as an array of bools, (n_margins, n_strata), in order of their weight."""
 
-    Attributes:
-        groups: promised within one config, before all others.
-        thirds: promised within one config.
-        totals: balanced as well as the promises allow.
-        details: balanced as well as the totals allow.
-    """
-
-    groups: NDArray[np.bool_]
-    thirds: NDArray[np.bool_]
-    totals: NDArray[np.bool_]
-    details: NDArray[np.bool_]
-
-    @property
-    def levels(self) -> tuple[NDArray[np.bool_], ...]:
-        """All of them, in order of their weight."""
-        return self.groups, self.thirds, self.totals, self.details
+    groups: NDArray[np.bool_]  # promised within one config, before all others
+    thirds: NDArray[np.bool_]  # promised within one config
+    totals: NDArray[np.bool_]  # balanced as well as the promises allow
+    details: NDArray[np.bool_]  # balanced as well as the totals allow
 
 
 def deviations(counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -68,7 +52,7 @@ def fill_quotas(
     """
     placed = [_largest_remainders(row, n) for row, n in zip(kept.tolist(), n_free.tolist(), strict=True)]
     counts = np.array(placed, dtype=np.int64).reshape(-1, len(SHARES))
-    is_in = np.concatenate(margins.levels).astype(np.int64)
+    is_in = np.concatenate(margins).astype(np.int64)
     balanced, is_kept = _keep_promises(counts, kept, is_in, margins=margins, order=order)
     for start in range(1, _MOST_STARTS):
         if is_kept:
@@ -104,7 +88,7 @@ def _keep_promises(
 
 
 def _weights(level_weights: Sequence[int], margins: Margins) -> NDArray[np.int64]:
-    return np.repeat(np.array(level_weights), [len(level) for level in margins.levels])
+    return np.repeat(np.array(level_weights), [len(level) for level in margins])
 
 
 def _largest_remainders(kept: Sequence[int], n_free: int) -> list[int]:

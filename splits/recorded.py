@@ -23,21 +23,14 @@ _MOST_EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordedConfigs:
-    """Every config with at least one run, in order of config_id; a diverged run counts like any other.
+    """Every config with at least one run, in order of config_id; a diverged run counts like any other."""
 
-    Attributes:
-        configs: rows of the config table.
-        n_seeds: number of seeds that each config was trained with; a repeated config has more than one.
-        is_diverged: whether every run of the config diverged.
-        protocol: digest of the runs' protocol.
-        held_out: ids that must be in no part of a split: the final test set, and its kin in the config table.
-    """
-
-    configs: Table
-    n_seeds: NDArray[np.int64]
-    is_diverged: NDArray[np.bool_]
+    configs: Table  # rows of the config table
+    n_seeds: NDArray[np.int64]  # number of seeds that each config was trained with; a repeated config has more than one
+    is_diverged: NDArray[np.bool_]  # whether every run of the config diverged
     task: str
-    protocol: str
+    protocol: str  # digest of the runs' protocol
+    # Ids that must be in no part of a split: the final test set, and its kin in the config table.
     held_out: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
     @property

@@ -19,30 +19,21 @@ from jahs.spaces.seeds import is_seed
 from splits.recorded import hex_id
 from workshop.folders import write_text
 
-SEED_BITS: Final = 64
-"""Bits of a split's seed."""
-
+SEED_BITS: Final = 64  # bits of a split's seed
 _KEYS: Final = ("assignments", "counts", "digest", "extends", "protocol", "seed", "task")
 _HEX_ID: Final = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Split:
-    """The part of every config, with all its epochs and seeds.
+    """The part of every config, with all its epochs and seeds."""
 
-    Attributes:
-        config_ids: ids in increasing order, each once, uint64.
-        parts: the part of each, as a position in `jahs.schema.SPLIT_PARTS`, int8.
-        protocol: digest of the runs' protocol.
-        extends: digest of the split that it extends; None if it extends none.
-    """
-
-    config_ids: NDArray[np.uint64]
-    parts: NDArray[np.int8]
+    config_ids: NDArray[np.uint64]  # ids in increasing order, each once, uint64
+    parts: NDArray[np.int8]  # the part of each, as a position in `jahs.schema.SPLIT_PARTS`, int8
     seed: int
     task: str
-    protocol: str
-    extends: str | None = None
+    protocol: str  # digest of the runs' protocol
+    extends: str | None = None  # digest of the split that it extends; None if it extends none
 
     def __post_init__(self) -> None:
         assert self.config_ids.shape == self.parts.shape

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from jahs.errors import refuse
 from jahs.release.models import FAMILIES
 from surrogate.data.rows import FEWEST
 from workshop.command import new_parser
@@ -44,11 +43,6 @@ def add_fewest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fewest", type=int, default=FEWEST, help="fewest training configs in each group (%(default)s)"
     )
-
-
-def check_integers(values: Mapping[str, object], **least: int) -> None:
-    """Refuse values that are not integers from their `least` to 2**31 - 1, every fault at once."""
-    refuse(*integer_faults(values, **least))
 
 
 def integer_faults(values: Mapping[str, object], **least: int) -> list[str]:

@@ -85,19 +85,13 @@ class ReleaseSettings:
 
 @dataclass(frozen=True, slots=True)
 class FittedModels:
-    """The models of a release.
-
-    Attributes:
-        parts: the rows of each metric by part of the split.
-        scored: models fitted to the training part, which the test part scores.
-        shipped: models fitted to the training and the validation part.
-    """
+    """The models of a release."""
 
     measured: Measurements
     split: Split
-    parts: Mapping[str, Mapping[str, Rows]]
-    scored: Mapping[str, Surrogate]
-    shipped: Mapping[str, Surrogate]
+    parts: Mapping[str, Mapping[str, Rows]]  # the rows of each metric by part of the split
+    scored: Mapping[str, Surrogate]  # models fitted to the training part, which the test part scores
+    shipped: Mapping[str, Surrogate]  # models fitted to the training and the validation part
 
 
 def fit_models(

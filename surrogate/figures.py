@@ -33,12 +33,7 @@ from splits.kinship import kin
 from splits.split import Split
 from surrogate.card.figures import figures_of, write_figures
 from surrogate.command import runs_parser
-from surrogate.data.measurements import (
-    Measurements,
-    digest_measurements,
-    read_final_measurements,
-    read_with_split,
-)
+from surrogate.data.measurements import Measurements, digest_measurements, read_final_measurements, read_with_split
 from surrogate.data.rows import Facts, Rows, assemble, assemble_repeats, by_part, join_rows, uniform_configs
 from surrogate.judging.agreement import ceiling, last_and_first
 from surrogate.judging.quality import rounded

@@ -35,9 +35,7 @@ from workshop.numbered import FINAL_SEED, full_range
 
 OPTIMIZERS: Final = ("random_search", "regularized_evolution", "tpe")
 SEEDS: Final = (0, 1)
-N_UNIFORM: Final = 60
-"""Uniform configs, and as many proposed ones: a multiple of the optimisers times the folds."""
-
+N_UNIFORM: Final = 60  # uniform configs, and as many proposed ones: a multiple of the optimisers times the folds
 _N_FOLDS: Final = 4
 _EVALUATIONS: Final = 5000  # per search; TPE: a tenth
 _SEED: Final = 0  # for folds and searches

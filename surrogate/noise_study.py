@@ -51,30 +51,21 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RotationErrors:
-    """Errors in predicting the mean of two trainings, in points, by rotation of the entry: (3, n_configs).
+    """Errors in predicting the mean of two trainings, in points, by rotation of the entry: (3, n_configs)."""
 
-    Attributes:
-        n_fitted: configs that surrogate and ensemble were fitted to.
-        is_seen: whether the judged configs are among them, each with the training that is the table's entry.
-        table, surrogate, ensemble: absolute errors.
-        own_sd: standard deviation of the three trainings, at least one image in points; (n_configs,).
-        sd: standard deviation of one training, as the ensemble and the noise model predict it.
-        divergence: Kullback-Leibler divergence KL(fitted || predicted) of normal distributions; the first is fitted to
-            the three trainings.
-        is_better: mask of the better half of the configs by their means, (n_configs,).
-        least: minimum of the three trainings, (n_configs,).
-    """
-
-    n_fitted: int
-    is_seen: bool
+    n_fitted: int  # configs that surrogate and ensemble were fitted to
+    is_seen: bool  # whether the judged configs are among them, each with the training that is the table's entry
+    # table, surrogate, ensemble: absolute errors.
     table: _Floats
     surrogate: _Floats
     ensemble: _Floats
-    own_sd: _Floats
-    sd: _Floats
+    own_sd: _Floats  # standard deviation of the three trainings, at least one image in points; (n_configs,)
+    sd: _Floats  # standard deviation of one training, as the ensemble and the noise model predict it
+    # Kullback-Leibler divergence KL(fitted || predicted) of normal distributions; the first is fitted to the three
+    # trainings.
     divergence: _Floats
-    is_better: NDArray[np.bool_]
-    least: _Floats
+    is_better: NDArray[np.bool_]  # mask of the better half of the configs by their means, (n_configs,)
+    least: _Floats  # minimum of the three trainings, (n_configs,)
 
 
 def repeated(rows: Rows) -> tuple[NDArray[np.uint64], _Floats, NDArray[np.int64], Rows]:
@@ -92,13 +83,7 @@ def repeated(rows: Rows) -> tuple[NDArray[np.uint64], _Floats, NDArray[np.int64]
 
 
 def noise_study(
-    measured: Measurements,
-    metric: str,
-    release: Release,
-    *,
-    settings: ForestSettings,
-    seed: int = 0,
-    workers: int = 1,
+    measured: Measurements, metric: str, release: Release, *, settings: ForestSettings, seed: int = 0, workers: int = 1
 ) -> list[RotationErrors]:
     """Return the errors for every number of other configs, and finally for fits that include the judged configs."""
     seed, rows = read_seed(seed), assemble(metric, measured)
@@ -121,16 +106,10 @@ def noise_study(
         return np.stack([uncertain.mean[0], uncertain.refits[0].mean(axis=1), uncertain.total_sd[0]])
 
     shuffled = np.random.default_rng(seed).permutation(others)
-    unseen = [
-        judge(
-            values,
-            *answers(is_once & np.isin(rows.config_id, shuffled[:size])),
-            n_fitted=size,
-            is_seen=False,
-            image=image,
-        )
-        for size in [*(n for n in _SIZES if n < len(others)), len(others)]
-    ]
+    unseen = []
+    for size in [*(n for n in _SIZES if n < len(others)), len(others)]:
+        found = answers(is_once & np.isin(rows.config_id, shuffled[:size]))
+        unseen.append(judge(values, *found, n_fitted=size, is_seen=False, image=image))
     predictions = []
     for entry in range(_N_SEEDS):
         is_entry = is_judged.copy()

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jahs
-from jahs.errors import InvalidArgument, MissingData, UnknownName
+from jahs.errors import InvalidArgument, MissingData, UnknownName, refuse
 from jahs.release import Release, read_release
 from jahs.schema import CONFIG_KEYS, SIZE_KEYS
 from jahs.spaces.columns import Columns, Configs, config_ids, rows, validate_columns
@@ -36,7 +36,7 @@ from jahs.spaces.configs import Config
 from jahs.tasks.definitions import BUILT_IN
 from splits.final import FinalTest, final_beside, is_final
 from splits.split import Split
-from surrogate.command import check_integers, runs_parser
+from surrogate.command import integer_faults, runs_parser
 from surrogate.data.measurements import Measurements, check_release, read_with_split
 from surrogate.data.rows import development_rows
 from surrogate.models.boosting import ForestSettings
@@ -76,7 +76,7 @@ class ProposeSettings:
         """Refuse values out of range, every fault at once."""
         if self.source not in KINDS:
             raise UnknownName.of("source", self.source, KINDS)
-        check_integers(asdict(self), n=1, round=0, seed=0, start=0)
+        refuse(*integer_faults(asdict(self), n=1, round=0, seed=0, start=0))
         if self.start and self.source not in ("full", "paired"):
             raise InvalidArgument(f"start={self.start} is not used by {self.source}; leave it out")
 

@@ -38,17 +38,9 @@ from workshop.pages.document import Block, Document, Section, Table, Text
 from workshop.pages.markdown import to_markdown
 
 _HEADS: Final = (
-    "source",
-    "release",
-    "configs",
-    "runs",
-    "new configs",
-    "predicted, points",
-    "measured, points",
-    "bias, points",
-    "MAE, points",
-    "tau",
-)
+    "source", "release", "configs", "runs", "new configs", "predicted, points", "measured, points", "bias, points",
+    "MAE, points", "tau",
+)  # fmt: skip
 
 
 Known: TypeAlias = tuple[Callable[[NDArray[np.float32]], NDArray[np.float64]], NDArray[np.uint64]]
@@ -57,26 +49,20 @@ Known: TypeAlias = tuple[Callable[[NDArray[np.float32]], NDArray[np.float64]], N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundOutcome:
-    """One source of one round.
+    """One source of one round."""
 
-    Attributes:
-        round, source: round and source of the proposals.
-        release: the release that predicted them, "" if none is known.
-        n_configs, n_runs: numbers of trained configs and runs, in train and valid.
-        n_new: number of configs that the release was not fitted to; all other numbers are for these.
-        predicted, measured: means over the new configs; None without new configs or without the release.
-        scores: agreement of predictions and measurements, first seeds.
-    """
-
+    # round, source: round and source of the proposals.
     round: int
     source: str
-    release: str
+    release: str  # the release that predicted them, "" if none is known
+    # n_configs, n_runs: numbers of trained configs and runs, in train and valid.
     n_configs: int
     n_runs: int
-    n_new: int = 0
+    n_new: int = 0  # number of configs that the release was not fitted to; all other numbers are for these
+    # predicted, measured: means over the new configs; None without new configs or without the release.
     predicted: float | None = None
     measured: float | None = None
-    scores: Scores | None = None
+    scores: Scores | None = None  # agreement of predictions and measurements, first seeds
 
 
 def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known]) -> list[RoundOutcome]:
@@ -163,13 +149,10 @@ def _table(outcomes: Sequence[RoundOutcome], names: Mapping[str, str]) -> Table:
         counts = [str(count) for count in (outcome.n_configs, outcome.n_runs, outcome.n_new)]
         scores = outcome.scores or {}
         means = [number_text(value) for value in (outcome.predicted, outcome.measured)]
-        errors = [
-            number_text(scores.get("bias"), sign="+"),
-            number_text(scores.get("mae")),
-            number_text(scores.get("tau"), 3),
-        ]
+        bias = number_text(scores.get("bias"), sign="+")
+        mae, tau = number_text(scores.get("mae")), number_text(scores.get("tau"), 3)
         name = names.get(outcome.release, outcome.release[:8] or "–")
-        rows.append((outcome.source, name, *counts, *means, *errors))
+        rows.append((outcome.source, name, *counts, *means, bias, mae, tau))
     return Table(caption="", columns=_HEADS, rows=tuple(rows), n_labels=2)
 
 

@@ -42,27 +42,17 @@ from workshop.pages.markdown import table_text
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_estimates, interval_text
 
-MOST_LOST: Final = 0.005
-"""The largest loss of tau over the whole space that a gain at the top may cost."""
-
+MOST_LOST: Final = 0.005  # the largest loss of tau over the whole space that a gain at the top may cost
 _N_RESAMPLES: Final = 400
 _FEWEST_FULL: Final = 20
 _PRESENT: Final = "forest"
 _SHOWN: Final = ("Gaussian process", "teacher")  # for comparison: they answer too slowly to ship
 _DISTILLED: Final = (5_000, 20_000, 60_000)
 _HEADS: Final = (
-    "fit",
-    "tau, whole space",
-    "difference",
-    "tau, measured top quarter",
-    "difference",
-    "bias, predicted best tenth",
-    "bias, measured best tenth",
-    "MAE, predicted best tenth",
-    "tau, full size",
-    "bias, predicted best tenth at full size",
-    "eligible",
-)
+    "fit", "tau, whole space", "difference", "tau, measured top quarter", "difference", "bias, predicted best tenth",
+    "bias, measured best tenth", "MAE, predicted best tenth", "tau, full size",
+    "bias, predicted best tenth at full size", "eligible",
+)  # fmt: skip
 
 _log = logging.getLogger(__name__)
 _Floats = NDArray[np.float64]

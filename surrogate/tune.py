@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from jahs.comparison.summaries import number_text
-from jahs.errors import CorruptFile, InvalidArgument
+from jahs.errors import CorruptFile, InvalidArgument, refuse
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.models.features import FEATURES_VERSION
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import recorded_as
 from splits.split import Split
-from surrogate.command import add_distilled, add_fewest, check_integers, runs_parser
+from surrogate.command import add_distilled, add_fewest, integer_faults, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import FEWEST, Facts, Rows, training_rows
 from surrogate.judging.agreement import agreement
@@ -85,7 +85,7 @@ def tune_all(
         CorruptFile: its history cannot be read.
     """
     numbers = {"evaluations": evaluations, "workers": workers, "distilled": distilled, "fewest": fewest}
-    check_integers(numbers, evaluations=1, workers=1, distilled=0, fewest=0)
+    refuse(*integer_faults(numbers, evaluations=1, workers=1, distilled=0, fewest=0))
     parts = training_rows(metrics, measured, split, fewest=fewest)
     for metric, rows in parts.items():
         if not len(rows["valid"]):
@@ -98,7 +98,9 @@ def tune_all(
         options = {"of_task": measured.task, "evaluations": evaluations}
         calls.append({"folder": out / metric, "parts": rows, "facts": facts, **options})
     with writing(out), alone(out):
-        history = _earlier_results(out, data)
+        earlier = read_history(out / "history.json")
+        is_same = bool(earlier) and all(earlier.get(key) == value for key, value in data.items())
+        history: Facts = dict(earlier["metrics"]) if is_same else {}
         history |= zip(parts, in_processes(search_metric, calls, workers=workers), strict=True)
         write_text(out / "history.json", sealed_text({**data, "metrics": history}))
         chosen = {metric: summary["chosen"]["settings"] for metric, summary in history.items()}
@@ -229,13 +231,6 @@ def what_is_searched(metric: str, measured: Measurements, split: Split, *, n_tre
         "n_trees": default.n_trees,
         "n_distilled": default.n_distilled,
     }
-
-
-def _earlier_results(out: Path, data: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON
-    """Return the results of earlier searches of the same data, by metric."""
-    history = read_history(out / "history.json")
-    is_same = bool(history) and all(history.get(key) == value for key, value in data.items())
-    return dict(history["metrics"]) if is_same else {}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -42,15 +42,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """The workers that do jobs.
+    """The workers that do jobs."""
 
-    Attributes:
-        workers: processes of this machine, one core each; 1 is this process.
-        backend: "loky" for this machine, "dask" for a cluster.
-    """
-
-    workers: int = 1
-    backend: Literal["loky", "dask"] = "loky"
+    workers: int = 1  # processes of this machine, one core each; 1 is this process
+    backend: Literal["loky", "dask"] = "loky"  # "loky" for this machine, "dask" for a cluster
     scheduler: str | None = None
 
     def faults(self) -> list[str]:
@@ -78,15 +73,11 @@ def _has_port(address: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done(Generic[J, R]):
-    """A job that is done.
-
-    Attributes:
-        spent_s: seconds of work so far, measured by the workers, divided by the present number of workers.
-    """
+    """A job that is done."""
 
     job: J
     result: R
-    spent_s: float
+    spent_s: float  # seconds of work so far, measured by the workers, divided by the present number of workers
 
 
 def add_where(parser: argparse.ArgumentParser) -> None:

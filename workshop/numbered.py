@@ -11,21 +11,15 @@ from itertools import product
 from typing import Final
 
 import numpy as np
-from randomgen import Philox  # type: ignore[import-untyped]  # ships no types
+from numpy.random import Philox
 
 from jahs.spaces.columns import Columns
 from jahs.spaces.parameters import LARGEST, PARAMETERS
 from jahs.spaces.space import space
 
-SAMPLE_SEED: Final = 20_261
-"""Key of the stream that the recorded configs come from."""
-
-FULL_SEED: Final = 20_262
-"""Key of the stream of configs at full size."""
-
-FINAL_SEED: Final = 20_263
-"""Key of the stream at full size that the final test set comes from."""
-
+SAMPLE_SEED: Final = 20_261  # key of the stream that the recorded configs come from
+FULL_SEED: Final = 20_262  # key of the stream of configs at full size
+FINAL_SEED: Final = 20_263  # key of the stream at full size that the final test set comes from
 REPEATED_EVERY: Final = 10
 """Every tenth config of the recorded stream is trained with three seeds, whatever its results."""
 
@@ -54,6 +48,6 @@ def full_range(start: int, stop: int, *, seed: int = FULL_SEED) -> Columns:
 
 
 def _draw(start: int, stop: int, *, seed: int) -> Columns:
-    stream = Philox(key=seed, counter=start * _WORDS_PER_CONFIG // 4, number=4, width=64)
+    stream = Philox(key=seed, counter=start * _WORDS_PER_CONFIG // 4)
     words = stream.random_raw(_WORDS_PER_CONFIG * (stop - start)).reshape(-1, _WORDS_PER_CONFIG)
     return space().columns_from_words(words[:, : len(PARAMETERS)])

@@ -32,15 +32,11 @@ from workshop.exhaustive import at_full_size
 from workshop.ranks import kendall_tau, kendall_tau_within, spearman
 from workshop.resampling import bootstrap_agreement
 
-EPOCHS: Final = (200, 20, 3)
-"""Epochs of the real task that are compared with; conclusions use the first."""
-
+EPOCHS: Final = (200, 20, 3)  # epochs of the real task that are compared with; conclusions use the first
 CURVE: Final = (3, 10, 20, 35, 50, 75, 100, 125, 150, 175, 200)
 """Epochs at which the real task's own agreement with the last of them is compared with ours."""
 
-N_CELLS: Final = 15_625
-"""Cells of NAS-Bench-201."""
-
+N_CELLS: Final = 15_625  # cells of NAS-Bench-201
 _N_BINS: Final = 4
 _N_FINE_BINS: Final = 8  # four bins hide a tenth of the learning rate's share
 _N_RESAMPLES: Final = 2000

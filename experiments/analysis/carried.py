@@ -79,11 +79,7 @@ def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: 
     tau = rank_agreement(here, there, has_same_seeds=False)
     if not all(np.ptp(mean) for mean in means):  # all arms are equal
         tau = Interval(value=math.nan, low=math.nan, high=math.nan)
-    return OrderAgreement(
-        tau=tau,
-        split_half=split_half_of_two(here, there),
-        findings=tuple(findings),
-    )
+    return OrderAgreement(tau=tau, split_half=split_half_of_two(here, there), findings=tuple(findings))
 
 
 def _verdict(pair: Pair, pair_there: Pair) -> Verdict:

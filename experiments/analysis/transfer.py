@@ -18,7 +18,6 @@ from jahs.errors import MissingData, UnknownName
 from jahs.optimizers import make
 from jahs.queries.benchmark import Benchmark
 from jahs.simulate import visible
-from jahs.spaces.configs import Config
 from jahs.spaces.space import space
 from jahs.tasks.pareto import hypervolume
 
@@ -55,13 +54,13 @@ def front_transfers(benches: Sequence[Benchmark]) -> Iterator[FrontTransfer]:
         for source, target in ((0, 1), (1, 0)):
             configs = fronts[source].configs
             chance = [space().sample(len(configs), seed=seed) for seed in range(_N_SAMPLES)]
-            share, *random = (_share(benches[target], names, sample) for sample in (configs, *chance))
+            front = fronts[target]
+            share, *random = (
+                hypervolume(benches[target].objectives(sample, metrics=names), front.reference_point)
+                / front.hypervolume
+                for sample in (configs, *chance)
+            )
             yield FrontTransfer(source, target, names, len(configs), share, float(np.mean(random)))
-
-
-def _share(bench: Benchmark, names: Sequence[str], configs: Sequence[Config]) -> float:
-    front = bench.front(names)
-    return hypervolume(bench.objectives(configs, metrics=names), front.reference_point) / front.hypervolume
 
 
 def order_transfer(terms: Sequence[StudyTerms], *, n_seeds: int) -> OrderTransfer:

@@ -24,15 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.folder import (
-    StudyFolder,
-    facts_of,
-    made_with,
-    open_or_make,
-    read_folder,
-    remove_parts,
-    write_folder,
-)
+from experiments.folder import StudyFolder, facts_of, made_with, open_or_make, read_folder, remove_parts, write_folder
 from experiments.live.beside import run_beside
 from experiments.live.declared import (
     CHECKPOINTS,

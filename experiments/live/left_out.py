@@ -42,18 +42,12 @@ _MAIN: Final = "valid_acc"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LeftOut:
-    """An optimiser on the surrogate that was not fitted to its trainings.
+    """An optimiser on the surrogate that was not fitted to its trainings."""
 
-    Attributes:
-        curves: (n_seeds, n_runs, n_evaluations), see `experiments.live.declared.curve`.
-        with_others: the validation accuracy that this surrogate predicts, by id of each config that the optimiser
-            trained.
-        with_record: the same by the model that was fitted to the record of the release alone.
-    """
-
-    curves: Floats
+    curves: Floats  # (n_seeds, n_runs, n_evaluations), see `experiments.live.declared.curve`
+    # The validation accuracy that this surrogate predicts, by id of each config that the optimiser trained.
     with_others: Mapping[int, float]
-    with_record: Mapping[int, float]
+    with_record: Mapping[int, float]  # the same by the model that was fitted to the record of the release alone
 
 
 class LeftOutWorld(SurrogateWorld):

@@ -29,45 +29,31 @@ from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
-from jahs.spaces.configs import Config, config_id
+from jahs.simulate import Trial
+from jahs.spaces.configs import config_id
 from workshop.measured import last_rows
 from workshop.resampling import within_configs
 
 _ROUNDING: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
-    """A full training that an optimiser has asked for: the config, the seed, and the validation accuracy in percent."""
-
-    config: Config
-    seed: int
-    valid_acc: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LiveResults:
-    """A live study, finished or not.
-
-    Attributes:
-        bench: the release stored with the trainings.
-        n_done: full evaluations spent, (n_arms, n_seeds), for the arms of the study.
-        curves: the incumbent's validation error after each evaluation, (n_arms, n_seeds, n_evaluations); NaN beyond the
-            progress of a trajectory.
-        beside: the same for runs on the surrogate, by arm and number of the refit (None: the release itself),
-            (n_seeds, n_runs, n_evaluations). Only complete ones, with every seed.
-        left_out: the arms that were run on a surrogate that was not fitted to their trainings.
-        trained: the full trainings of each arm and seed, in the order of proposals.
-    """
+    """A live study, finished or not."""
 
     folder: StudyFolder
     task: str
-    bench: Benchmark
-    n_done: Floats
+    bench: Benchmark  # the release stored with the trainings
+    n_done: Floats  # full evaluations spent, (n_arms, n_seeds), for the arms of the study
+    # The incumbent's validation error after each evaluation, (n_arms, n_seeds, n_evaluations); NaN beyond the progress
+    # of a trajectory.
     curves: Floats
+    # The same for runs on the surrogate, by arm and number of the refit (None: the release itself), (n_seeds, n_runs,
+    # n_evaluations). Only complete ones, with every seed.
     beside: Mapping[tuple[str, int | None], Floats]
-    left_out: Mapping[str, LeftOut]
-    trained: Mapping[tuple[str, int], tuple[Trained, ...]]
+    left_out: Mapping[str, LeftOut]  # the arms that were run on a surrogate that was not fitted to their trainings
+    # The full trainings of each arm and seed, in the order of proposals.
+    trained: Mapping[tuple[str, int], tuple[Trial, ...]]
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -97,7 +83,7 @@ def read_live(path: Path) -> LiveResults:
         raise ProtocolMismatch(f"{path / RELEASE} is release {digest[:16]}, but the study used {facts.release[:16]}")
     n_done = np.zeros((len(study.arms), study.n_seeds))
     curves = np.full((*n_done.shape, study.n_evaluations), np.nan)
-    trained: dict[tuple[str, int], tuple[Trained, ...]] = {}
+    trained: dict[tuple[str, int], tuple[Trial, ...]] = {}
     for (i, arm), seed in product(enumerate(study.arms), range(study.n_seeds)):
         source = log_path(path, task, arm.name, seed)
         if (log := read_trajectory(source)) is None:
@@ -108,7 +94,7 @@ def read_live(path: Path) -> LiveResults:
         reached = int(n_done[i, seed] + _ROUNDING)
         curves[i, seed, :reached] = curve(log.trials, facts, bench.max_epoch)[:reached]
         trained[arm.name, seed] = tuple(
-            Trained(config=trial.config, seed=seed, valid_acc=trial.metrics["valid_acc"])
+            trial
             for trial in log.trials
             if trial.status == "finished" and trial.fidelity["epoch"] == bench.max_epoch and trial.metrics
         )
@@ -141,7 +127,7 @@ def read_live(path: Path) -> LiveResults:
     )
 
 
-def distinct(trainings: Iterable[Trained]) -> list[Trained]:
+def distinct(trainings: Iterable[Trial]) -> list[Trial]:
     """Return each training once: a config that is proposed again is not trained again."""
     return list({(config_id(training.config), training.seed): training for training in trainings}.values())
 

@@ -48,10 +48,8 @@ class TrainedWorld(SurrogateWorld):
         super().__init__(bench)
         self.n_trained = 0
         self._job, self._by = job, uuid.uuid4().hex
-        self._runs, self._checkpoints = (
-            RunsFolder(job.folder.path / declared.RUNS),
-            job.folder.path / declared.CHECKPOINTS,
-        )
+        self._runs = RunsFolder(job.folder.path / declared.RUNS)
+        self._checkpoints = job.folder.path / declared.CHECKPOINTS
         self._proposer = release_of(bench).sha256
         self._place = f"{zlib.crc32(place_of(job.device, bench.task).encode()):08x}"
         known = declared.read_trajectory(job.log)
@@ -136,18 +134,13 @@ class TrainedWorld(SurrogateWorld):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrajectoryJob:
-    """One optimiser with one seed, up to a number of evaluations.
-
-    Attributes:
-        deadline: `time.time()` after which no training begins.
-        data_dir: the folder of the original images.
-    """
+    """One optimiser with one seed, up to a number of evaluations."""
 
     folder: StudyFolder
     repetition: Repetition
     until: int
-    deadline: float
-    data_dir: Path | None
+    deadline: float  # `time.time()` after which no training begins
+    data_dir: Path | None  # the folder of the original images
     device: str
 
     @property

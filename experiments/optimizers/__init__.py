@@ -42,8 +42,7 @@ OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
 """Every optimiser by name."""
 
 
-make: Final = partial(make_own, registry=OPTIMIZERS)
-"""`jahs.optimizers.make` for every optimiser."""
+make: Final = partial(make_own, registry=OPTIMIZERS)  # `jahs.optimizers.make` for every optimiser
 
 
 def refuse_lacking(arms: Mapping[str, str]) -> None:

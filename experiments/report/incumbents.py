@@ -12,7 +12,6 @@ from experiments.report.single import median_text, summary_text, test_errors
 from experiments.retrain import RECORD, Incumbent, read_record
 from experiments.study import Arm
 from jahs.comparison.benches import errors_by_refits
-from jahs.comparison.logs import Floats
 from jahs.comparison.rules import RELATIVE
 from jahs.comparison.summaries import number_text, summarize
 from jahs.errors import CorruptFile
@@ -103,10 +102,11 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
     by_refits = "the mean of the refits", errors - crossed, crossed_in_sds
     for against, points, of_sd in (("the prediction", differences, in_sds), by_refits):
         if np.isfinite(points).all():
-            means = (
-                _mean_text(results.bench[task].task.title, points[tasks == task], of_sd[tasks == task])
-                for task in dict.fromkeys(tasks.tolist())
-            )
+            means = []
+            for task in dict.fromkeys(tasks.tolist()):
+                mean, sds = points[tasks == task].mean(), of_sd[tasks == task]
+                in_sd = f" ({sds.mean():+.2f} standard deviations between trainings)" if np.isfinite(sds).all() else ""
+                means.append(f"{results.bench[task].task.title} {mean:+.2f} points{in_sd}")
             text += f" Validation error as trained minus {against}, on average: {'; '.join(means)}."
     yield answer(text)
     yield Table(
@@ -129,12 +129,6 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
         ),
         n_labels=2,
     )
-
-
-def _mean_text(title: str, points: Floats, in_sds: Floats) -> str:
-    """Return a task's mean difference in points and in standard deviations between trainings."""
-    of_sd = f" ({in_sds.mean():+.2f} standard deviations between trainings)" if np.isfinite(in_sds).all() else ""
-    return f"{title} {points.mean():+.2f} points{of_sd}"
 
 
 def _noise_sd(results: Results, incumbent: Incumbent) -> float:

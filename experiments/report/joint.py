@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal, get_args
+from typing import Final
 
 from experiments.analysis.critical_differences import Comparison
 from experiments.report.comparison import comparison_of
@@ -91,11 +91,10 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Iterator[Block]:
     )
 
 
-_Side = Literal["sooner than", "later than", "sooner on one task and later on another than", "unknown"]
-_SIDES: Final[tuple[_Side, ...]] = get_args(_Side)
+_SIDES: Final = ("sooner than", "later than", "sooner on one task and later on another than", "unknown")
 
 
-def _side(speedups: Sequence[Speedup]) -> _Side:
+def _side(speedups: Sequence[Speedup]) -> str:
     """Return the side of 1 on which the intervals of all tasks are; "unknown" if one includes 1."""
     is_sooner = [s.interval.low > 1 and not (s.is_bound or s.is_low_bound) for s in speedups]
     is_later = [s.interval.high < 1 for s in speedups]
@@ -106,7 +105,7 @@ def _side(speedups: Sequence[Speedup]) -> _Side:
     return "sooner on one task and later on another than" if any(is_sooner) and any(is_later) else "unknown"
 
 
-def _answer(sides: Mapping[str, _Side], texts: Mapping[str, str], over: str) -> str:
+def _answer(sides: Mapping[str, str], texts: Mapping[str, str], over: str) -> str:
     """Say which competitors' final error joint search reaches sooner or later, on every task."""
     listed = {side: [f"{title}: {texts[title]}" for title, of in sides.items() if of == side] for side in _SIDES}
     unknown = listed.pop("unknown")

@@ -76,7 +76,7 @@ def _measures(results: LiveResults, arm: int, *, sd: float) -> list[float]:
     name, (n, seeds) = results.arms[arm].name, results.furthest(arm)
     left_out, trained = results.left_out[name], results.curves[arm, seeds, :n]
     trainings = distinct(training for (by, _), run in results.trained.items() if by == name for training in run)
-    measured = np.array([training.valid_acc for training in trainings])
+    measured = np.array([training.metrics["valid_acc"] for training in trainings])
     row = []
     for predicted in (left_out.with_record, left_out.with_others):
         scores = agreement("valid_acc", measured, np.array([predicted[config_id(each.config)] for each in trainings]))

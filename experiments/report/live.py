@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from experiments.analysis.live_agreement import attainable, curve_distance, order_agreement, reversed_pairs
 from experiments.live.beside import N_RUNS, N_RUNS_OF_REFIT
 from experiments.live.declared import CORNER, STAGES
-from experiments.live.results import LiveResults, Trained, distinct, measured_noise, read_live
+from experiments.live.results import LiveResults, distinct, measured_noise, read_live
 from experiments.report.build import made_facts
 from experiments.report.left_out import left_out_blocks
 from experiments.report.single import ERROR_LABEL, error_limits
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import FEWEST_SEEDS, number_text
+from jahs.simulate import Trial
 from jahs.tasks.definitions import TASKS, caveats_of
 from surrogate.judging.agreement import agreement
 from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
@@ -164,7 +165,9 @@ def _final_blocks(results: LiveResults, numbers: NDArray[np.intp]) -> Iterator[B
 
 def _predicted_sd(results: LiveResults) -> float:
     """Return the mean predicted standard deviation between trainings of the best trained config of each run."""
-    best = [max(run, key=lambda training: training.valid_acc).config for run in results.trained.values() if run]
+    best = [
+        max(run, key=lambda training: training.metrics["valid_acc"]).config for run in results.trained.values() if run
+    ]
     if not (best and results.folder.tasks[results.task].n_refits):
         return np.nan
     return float(results.bench.predict(best, metrics=("valid_acc",)).noise_sd["valid_acc"].mean())
@@ -265,7 +268,7 @@ def _prediction_blocks(results: LiveResults) -> Iterator[Block]:
     )
 
 
-def _prediction_row(results: LiveResults, name: str, runs: list[tuple[Trained, ...]]) -> tuple[str, ...]:
+def _prediction_row(results: LiveResults, name: str, runs: list[tuple[Trial, ...]]) -> tuple[str, ...]:
     trained, predicted, is_in = _predicted(results, [training for run in runs for training in run])
     scores = agreement("valid_acc", trained, predicted)
     texts = (number_text(scores[key]) for key in ("r2", "sparse_tau"))
@@ -273,10 +276,10 @@ def _prediction_row(results: LiveResults, name: str, runs: list[tuple[Trained, .
     return (name, str(len(trained)), *texts, f"{100 * is_in.mean():.0f}", f"{100 * is_in_last.mean():.0f}")
 
 
-def _predicted(results: LiveResults, trainings: list[Trained]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def _predicted(results: LiveResults, trainings: list[Trial]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Return trained and predicted accuracies of different trainings, and whether the 90 % interval covers each."""
     unique = distinct(trainings)
-    trained = np.array([training.valid_acc for training in unique])
+    trained = np.array([training.metrics["valid_acc"] for training in unique])
     prediction = results.bench.predict([training.config for training in unique], metrics=("valid_acc",))
     low, high = prediction.quantile(_ENDS)["valid_acc"].T
     return trained, prediction.mean["valid_acc"], (low <= trained) & (trained <= high)

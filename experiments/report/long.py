@@ -148,7 +148,8 @@ def _row(
     if _workers(arm) == 1:
         return (*label, error, "–", "–")
     difference = mean_interval(final[1] - final[0])
-    half = [_until(curve, _TARGET * budget) for curve in steps[0]]
+    is_early = [curve.times <= _TARGET * budget for curve in steps[0]]
+    half = [Steps(times=c.times[at], values=c.values[at]) for c, at in zip(steps[0], is_early, strict=True)]
     gain = speedup(steps[1], half, budget=budget, guess=TASKS[task].chance_error)
     return (*label, error, interval_text(difference, sign="+"), _gain_text(gain))
 
@@ -161,8 +162,3 @@ def _gain_text(gain: Speedup) -> str:
         return f"{gain.interval.value:.1f}×"
     low = "–" if gain.is_low_bound else f"{gain.interval.low:.1f}"
     return f"{gain.interval.value:.1f}× ({low} to {gain.interval.high:.1f})"
-
-
-def _until(steps: Steps, end: float) -> Steps:
-    is_kept = steps.times <= end
-    return Steps(times=steps.times[is_kept], values=steps.values[is_kept])

@@ -31,26 +31,18 @@ _FEW: Final = 64  # logs; for more, processes are worth starting
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RepetitionResult:
-    """One log, reduced.
-
-    Attributes:
-        incumbents: the incumbent's mean validation error over time. With training noise it may rise.
-        configs: the config of each incumbent.
-        observed: the last incumbent's validation error in its log, with its training noise; NaN without one.
-        full_times: ends of the trials at the highest fidelity, (n,), if metrics were requested.
-        full_metrics: the requested metrics of these trials, to be minimised, as means.
-        settings: the optimiser's settings except its seed.
-    """
+    """One log, reduced."""
 
     repetition: Repetition
-    incumbents: Steps
-    configs: tuple[Config, ...]
-    observed: float
-    full_times: Floats
+    incumbents: Steps  # the incumbent's mean validation error over time. With training noise it may rise.
+    configs: tuple[Config, ...]  # the config of each incumbent
+    observed: float  # the last incumbent's validation error in its log, with its training noise; NaN without one
+    full_times: Floats  # ends of the trials at the highest fidelity, (n,), if metrics were requested
     full_configs: tuple[Config, ...]
-    full_metrics: Mapping[str, Floats]
+    full_metrics: Mapping[str, Floats]  # the requested metrics of these trials, to be minimised, as means
     n_trials: int
     n_finished: int
+    # The optimiser's settings except its seed.
     settings: Mapping[str, Any]  # Any: JSON
 
     def points(self, names: Sequence[str]) -> tuple[Floats, Floats]:
@@ -64,21 +56,17 @@ class RepetitionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Results:
-    """The content of a study's folder.
-
-    Attributes:
-        tasks, arms: tasks and arms with at least one result, in order.
-        by_arm: results by task and arm, in order of seeds.
-        on_refits: the same on the release's refits, in order of refits and seeds.
-        bench: benchmarks by task, for test accuracies and reference points; empty if the models are not there.
-    """
+    """The content of a study's folder."""
 
     folder: StudyFolder
     study: Study
+    # tasks, arms: tasks and arms with at least one result, in order.
     tasks: tuple[str, ...]
     arms: tuple[Arm, ...]
-    by_arm: Mapping[tuple[str, str], tuple[RepetitionResult, ...]]
+    by_arm: Mapping[tuple[str, str], tuple[RepetitionResult, ...]]  # results by task and arm, in order of seeds
+    # The same on the release's refits, in order of refits and seeds.
     on_refits: Mapping[tuple[str, str], tuple[RepetitionResult, ...]]
+    # Benchmarks by task, for test accuracies and reference points; empty if the models are not there.
     bench: Mapping[str, Benchmark]
 
     def arms_of(self, chapter: str, task: str | None = None) -> tuple[Arm, ...]:

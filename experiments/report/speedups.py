@@ -24,24 +24,16 @@ from workshop.resampling import LEVEL, N_RESAMPLES, percentile_interval
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Speedup:
-    """A speed-up and the times behind it.
+    """A speed-up and the times behind it."""
 
-    Attributes:
-        interval: the ratio of times with its bootstrap interval; NaN ends for fewer than six seeds.
-        is_bound: whether the ratio is an upper bound, because the fast arm never reaches the target.
-        is_low_bound: whether the interval's lower end is an upper bound as well.
-        target: the slow arm's final median, the lower one of two.
-        slow_time, fast_time: times at which half of the seeds are at the target; the budget if never.
-        resampled: the ratio in each bootstrap resample; NaN for fewer than six seeds.
-    """
-
-    interval: Interval
-    is_bound: bool
-    is_low_bound: bool
-    target: float
+    interval: Interval  # the ratio of times with its bootstrap interval; NaN ends for fewer than six seeds
+    is_bound: bool  # whether the ratio is an upper bound, because the fast arm never reaches the target
+    is_low_bound: bool  # whether the interval's lower end is an upper bound as well
+    target: float  # the slow arm's final median, the lower one of two
+    # slow_time, fast_time: times at which half of the seeds are at the target; the budget if never.
     slow_time: float
     fast_time: float
-    resampled: Floats
+    resampled: Floats  # the ratio in each bootstrap resample; NaN for fewer than six seeds
 
 
 def speedup(fast: Sequence[Steps], slow: Sequence[Steps], *, budget: float, guess: float) -> Speedup:

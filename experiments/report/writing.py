@@ -129,18 +129,15 @@ def _write_files(document: Document, folder: Path, *, is_for_docs: bool, name: s
     if is_for_docs:
         return
     (folder / "index.html").write_text(to_html(document, drawings), encoding="utf-8")
-    (folder / "tables.json").write_text(_tables_json(document), encoding="utf-8")
-    with styled():
-        for figure in document.figures:
-            png = folder / "figures" / f"{figure.name}.png"
-            figure.drawing.savefig(png, dpi=_DOTS_PER_INCH, metadata={"Software": None})
-
-
-def _tables_json(document: Document) -> str:
     tables = [
         {"section": section.title, "caption": block.caption, "columns": list(block.columns), "rows": block.rows}
         for section in document.sections
         for block in section.blocks
         if isinstance(block, Table)
     ]
-    return json.dumps({"title": document.title, "tables": tables}, indent=2, ensure_ascii=False) + "\n"
+    content = json.dumps({"title": document.title, "tables": tables}, indent=2, ensure_ascii=False)
+    (folder / "tables.json").write_text(content + "\n", encoding="utf-8")
+    with styled():
+        for figure in document.figures:
+            png = folder / "figures" / f"{figure.name}.png"
+            figure.drawing.savefig(png, dpi=_DOTS_PER_INCH, metadata={"Software": None})

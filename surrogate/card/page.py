@@ -145,10 +145,7 @@ def _warnings(quality: Facts) -> Iterator[str]:
     tuned = [(metric, search) for metric, search in searches if search is not None]
     for names, text in (
         (untuned, "Default settings, not tuned"),
-        (
-            [m for m, s in tuned if not s["beats_default"]],
-            "Default settings, because the search found no better ones",
-        ),
+        ([m for m, s in tuned if not s["beats_default"]], "Default settings, because the search found no better ones"),
         ([m for m, s in tuned if not s["is_of_this_split"]], "Settings from a search on other data"),
     ):
         if names:

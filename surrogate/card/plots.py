@@ -47,13 +47,8 @@ def _predicted_against_measured(metric: str, test: Facts) -> Figure:
     _diagonal(axes, np.concatenate([x, y]))
     for number, resolution in enumerate(("0.25", "0.5", "1")):
         is_in = group % 3 == number
-        axes.plot(
-            x[is_in],
-            y[is_in],
-            color=series(number),
-            label=f"Resolution {resolution}",
-            **{**_DOTS, "marker": marker(number)},
-        )
+        look = {**_DOTS, "marker": marker(number), "color": series(number)}
+        axes.plot(x[is_in], y[is_in], label=f"Resolution {resolution}", **look)
     _log_if_seconds(metric, axes)
     axes.legend()
     return figure
@@ -150,14 +145,8 @@ def _sizes(metric: str, sizes: Sequence[tuple[float, float]], chosen: Facts) -> 
     figure, axes = _begin(metric, "sizes", "Size of the forest, validation tau", "nodes", "tau")
     axes.plot(*zip(*sizes, strict=True), color=series(0), label="measured", **_DOTS)
     if chosen["tau"] is not None:
-        axes.plot(
-            [chosen["n_nodes"]],
-            [chosen["tau"]],
-            **{**_DOTS, "markersize": 9},
-            color=series(1),
-            label="chosen",
-            fillstyle="none",
-        )
+        ring = {**_DOTS, "markersize": 9, "color": series(1), "fillstyle": "none"}
+        axes.plot([chosen["n_nodes"]], [chosen["tau"]], label="chosen", **ring)
     set_scale(axes, "x", "log")
     axes.legend()
     return figure

@@ -38,19 +38,16 @@ _ID: Final = ("config_id",)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measurements:
-    """The tables of a folder of runs, and their task. All faults in them are raised here, and nowhere later.
+    """The tables of a folder of runs, and their task. All faults in them are raised here, and nowhere later."""
 
-    Attributes:
-        task, protocol: the task of the runs, and the digest of its protocol.
-        configs, runs, profile: the tables, in any order.
-        visits: the visits that the profile was made from; may be empty.
-    """
-
+    # task, protocol: the task of the runs, and the digest of its protocol.
     task: Task
     protocol: str
+    # configs, runs, profile: the tables, in any order.
     configs: Table
     runs: Table
     profile: Table
+    # The visits that the profile was made from; may be empty.
     visits: Table = field(default_factory=lambda: empty_table(VISIT_COLUMNS))
     _ids: NDArray[np.uint64] = field(init=False, repr=False)
     _X: NDArray[np.float32] = field(init=False, repr=False)

@@ -31,15 +31,9 @@ from surrogate.data.measurements import Measurements, trained_configs
 from workshop.measured import halves_of_visits, last_rows
 from workshop.numbered import FIDELITY_GROUPS, REPEATED_EVERY
 
-Facts: TypeAlias = dict[str, Any]
-"""JSON: facts for quality.json, figures and cards."""
-
-FEWEST: Final = 4
-"""Default of `fewest`: training configs that every fidelity group needs."""
-
-FEWEST_TO_FIT: Final = 2
-"""Fewest training configs that a model is fitted to."""
-
+Facts: TypeAlias = dict[str, Any]  # JSON: facts for quality.json, figures and cards
+FEWEST: Final = 4  # default of `fewest`: training configs that every fidelity group needs
+FEWEST_TO_FIT: Final = 2  # fewest training configs that a model is fitted to
 EXACT: Final = MappingProxyType({"n_params": n_params, "n_macs": n_macs})
 """The metrics that are computed exactly, with their functions."""
 
@@ -52,19 +46,12 @@ GROUP_VALUES: Final = tuple(dict(zip(SIZE_KEYS, values, strict=True)) for values
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rows:
-    """Measurements of one metric, in order of config, seed and epoch.
+    """Measurements of one metric, in order of config, seed and epoch."""
 
-    Attributes:
-        X: encoded configs and epochs, (n_rows, 15) float32.
-        y: measurements, (n_rows,) float64, in the metric's unit.
-        config_id: (n_rows,) uint64.
-        seed: (n_rows,) int64; 0 for metrics without a seed.
-    """
-
-    X: NDArray[np.float32]
-    y: NDArray[np.float64]
-    config_id: NDArray[np.uint64]
-    seed: NDArray[np.int64]
+    X: NDArray[np.float32]  # encoded configs and epochs, (n_rows, 15) float32
+    y: NDArray[np.float64]  # measurements, (n_rows,) float64, in the metric's unit
+    config_id: NDArray[np.uint64]  # (n_rows,) uint64
+    seed: NDArray[np.int64]  # (n_rows,) int64; 0 for metrics without a seed
 
     def __len__(self) -> int:
         return len(self.y)
@@ -90,8 +77,7 @@ class Rows:
         return Rows(X=self.X[rows], y=self.y[rows], config_id=self.config_id[rows], seed=self.seed[rows])
 
 
-ROW_ARRAYS: Final = ("X", "y", "config_id", "seed")
-"""The arrays of `Rows`, in order."""
+ROW_ARRAYS: Final = ("X", "y", "config_id", "seed")  # the arrays of `Rows`, in order
 
 
 def join_rows(several: Sequence[Rows]) -> Rows:

@@ -26,9 +26,7 @@ from workshop.resampling import bootstrap_estimates
 Scores: TypeAlias = dict[str, float | int | None]
 """Scores by name; None where a score is not defined, such as Kendall's tau of constant values."""
 
-SPARSE: Final = 0.001
-"""The sparse tau rounds predictions to this: 0.1 points of accuracy, or 0.1 % of a time."""
-
+SPARSE: Final = 0.001  # the sparse tau rounds predictions to this: 0.1 points of accuracy, or 0.1 % of a time
 MAIN_CUTS: Final = ("all", "last epoch", "best tenth")
 """The cuts that models are compared by; metrics without epochs have no last epoch."""
 
@@ -172,14 +170,8 @@ def calibration(rows: Rows, predicted: _Floats) -> list[Scores]:
             sums = np.bincount(config, error - error.mean())
             n = len(sums)
             spread = math.sqrt(float((sums**2).sum()) * n / (n - 1)) / len(at) if n > 1 else None
-            bins.append(
-                {
-                    "n": len(at),
-                    "predicted": float(predicted[at].mean()),
-                    "measured": float(y[at].mean()),
-                    "spread": spread,
-                }
-            )
+            means = {"predicted": float(predicted[at].mean()), "measured": float(y[at].mean())}
+            bins.append({"n": len(at), **means, "spread": spread})
     return bins
 
 

@@ -88,14 +88,11 @@ def predictions(points: Sequence[Facts], n_configs: int) -> tuple[dict[str, Fact
     """
     extrapolated, reasons = {}, {}
     largest = max((point["n_configs"] for point in points), default=0)
+    smaller = [point for point in points if point["n_configs"] < largest]
     wanted = {
         "tau": ("tau", points, n_configs),
         "r2": ("r2", points, n_configs),
-        f"check: tau at {largest} from smaller sizes": (
-            "tau",
-            [point for point in points if point["n_configs"] < largest],
-            largest,
-        ),
+        f"check: tau at {largest} from smaller sizes": ("tau", smaller, largest),
     }
     for name, (score, subset, target) in wanted.items():
         bad = [point["n_configs"] for point in subset if not 0 < point[score] < 1]

@@ -6,13 +6,16 @@
   error of the surrogate.
 
 The 90 % interval of a coverage counts every config as one observation, since rows of a config are correlated.
+
+A noise model that is right on average can still draw too much where optimisers end, and too little where configs fail.
+So its standard deviations are compared with measured ones by region of the last epoch: all repeated configs, those at
+full size, those predicted best and worst.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -20,13 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidTable
+from jahs.files.tables import Table
 from jahs.models.noise import Kind, NoiseModel
 from jahs.models.noise.chance import quantile
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import Facts, unmeasured, unselected_repeats
+from surrogate.data.rows import Facts, is_full_size, unmeasured, unselected_repeats
 from surrogate.judging.predicted import (
     NOISY,
     PredictedRows,
@@ -36,25 +40,23 @@ from surrogate.judging.predicted import (
     repeated_configs,
     seed_deviations,
 )
-from surrogate.judging.seed_spread import seed_spreads
 from surrogate.judging.spread_fit import Deviations, fit_correlation, fit_spreads, fit_time_spread, reach
 from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau
+from workshop.resampling import bootstrap_estimates, within_configs
 
+REGIONS: Final = ("all", "full size", "best tenth", "worst third")  # of repeated configs; the last two by prediction
 _FEWEST: Final = 5
 _MOST_FOLDS: Final = 10
 _N_FOLDS: Final = 5  # for the cross-validated coverage
 _LEVEL: Final = 0.9
+_FEWEST_IN_REGION: Final = 3
+_N_RESAMPLES: Final = 1000
 _Floats = NDArray[np.float64]
 
 
 def noise_of(
-    measured: Measurements,
-    split: Split,
-    fitted: Mapping[str, Surrogate],
-    *,
-    seed: int,
-    workers: int,
+    measured: Measurements, split: Split, fitted: Mapping[str, Surrogate], *, seed: int, workers: int
 ) -> tuple[Facts | None, Facts]:
     """Return a noise model fitted to the train and valid parts, and facts about it; None and the reason if impossible.
 
@@ -123,13 +125,13 @@ def cross_validated_coverage(predicted: Mapping[str, PredictedRows], of_task: Ta
         held_out = np.concatenate([repeated[number::_N_FOLDS], others[number::_N_FOLDS]])
         model = fit_noise(choose_configs(predicted, held_out, is_in=False), of_task)
         here = choose_configs(predicted, held_out, is_in=True)
-        found += [part for metric in NOISY for part in held(model, metric, here[metric])]
+        found.append({metric: held(model, metric, here[metric]) for metric in NOISY})
     return summary(found)
 
 
 def coverage(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> list[Facts]:
     """Return the coverage of a model's 90 % intervals on configs that it has not seen, as `summary`."""
-    return summary([part for metric in NOISY for part in held(model, metric, predicted[metric])])
+    return summary([{metric: held(model, metric, predicted[metric]) for metric in NOISY}])
 
 
 def realism(
@@ -169,20 +171,60 @@ def realism(
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Held:
-    """Rows of a metric: whether each is inside its interval, the width of the interval, and the config."""
+def seed_spreads(model: NoiseModel, predicted: Mapping[str, PredictedRows]) -> list[Facts]:
+    """Return measured and drawn standard deviations of each accuracy and region at the last epoch, in points.
 
-    metric: str
-    kind: Kind
-    is_inside: NDArray[np.bool_]
-    is_last: NDArray[np.bool_]
-    width: _Floats
-    config_id: NDArray[np.uint64]
+    They are pooled over configs, each weighted by its degrees of freedom: its number of trainings minus 1. `ratio` is
+    drawn over measured, with its 95 % bootstrap interval over configs. Regions with few repeated configs, or whose
+    trainings do not differ, are left out.
+    """
+    found = []
+    for metric in ACCURACIES:
+        rows, mean = predicted[metric].rows, predicted[metric].mean
+        is_last = rows.epoch == model.max_epoch
+        X, y, p = rows.X[is_last], rows.y[is_last], mean[is_last]
+        first, _, freedom, squares = within_configs(rows.config_id[is_last], y)
+        drawn = model.deviations([metric], p[first][None], X[first])[0] ** 2 * freedom
+        is_repeated = freedom > 0
+        table = np.column_stack([freedom, squares, drawn])[is_repeated]
+        for region, is_in in _regions(p[first][is_repeated], X[first][is_repeated]):
+            if is_in.sum() >= _FEWEST_IN_REGION and table[is_in, 1].any():
+                found.append({"metric": metric, "region": region, **_compared(table[is_in])})
+    return found
 
 
-def held(model: NoiseModel, metric: str, predicted: PredictedRows) -> list[Held]:
-    """Return, for both kinds, which rows are inside their 90 % interval; a first training has no "seed" interval."""
+def _regions(predicted: _Floats, X: NDArray[np.float32]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    if not len(predicted):
+        return
+    is_best, is_worst = predicted >= np.quantile(predicted, 0.9), predicted <= np.quantile(predicted, 1 / 3)
+    yield from zip(REGIONS, (np.ones(len(predicted), np.bool_), is_full_size(X), is_best, is_worst), strict=True)
+
+
+def _compared(table: _Floats) -> Facts:
+    """Compare one region; `table` has degrees of freedom and sums of squares, measured and drawn, by config."""
+
+    def ratio(at: NDArray[np.int64]) -> float:
+        _, measured, drawn = table[at].sum(axis=0)
+        return float(np.sqrt(drawn / measured)) if measured else np.nan
+
+    freedom, measured, drawn = table.sum(axis=0)
+    (found,) = bootstrap_estimates(ratio, len(table), level=0.95, n_resamples=_N_RESAMPLES)
+    return {
+        "n_configs": len(table),
+        "freedom": int(freedom),
+        "measured": float(np.sqrt(measured / freedom)),
+        "drawn": float(np.sqrt(drawn / freedom)),
+        "ratio": found.value,
+        "low": found.low,
+        "high": found.high,
+    }
+
+
+def held(model: NoiseModel, metric: str, predicted: PredictedRows) -> dict[Kind, Table]:
+    """Return, for both kinds, the config of each row, whether it is inside its 90 % interval, and the interval's width.
+
+    A first training has no "seed" interval.
+    """
     low, high = model.interval({metric: predicted.mean}, predicted.rows.X, level=_LEVEL, of="outcome")[metric]
     y, around = predicted.rows.y, outcome_deviations(metric, predicted)
     order = np.lexsort((predicted.rows.seed, predicted.rows.epoch, predicted.rows.config_id))
@@ -193,24 +235,22 @@ def held(model: NoiseModel, metric: str, predicted: PredictedRows) -> list[Held]
         spread = model.accuracies[metric]["seed"]
         limit = spread.of_rows(between.predicted, between.X) * reach(spread, _LEVEL)
     ends = model.interval({metric: between.predicted}, between.X, level=_LEVEL, of="seed")[metric]
-    kinds: tuple[tuple[Kind, Deviations, NDArray[np.bool_], _Floats], ...] = (
-        ("seed", between, np.abs(between.size) <= limit, ends[1] - ends[0]),
-        ("outcome", around, ((y >= low) & (y <= high))[order], (high - low)[order]),
-    )
-    return [
-        Held(
-            metric=metric,
-            kind=kind,
-            is_inside=is_inside,
-            is_last=(d.X[:, -1] == model.max_epoch) | (metric == "runtime"),
-            width=width / d.predicted if metric == "runtime" else width,
-            config_id=d.config_id,
-        )
-        for kind, d, is_inside, width in kinds
-    ]
+    kinds: dict[Kind, tuple[Deviations, NDArray[np.bool_], _Floats]] = {
+        "seed": (between, np.abs(between.size) <= limit, ends[1] - ends[0]),
+        "outcome": (around, ((y >= low) & (y <= high))[order], (high - low)[order]),
+    }
+    return {
+        kind: {
+            "config_id": d.config_id,
+            "is_inside": is_inside,
+            "is_last": (d.X[:, -1] == model.max_epoch) | (metric == "runtime"),
+            "width": width / d.predicted if metric == "runtime" else width,
+        }
+        for kind, (d, is_inside, width) in kinds.items()
+    }
 
 
-def summary(parts: Sequence[Held]) -> list[Facts]:
+def summary(parts: Sequence[Mapping[str, Mapping[Kind, Table]]]) -> list[Facts]:
     """Return the coverage for each kind and metric, over all epochs and at the last one.
 
     `share` is the share of rows inside their interval, each config with equal weight; `low` and `high` are its 90 %
@@ -221,9 +261,8 @@ def summary(parts: Sequence[Held]) -> list[Facts]:
     kinds: tuple[Kind, ...] = ("seed", "outcome")
     for kind in kinds:
         for metric in NOISY:
-            of = [part for part in parts if (part.metric, part.kind) == (metric, kind)]
             ids, is_inside, is_last, width = (
-                np.concatenate([getattr(part, name) for part in of])
+                np.concatenate([part[metric][kind][name] for part in parts])
                 for name in ("config_id", "is_inside", "is_last", "width")
             )
             for epochs, is_in in (("all", np.ones(len(ids), np.bool_)), ("last", is_last)):

@@ -25,9 +25,7 @@ from surrogate.models.fitting import held_out_rows
 from surrogate.models.model import Surrogate, fit_again
 from workshop.jobs import in_processes
 
-NOISY: Final = (*ACCURACIES, "runtime")
-"""The metrics that differ between trainings of one config."""
-
+NOISY: Final = (*ACCURACIES, "runtime")  # the metrics that differ between trainings of one config
 _log = logging.getLogger(__name__)
 _Floats = NDArray[np.float64]
 
@@ -45,13 +43,7 @@ class PredictedRows:
 
 
 def fold_predictions(
-    measured: Measurements,
-    split: Split,
-    fitted: Mapping[str, Surrogate],
-    *,
-    n_folds: int,
-    seed: int,
-    workers: int,
+    measured: Measurements, split: Split, fitted: Mapping[str, Surrogate], *, n_folds: int, seed: int, workers: int
 ) -> tuple[dict[str, PredictedRows], dict[str, PredictedRows]]:
     """Return predictions of every accuracy and runtime: out of fold for train and valid parts, and for the test part.
 

@@ -36,9 +36,7 @@ from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import Surrogate
 from workshop.measured import last_rows
 
-FULL_SIZE: Final = 2000
-"""Number of collected configs that the requirements are for."""
-
+FULL_SIZE: Final = 2000  # number of collected configs that the requirements are for
 REQUIRED: Final = (
     ("valid_acc", "tau", "last epoch", 0.92),
     ("runtime", "tau", "last epoch", 0.97),
@@ -170,11 +168,7 @@ def curve_facts(
         for score in ("tau", "r2"):
             extrapolated.pop(score, None)
             reasons[score] = f"{sizes[-1]:,} training configs reach the {full_size:,} that the requirements assume"
-    return {
-        "points": points,
-        "predictions": extrapolated,
-        "not_predicted": reasons,
-    }
+    return {"points": points, "predictions": extrapolated, "not_predicted": reasons}
 
 
 def requirements(metrics: Mapping[str, Facts], *, n_configs: Mapping[str, int]) -> list[Facts]:

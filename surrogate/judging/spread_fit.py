@@ -61,18 +61,13 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Deviations:
-    """Deviations of one metric, each distributed like the deviation of a training from its mean.
+    """Deviations of one metric, each distributed like the deviation of a training from its mean."""
 
-    Attributes:
-        size: the deviations, (n,), on the line of `jahs.models.noise.spread`; for times, deviations of the logarithm.
-        predicted: answers of a query, (n,).
-        unit: (n,), numbers of independent observations: a config and a position among its repeats.
-    """
-
+    # The deviations, (n,), on the line of `jahs.models.noise.spread`; for times, deviations of the logarithm.
     size: _Floats
-    predicted: _Floats
+    predicted: _Floats  # answers of a query, (n,)
     X: NDArray[np.float32]
-    unit: NDArray[np.int64]
+    unit: NDArray[np.int64]  # (n,), numbers of independent observations: a config and a position among its repeats
     config_id: NDArray[np.uint64]
 
     def take(self, rows: NDArray[np.bool_ | np.integer]) -> Deviations:

@@ -26,9 +26,7 @@ from workshop.resampling import bootstrap_estimates, within_configs
 
 _Floats = NDArray[np.float64]
 
-FEWEST: Final = 6
-"""Configs that a mean, a correlation or a standard deviation needs."""
-
+FEWEST: Final = 6  # configs that a mean, a correlation or a standard deviation needs
 _Z: Final = 1.645
 _SURE: Final = 0.95
 _N_PAIRS: Final = 2000

@@ -14,25 +14,20 @@ from jahs.errors import InvalidArgument, refuse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForestSettings:
-    """Hyperparameters of a forest. The defaults are those that JAHS-Bench-201's search starts from.
+    """Hyperparameters of a forest. The defaults are those that JAHS-Bench-201's search starts from."""
 
-    Attributes:
-        n_trees, max_depth: size of the forest.
-        min_child_weight, colsample_bytree, colsample_bylevel, learning_rate: as XGBoost names them.
-        slope: slope of the target's inverse sigmoid (`sigmoid_k` in JAHS-Bench-201).
-        seed: seed of the column sampling, used if a colsample is below 1.
-        n_distilled: drawn configs that the forest learns from a teacher, besides the measurements; 0: none. See
-            `surrogate.models.teacher`.
-    """
-
+    # n_trees, max_depth: size of the forest.
     n_trees: int = 500
     max_depth: int = 6
+    # min_child_weight, colsample_bytree, colsample_bylevel, learning_rate: as XGBoost names them.
     min_child_weight: int = 1
     colsample_bytree: float = 1.0
     colsample_bylevel: float = 1.0
     learning_rate: float = 0.3
-    slope: float = 1.0
-    seed: int = 0
+    slope: float = 1.0  # slope of the target's inverse sigmoid (`sigmoid_k` in JAHS-Bench-201)
+    seed: int = 0  # seed of the column sampling, used if a colsample is below 1
+    # Drawn configs that the forest learns from a teacher, besides the measurements; 0: none. See
+    # `surrogate.models.teacher`.
     n_distilled: int = 0
 
     def __post_init__(self) -> None:

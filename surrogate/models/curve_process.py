@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 _Floats = NDArray[np.float64]
 
 N_COMPONENTS: Final = 3
-MOST_TO_TUNE: Final = 600
-"""Configs that length scales are fitted to; more take time and hardly change them."""
-
+MOST_TO_TUNE: Final = 600  # configs that length scales are fitted to; more take time and hardly change them
 _FARTHEST: Final = 5.0  # most standard deviations between an input and the mean of the configs
 _JITTER: Final = 1e-6
 _N_STEPS: Final = 30
@@ -31,19 +29,13 @@ _DECIMALS: Final = 2  # decimals of fitted logarithms, so that they do not depen
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CurveProcess:
-    """Fitted processes: `predict` returns the curves of configs.
+    """Fitted processes: `predict` returns the curves of configs."""
 
-    Attributes:
-        inputs: scikit-learn's transformer of the features.
-        mean: mean of the curves, (n_epochs,).
-        components: (n_components, n_epochs).
-        processes: one for each coefficient.
-    """
-
+    # Scikit-learn's transformer of the features.
     inputs: Any  # scikit-learn has no types
-    mean: _Floats
-    components: _Floats
-    processes: tuple[_Process, ...]
+    mean: _Floats  # mean of the curves, (n_epochs,)
+    components: _Floats  # (n_components, n_epochs)
+    processes: tuple[_Process, ...]  # one for each coefficient
 
     def predict(self, F: NDArray[np.float32]) -> _Floats:
         """Return the curve of each config, (n, n_epochs), from its features at the last epoch."""

@@ -38,15 +38,10 @@ def fit_each(
     Fits are spread over processes, the largest first. The number of workers does not change a byte.
     """
     by_size = sorted(training, key=lambda metric: -len(training[metric]))
+    shared = {"of_task": of_task, "times": times}
     calls = [
-        {
-            "metric": m,
-            "rows": training[m],
-            "of_task": of_task,
-            "settings": settings.get(m, ForestSettings()),
-            "times": times,
-        }
-        for m in by_size
+        {"metric": metric, "rows": training[metric], "settings": settings.get(metric, ForestSettings()), **shared}
+        for metric in by_size
     ]
     models = dict(zip(by_size, in_processes(fit_surrogate, calls, workers=workers), strict=True))
     return {metric: models[metric] for metric in training}

@@ -15,12 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.models.bounds import BoundedTransform
-from jahs.models.features import (
-    DEFAULT_TIMES,
-    FeatureSet,
-    TimeCoefficients,
-    feature_set,
-)
+from jahs.models.features import DEFAULT_TIMES, FeatureSet, TimeCoefficients, feature_set
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
 from surrogate.data.rows import Rows, features_of
@@ -40,23 +35,17 @@ Target = Literal["value", "per_epoch"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Surrogate:
-    """A fitted model.
+    """A fitted model."""
 
-    Attributes:
-        metric, task: the predicted metric, and its task.
-        target: "value", or "per_epoch" where the forest's answer is multiplied by the epoch.
-        transform: maps the forest's answers to the target.
-        counts: numbers of rows and configs that it was fitted to.
-        booster: the forest, XGBoost's `Booster`.
-    """
-
+    # metric, task: the predicted metric, and its task.
     metric: str
     task: Task
-    target: Target
+    target: Target  # "value", or "per_epoch" where the forest's answer is multiplied by the epoch
     features: FeatureSet
-    transform: BoundedTransform
+    transform: BoundedTransform  # maps the forest's answers to the target
     settings: ForestSettings
-    counts: dict[str, int]
+    counts: dict[str, int]  # numbers of rows and configs that it was fitted to
+    # The forest, XGBoost's `Booster`.
     booster: Any  # XGBoost's types are partial
 
     def predict(self, X: NDArray[np.float32], *, n_trees: int = 0) -> NDArray[np.float64]:

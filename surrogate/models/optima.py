@@ -29,9 +29,7 @@ from jahs.tasks.metrics import METRICS
 from surrogate.models.model import Surrogate
 from workshop.exhaustive import ops_of
 
-MAIN: Final = "valid_acc"
-"""The metric that searches maximise, and that proposals are ranked by."""
-
+MAIN: Final = "valid_acc"  # the metric that searches maximise, and that proposals are ranked by
 Ask: TypeAlias = Callable[[Configs], NDArray[np.float64]]
 """Returns the model's prediction of `MAIN` for configs at the last epoch, (n,)."""
 

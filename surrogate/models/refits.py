@@ -29,9 +29,7 @@ from surrogate.models.model import Surrogate, booster_json, fit_again
 from workshop.jobs import in_processes
 
 N_REFITS: Final = 8
-MOST_BYTES: Final = 1_200_000
-"""Largest size of all forests of a task's refits."""
-
+MOST_BYTES: Final = 1_200_000  # largest size of all forests of a task's refits
 _MOST_DEPTH: Final = 5
 _SHALLOW: Final[Mapping[str, Any]] = {"max_depth": _MOST_DEPTH, "n_trees": 480, "learning_rate": 0.08}
 _FEWEST_IN_LEAF: Final = 20

@@ -52,9 +52,7 @@ class Choice:
     values: tuple[str | bool, ...]
 
 
-Searched: TypeAlias = Mapping[str, Range | Choice]
-"""The settings of a search by name."""
-
+Searched: TypeAlias = Mapping[str, Range | Choice]  # the settings of a search by name
 Point: TypeAlias = Mapping[str, Any]  # Any: NePS's values
 """A value for every setting of a search."""
 

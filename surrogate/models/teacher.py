@@ -27,9 +27,7 @@ from surrogate.models.curve_process import CurveProcess, fit_curves
 
 _Floats = NDArray[np.float64]
 
-FEWEST_CURVES: Final = 8
-"""Configs with all epochs that a teacher needs."""
-
+FEWEST_CURVES: Final = 8  # configs with all epochs that a teacher needs
 _FULL_SHARE: Final = 0.2
 _N_EPOCHS: Final = 3  # per drawn config: the last one, and others at random
 _FOREST: Final = ForestSettings(
@@ -39,17 +37,11 @@ _FOREST: Final = ForestSettings(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Drawn:
-    """Drawn configs and epochs.
+    """Drawn configs and epochs."""
 
-    Attributes:
-        F_last: features of the configs at the last epoch, (n_configs, n_features).
-        epochs: the epochs of each config, (n_configs, n_each).
-        F: features at these epochs, (n_configs * n_each, n_features).
-    """
-
-    F_last: NDArray[np.float32]
-    epochs: NDArray[np.int64]
-    F: NDArray[np.float32]
+    F_last: NDArray[np.float32]  # features of the configs at the last epoch, (n_configs, n_features)
+    epochs: NDArray[np.int64]  # the epochs of each config, (n_configs, n_each)
+    F: NDArray[np.float32]  # features at these epochs, (n_configs * n_each, n_features)
 
 
 @lru_cache(maxsize=3)  # `top_fits` draws three numbers of configs in every fold

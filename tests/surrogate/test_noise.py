@@ -17,9 +17,15 @@ from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import ACCURACIES
 from surrogate.data.rows import Rows
-from surrogate.judging.noise import coverage, cross_validated_coverage, fit_noise, realism
+from surrogate.judging.noise import (
+    REGIONS,
+    coverage,
+    cross_validated_coverage,
+    fit_noise,
+    realism,
+    seed_spreads,
+)
 from surrogate.judging.predicted import NOISY, PredictedRows
-from surrogate.judging.seed_spread import REGIONS, seed_spreads
 from tests.jahs.models.noise_models import noise_model
 
 TASK = TASKS["digits"]

@@ -39,20 +39,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of text. The first `n_labels` columns are labels; the others are numbers, aligned right.
+    """Rows of text. The first `n_labels` columns are labels; the others are numbers, aligned right."""
 
-    Attributes:
-        caption: meaning and unit of the numbers; empty where the text before says it.
-        rows: cells, as many as columns.
-        n_labels: number of columns of labels.
-        is_folded: hidden on the page until the reader unfolds it.
-    """
-
-    caption: str
+    caption: str  # meaning and unit of the numbers; empty where the text before says it
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    n_labels: int = 1
-    is_folded: bool = False
+    rows: tuple[tuple[str, ...], ...]  # cells, as many as columns
+    n_labels: int = 1  # number of columns of labels
+    is_folded: bool = False  # hidden on the page until the reader unfolds it
 
 
 Block: TypeAlias = Text | Figure | Table
@@ -68,19 +61,13 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A report.
-
-    Attributes:
-        subtitle: the page's main finding, or its purpose.
-        caveats: a paragraph each, shown before the first section.
-        facts: facts that reproduce the numbers, as (what, value).
-    """
+    """A report."""
 
     title: str
-    subtitle: str
+    subtitle: str  # the page's main finding, or its purpose
     sections: tuple[Section, ...]
-    caveats: tuple[str, ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()
+    caveats: tuple[str, ...] = ()  # a paragraph each, shown before the first section
+    facts: tuple[tuple[str, str], ...] = ()  # facts that reproduce the numbers, as (what, value)
 
     @property
     def figures(self) -> tuple[Figure, ...]:

@@ -25,25 +25,18 @@ Scale = Literal["linear", "log"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Curve:
-    """A line with a band.
+    """A line with a band."""
 
-    Attributes:
-        title: label in the legend.
-        x, y: points of the line; NaN interrupts it.
-        low, high: limits of the band, or None.
-        number: number of the colour and dash.
-        is_step: values hold until the next one.
-        has_markers: draw every point.
-    """
-
-    title: str
+    title: str  # label in the legend
+    # x, y: points of the line; NaN interrupts it.
     x: NDArray[np.float64]
     y: NDArray[np.float64]
+    # low, high: limits of the band, or None.
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
-    number: int = 0
-    is_step: bool = True
-    has_markers: bool = False
+    number: int = 0  # number of the colour and dash
+    is_step: bool = True  # values hold until the next one
+    has_markers: bool = False  # draw every point
 
 
 def interval_curves(

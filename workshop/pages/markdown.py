@@ -39,11 +39,8 @@ def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], *, n_label
     """Return a table; all columns but the first `n_labels` are aligned right, or none if it is None."""
     rule = ["---" if n_labels is None or i < n_labels else "---:" for i in range(len(columns))]
     lines = [columns, rule, *rows]
-    return "\n".join("| " + " | ".join(_cell(text) for text in line) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return _line(text).replace("|", "\\|")
+    cells = ([_line(text).replace("|", "\\|") for text in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def _line(text: str) -> str:

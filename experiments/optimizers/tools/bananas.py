@@ -34,28 +34,19 @@ _PER_BATCH: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BananasSettings(OptimizerSettings):
-    """Settings of BANANAS; the defaults are the paper's.
+    """Settings of BANANAS; the defaults are the paper's."""
 
-    Attributes:
-        n_initial: random configs at the start.
-        n_parents: number of best configs, whose mutations are the candidates.
-        n_candidates: mutations that are ranked before each batch.
-        n_chosen: configs in a batch.
-        n_networks, n_layers, width: the ensemble.
-        n_epochs: passes over the results in each fit.
-        learning_rate: learning rate of Adam.
-        decades: largest change of a float by a mutation, in powers of ten.
-    """
-
-    n_initial: Annotated[int, Within(2)] = 10
-    n_parents: Annotated[int, Within(1)] = 10
-    n_candidates: Annotated[int, Within(1)] = 100
-    n_chosen: Annotated[int, Within(1)] = 10
+    n_initial: Annotated[int, Within(2)] = 10  # random configs at the start
+    n_parents: Annotated[int, Within(1)] = 10  # number of best configs, whose mutations are the candidates
+    n_candidates: Annotated[int, Within(1)] = 100  # mutations that are ranked before each batch
+    n_chosen: Annotated[int, Within(1)] = 10  # configs in a batch
+    # n_networks, n_layers, width: the ensemble.
     n_networks: Annotated[int, Within(2)] = 5
     n_layers: Annotated[int, Within(1)] = 10
     width: Annotated[int, Within(1)] = 20
-    n_epochs: Annotated[int, Within(1)] = 200
-    learning_rate: Annotated[float, Within(0, excluded=0)] = 0.01
+    n_epochs: Annotated[int, Within(1)] = 200  # passes over the results in each fit
+    learning_rate: Annotated[float, Within(0, excluded=0)] = 0.01  # learning rate of Adam
+    # Largest change of a float by a mutation, in powers of ten.
     decades: Annotated[float, Within(0, 3, excluded=0)] = 0.5
 
 

@@ -16,17 +16,12 @@ from jahs.spaces.configs import Config
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DehbSettings(OptimizerSettings):
-    """Settings of DEHB.
+    """Settings of DEHB."""
 
-    Attributes:
-        eta: 1/eta of the configs are promoted, and budgets are a factor of eta apart.
-        mutation_factor: scale of the difference that is added to a parent.
-        crossover_rate: share of keys that a child takes from the mutant.
-    """
-
-    eta: Annotated[int, Within(2)] = 3
+    eta: Annotated[int, Within(2)] = 3  # 1/eta of the configs are promoted, and budgets are a factor of eta apart
+    # Scale of the difference that is added to a parent.
     mutation_factor: Annotated[float, Within(0, 2, excluded=0)] = 0.5
-    crossover_rate: Annotated[float, Within(0, 1)] = 0.5
+    crossover_rate: Annotated[float, Within(0, 1)] = 0.5  # share of keys that a child takes from the mutant
 
 
 class Dehb(Tool[DehbSettings]):

@@ -25,18 +25,13 @@ def _prior() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NepsSettings(OptimizerSettings):
-    """Settings of a NePS optimiser.
+    """Settings of a NePS optimiser."""
 
-    Attributes:
-        algorithm: NePS's name of it.
-        eta: (Hyperband, PriorBand) 1/eta of the configs are promoted, and budgets are a factor of eta apart.
-        initial_design_size: (πBO) configs drawn before the first model is fitted.
-        prior: (PriorBand, πBO) a config believed to be good; keys that are not searched have no effect.
-    """
-
-    algorithm: Literal["random_search", "hyperband", "priorband", "pibo"]
+    algorithm: Literal["random_search", "hyperband", "priorband", "pibo"]  # NePS's name of it
+    # (Hyperband, PriorBand) 1/eta of the configs are promoted, and budgets are a factor of eta apart.
     eta: Annotated[int, Within(2)] = 3
-    initial_design_size: Annotated[int, Within(1)] = 10
+    initial_design_size: Annotated[int, Within(1)] = 10  # (πBO) configs drawn before the first model is fitted
+    # (PriorBand, πBO) a config believed to be good; keys that are not searched have no effect.
     prior: Mapping[str, Any] = field(default_factory=_prior)
     confidence: adapter.Confidence = "medium"
 

@@ -15,16 +15,11 @@ from jahs.spaces.configs import Config
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptunaSettings(OptimizerSettings):
-    """Settings of an Optuna sampler.
-
-    Attributes:
-        n_startup_trials: (TPE) random trials at the start.
-        population_size: (NSGA-II) size of the population.
-    """
+    """Settings of an Optuna sampler."""
 
     sampler: Literal["tpe", "nsga2"]
-    n_startup_trials: Annotated[int, Within(1)] = 10
-    population_size: Annotated[int, Within(2)] = 50
+    n_startup_trials: Annotated[int, Within(1)] = 10  # (TPE) random trials at the start
+    population_size: Annotated[int, Within(2)] = 50  # (NSGA-II) size of the population
 
 
 class Optuna(Tool[OptunaSettings]):

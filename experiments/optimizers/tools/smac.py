@@ -17,24 +17,19 @@ from jahs.spaces.configs import Config
 
 _FACADES = {"black_box": "HyperparameterOptimizationFacade", "multi_fidelity": "MultiFidelityFacade"}
 
-_TREES = 5
-_RANDOM = 1 / 3
-"""NAS-Bench-101, S2.2: trees of the forest, and share of random configs. A config is evaluated once."""
+_TREES = 5  # trees of the forest; this and the share of random configs are those of NAS-Bench-101 (S2.2)
+_RANDOM = 1 / 3  # share of random configs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmacSettings(OptimizerSettings):
-    """Settings of SMAC.
+    """Settings of SMAC."""
 
-    Attributes:
-        facade: full evaluations, with the settings of NAS-Bench-101 (S2.2), or Hyperband's budgets, with the
-            defaults of SMAC.
-        n_trials: number of trials that SMAC plans for; its initial design is at most a quarter of them.
-        eta: (multi-fidelity) 1/eta of the configs are promoted, and budgets are a factor of eta apart.
-    """
-
+    # Full evaluations, with the settings of NAS-Bench-101 (S2.2), or Hyperband's budgets, with the defaults of SMAC.
     facade: Literal["black_box", "multi_fidelity"]
+    # Number of trials that SMAC plans for; its initial design is at most a quarter of them.
     n_trials: Annotated[int, Within(1)] = 100
+    # (multi-fidelity) 1/eta of the configs are promoted, and budgets are a factor of eta apart.
     eta: Annotated[int, Within(2)] = 3
 
 
@@ -64,7 +59,7 @@ class Smac(Tool[SmacSettings]):
                 scenario, eta=settings.eta, incumbent_selection="highest_budget"
             )
         else:
-            more["intensifier"] = facade.get_intensifier(scenario, max_config_calls=1)
+            more["intensifier"] = facade.get_intensifier(scenario, max_config_calls=1)  # a config is evaluated once
             more["model"] = facade.get_model(scenario, n_trees=_TREES)
             more["random_design"] = facade.get_random_design(scenario, probability=_RANDOM)
         if len(self._objectives) > 1:

@@ -22,17 +22,11 @@ _ANY_TIME = dt.datetime(2000, 1, 1, tzinfo=dt.timezone.utc)  # required, but not
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BohbSettings(OptimizerSettings):
-    """Settings of BOHB.
+    """Settings of BOHB."""
 
-    Attributes:
-        eta: 1/eta of the trials continue at each rung.
-        grace_period: the first rung, in epochs.
-        random_fraction: share of random configs.
-    """
-
-    eta: Annotated[int, Within(2)] = 3
-    grace_period: Annotated[int, Within(1)] = 1
-    random_fraction: Annotated[float, Within(0, 1)] = 0.33
+    eta: Annotated[int, Within(2)] = 3  # 1/eta of the trials continue at each rung
+    grace_period: Annotated[int, Within(1)] = 1  # the first rung, in epochs
+    random_fraction: Annotated[float, Within(0, 1)] = 0.33  # share of random configs
 
 
 class Bohb(Tool[BohbSettings]):

@@ -16,8 +16,7 @@ from jahs.optimizers.baseline import Baseline, S, TrialResult
 from jahs.simulate.trial import AskedFidelity
 from jahs.spaces.configs import Config
 
-_WORSE_THAN_ALL: Final = 1e12
-"""Larger than any metric of any network in the space."""
+_WORSE_THAN_ALL: Final = 1e12  # larger than any metric of any network in the space
 
 
 class Tool(Baseline[S]):
