@@ -11,7 +11,7 @@ from itertools import product
 from typing import Final
 
 import numpy as np
-from numpy.random import Philox
+from randomgen import Philox  # type: ignore[import-untyped]  # ships no types
 
 from jahs.spaces.columns import Columns
 from jahs.spaces.parameters import LARGEST, PARAMETERS
@@ -48,6 +48,6 @@ def full_range(start: int, stop: int, *, seed: int = FULL_SEED) -> Columns:
 
 
 def _draw(start: int, stop: int, *, seed: int) -> Columns:
-    stream = Philox(key=seed, counter=start * _WORDS_PER_CONFIG // 4)
+    stream = Philox(key=seed, counter=start * _WORDS_PER_CONFIG // 4, number=4, width=64)
     words = stream.random_raw(_WORDS_PER_CONFIG * (stop - start)).reshape(-1, _WORDS_PER_CONFIG)
     return space().columns_from_words(words[:, : len(PARAMETERS)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.random import Philox
+from randomgen import Philox
 from scipy.stats import chi2_contingency, chisquare
 
 from jahs.schema import OPS
@@ -85,7 +85,7 @@ def test_the_first_configs_never_change():
 
 def _streams_of_jahs(n_workers: int, n_words: int) -> np.ndarray:
     """One Philox key, and as counters of the workers 0, 1, 2, ..."""
-    return np.array([Philox(key=1, counter=t).random_raw(n_words) for t in range(n_workers)])
+    return np.array([Philox(key=1, counter=t, number=4, width=64).random_raw(n_words) for t in range(n_workers)])
 
 
 def test_counting_a_stream_up_by_one_repeats_it_shifted_by_four_words():
