@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import scipy
 from matplotlib.figure import Figure as Drawing
-from scipy import stats
 
 from experiments.report.writing import check_target, write_document
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
@@ -129,7 +129,7 @@ def correlations(results: Floats) -> Floats:
     """
     ranks = np.stack([mean_ranks(values) for values in results])  # (n_candidates, n_arms)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.corrcoef(stats.rankdata(ranks, axis=1)))
+        return np.asarray(np.corrcoef(scipy.stats.rankdata(ranks, axis=1)))
 
 
 def choose(every: Sequence[Candidate], results: Floats, *, n: int) -> list[int]:

@@ -2,7 +2,8 @@
 
 Every operation gives the same bytes as the Pillow call that JAHS-Bench-201 makes on single images. Draws do not
 depend on the contents: one generator state means one sequence of choices, whatever the images. A CPU generator gives
-the same images on every device and spares a GPU the synchronisation.
+the same images on every device and spares a GPU the synchronisation. A change after which the same generator state
+gives other images raises `pipeline.protocol.AUGMENTATION_VERSION`.
 
 The order in training is TrivialAugment, if the config has it, then flip and crop.
 """
@@ -15,9 +16,6 @@ import math
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-
-AUGMENTATION_VERSION = 1
-"""Part of the protocol digest: raised whenever the same generator state would give other images."""
 
 N_LEVELS = 31
 

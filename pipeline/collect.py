@@ -29,9 +29,8 @@ from jahs.schema import SOURCES
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import Task
 from pipeline.command import add_device, device_faults
-from pipeline.data import load_images
-from pipeline.native.build import load_library
-from pipeline.native.engine import native_faults
+from pipeline.data import check_images
+from pipeline.native.build import load_library, native_faults
 from pipeline.proposals import read_proposals
 from pipeline.protocol import protocol_digest, protocol_facts, trained_task
 from pipeline.runs import Named, RunsFolder, check_free_space
@@ -115,7 +114,7 @@ def collect(settings: CollectSettings) -> int:
     proposals = None
     if settings.configs is not None and settings.source is not None:
         proposals = read_proposals(settings.configs, settings.source, protocol=protocol_digest(task))
-    load_images(task, data_dir=settings.data_dir)  # refuse missing images here, not in every worker
+    check_images(task, data_dir=settings.data_dir)  # refuse missing images here, not in every worker
     check_free_space(settings.out)
     folder = RunsFolder.open_or_make(settings.out, facts=protocol_facts(task), digest=protocol_digest(task))
     folder.recover()

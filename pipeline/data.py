@@ -2,6 +2,7 @@
 
 A data set is a `Pool` of original images (`pipeline.sources`); an `ImageSplit` names stratified, disjoint parts of it;
 an `ImageSet` holds the parts at the side of one Resolution. The digest of the split's indices is part of the task.
+torch is imported where tensors are made: it takes seconds to load, and a process that only checks images needs none.
 """
 
 from __future__ import annotations
@@ -11,13 +12,10 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.files.hashing import digest_bytes
@@ -26,8 +24,14 @@ from jahs.tasks.definitions import RESOLUTIONS, Task
 from pipeline.own_images import is_own, read_own_pool
 from pipeline.sources import Pool, read_pool
 
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
 _SPLIT_KEY: Final = 3_501_623_856
 _IMAGES_AT_ONCE: Final = 256  # bounds the memory of floats and counts, whatever the size of an image
+
+_Channels: TypeAlias = tuple[float, ...]  # a number for each channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +78,18 @@ class ImageSet:
     valid: Part
     test: Part
     side: int
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
+    mean: _Channels
+    std: _Channels
     index_digest: str
 
     def to(self, device: torch.device) -> ImageSet:
         """Return the same images on `device`."""
         return dataclasses.replace(self, **{part: getattr(self, part).to(device) for part in SPLIT_PARTS})
+
+
+def check_images(task: Task, *, data_dir: Path | None = None) -> None:
+    """Read a task's images, and raise what `load_images` would raise."""
+    _read(task, data_dir)
 
 
 def load_images(
@@ -103,18 +112,7 @@ def load_images(
         UnsafeFile: a file contains more than data, such as code.
         ProtocolMismatch: the images or their split are not those that the task was frozen with.
     """
-    read = read_own_pool if is_own(task.data_set) else read_pool
-    pool = read(task.data_set, data_dir=data_dir)
-    _check_pool(pool, task)
-    split = draw_split(pool, task)
-    if task.index_digest is not None and split.digest != task.index_digest:
-        raise ProtocolMismatch(
-            f"task {task.name!r}: the split has the digest {split.digest}, but the task was frozen with "
-            f"{task.index_digest}; the files or the sizes are not those that were measured"
-        )
-    mean, std = task.mean, task.std
-    if mean is None or std is None:
-        mean, std = _pixel_statistics(pool.images, split.train)
+    pool, split, mean, std = _read(task, data_dir)
 
     @functools.cache
     def take(part: str, side: int) -> Part:
@@ -133,6 +131,23 @@ def load_images(
             index_digest=split.digest,
         )
     return sets
+
+
+def _read(task: Task, data_dir: Path | None) -> tuple[Pool, ImageSplit, _Channels, _Channels]:
+    """Return a task's images, their split, and the mean and deviation of its training images."""
+    read = read_own_pool if is_own(task.data_set) else read_pool
+    pool = read(task.data_set, data_dir=data_dir)
+    _check_pool(pool, task)
+    split = draw_split(pool, task)
+    if task.index_digest is not None and split.digest != task.index_digest:
+        raise ProtocolMismatch(
+            f"task {task.name!r}: the split has the digest {split.digest}, but the task was frozen with "
+            f"{task.index_digest}; the files or the sizes are not those that were measured"
+        )
+    mean, std = task.mean, task.std
+    if mean is None or std is None:
+        mean, std = _pixel_statistics(pool.images, split.train)
+    return pool, split, mean, std
 
 
 def draw_split(pool: Pool, task: Task) -> ImageSplit:
@@ -161,6 +176,9 @@ def resize_batch(images: Tensor, side: int) -> Tensor:
     """Return uint8 images (n, channels, any, any) at `side`: bilinear, antialiased, within one level of Pillow."""
     if images.shape[-2:] == (side, side):
         return images
+    import torch
+    from torch.nn import functional
+
     resized = functional.interpolate(images.float(), (side, side), mode="bilinear", antialias=True, align_corners=False)
     return resized.round_().clamp_(0, 255).to(torch.uint8)
 
@@ -177,6 +195,9 @@ def _check_pool(pool: Pool, task: Task) -> None:
 
 def _take(pool: Pool, index: NDArray[np.int64], side: int, pad: int) -> Part:
     """Return some images at `side`, after adding `pad` black pixels around them."""
+    import torch
+    from torch.nn import functional
+
     pieces = [
         resize_batch(functional.pad(torch.from_numpy(pool.images[piece]), [pad] * 4), side)
         for piece in np.split(index, range(_IMAGES_AT_ONCE, len(index), _IMAGES_AT_ONCE))
@@ -196,9 +217,7 @@ def _stratified(shuffled: NDArray[np.int64], labels: NDArray[np.int64], n: int) 
     return np.sort(np.concatenate(parts))
 
 
-def _pixel_statistics(
-    images: NDArray[np.uint8], index: NDArray[np.int64]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _pixel_statistics(images: NDArray[np.uint8], index: NDArray[np.int64]) -> tuple[_Channels, _Channels]:
     """Return mean and deviation per channel of pixels in [0, 1], to four digits, from exact counts of the values."""
     counts = np.zeros((images.shape[1], 256), dtype=np.int64)
     for piece in np.split(index, range(_IMAGES_AT_ONCE, len(index), _IMAGES_AT_ONCE)):

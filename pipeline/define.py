@@ -21,7 +21,7 @@ from jahs.errors import CorruptFile, InvalidArgument
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import Task
 from jahs.tasks.own import register, write_task_file
-from pipeline.data import draw_split, load_images
+from pipeline.data import check_images, draw_split
 from pipeline.own_images import data_set_of, read_own_images
 from pipeline.protocol import check_batches
 from pipeline.sources import Pool
@@ -85,7 +85,7 @@ def define(
             )
     check_batches(task)
     task = dataclasses.replace(task, index_digest=split.digest)
-    load_images(task, data_dir=images, resolutions=(0.25,))  # raises what collecting would raise
+    check_images(task, data_dir=images)  # raises what collecting would raise
     task = register(task)
     write_task_file(out, task)
     return task

@@ -1,6 +1,7 @@
 """The commands `status`, `verify` and `merge` of `python -m pipeline.collect`; they print JSON.
 
-The status has counts of configs and runs, the rate, the cost, and an estimate of the remaining work.
+The status has counts of configs and runs, the rate, the cost, and an estimate of the remaining work. Modules that train
+are imported where they are needed: torch takes seconds to load.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, ProtocolMism
 from jahs.files.runs import VISITS, committed_faults, read_configs, read_profile, read_protocol, read_runs
 from jahs.files.tables import Table, parquet_files, take
 from jahs.schema import SOURCES
-from pipeline.profile import merge_visits
-from pipeline.proxies import merge_proxies
-from pipeline.retrain import REPRODUCED, retrain
+from pipeline.protocol import REPRODUCED
 from pipeline.runs import RunsFolder
 from pipeline.sampling import group_positions, run_seeds
 from pipeline.verify import each_run, profiled_by, verify
@@ -69,6 +68,8 @@ def _verify(given: argparse.Namespace) -> object:
     faults = verify(given.folder)
     lines: list[str] = []
     if given.retrain and not faults:
+        from pipeline.retrain import retrain
+
         lines, faults = retrain(given.folder, given.retrain, seed=given.seed, data_dir=given.data_dir)
     verdict = "sound" if not faults else f"{len(faults)} fault{'s' * (len(faults) > 1)}"
     report = {"verdict": verdict, "faults": faults, "retrained": lines}
@@ -152,6 +153,9 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
             profile without its visits, or two folders have a run that differs although the same processor and torch
             trained it; nothing was changed.
     """
+    from pipeline.profile import merge_visits
+    from pipeline.proxies import merge_proxies
+
     folder = RunsFolder(path)
     if faults := [
         f"{root / fault}; restore the file from a copy" for root in (path, *others) for fault in committed_faults(root)

@@ -23,8 +23,8 @@ from jahs.spaces.seeds import Seeds
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import METRICS, Metric
 from pipeline.data import ImageSet, load_images
-from pipeline.protocol import check_batches
-from pipeline.train import EPOCH_FIELDS, train
+from pipeline.protocol import EPOCH_FIELDS, check_batches
+from pipeline.train import train
 
 _EXACT: Final = ("n_params", "n_macs")
 _NO_SEED: Final = 0

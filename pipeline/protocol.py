@@ -15,7 +15,15 @@ from jahs.files.hashing import digest_facts
 from jahs.files.runs import read_protocol
 from jahs.tasks.definitions import BUILT_IN, PROSE, RESOLUTIONS, TASKS, Task
 from jahs.tasks.own import OPTIONAL, register, task_facts, task_of_protocol
-from pipeline.augment import AUGMENTATION_VERSION
+
+AUGMENTATION_VERSION: Final = 1
+"""Part of the protocol digest: raised whenever `pipeline.augment` gives other images for the same generator state."""
+
+EPOCH_FIELDS: Final = ("train_acc", "valid_acc", "test_acc", "train_loss", "valid_loss", "test_loss", "runtime")
+"""What a training measures after every epoch."""
+
+REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")
+"""What a second training must reproduce."""
 
 SGD: Final[Mapping[str, Any]] = {"momentum": 0.9, "nesterov": True}  # Any: arguments of torch.optim.SGD
 """Arguments of every training's optimiser, besides the config's rates."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -13,15 +12,13 @@ from jahs.files.tables import Table, take
 from jahs.spaces.seeds import read_seed
 from pipeline.data import load_images
 from pipeline.native.build import software
+from pipeline.protocol import EPOCH_FIELDS, REPRODUCED
 from pipeline.runs import RunsFolder
-from pipeline.train import EPOCH_FIELDS, train
+from pipeline.train import train
 from pipeline.verify import each_run, folder_task
 from workshop.machine import ON_PROCESSOR, processor_model
 from workshop.measured import last_rows
 from workshop.resampling import within_configs
-
-REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")
-"""The columns that a second training must reproduce."""
 
 
 def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = None) -> tuple[list[str], list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -15,10 +15,12 @@ from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import Task
 from pipeline.data import ImageSet, load_images
 from pipeline.native.build import software
-from pipeline.protocol import protocol_digest
+from pipeline.protocol import EPOCH_FIELDS, protocol_digest
 from pipeline.runs import Named, RunsFolder
-from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.machine import device_name, processor_model
+
+if TYPE_CHECKING:
+    from pipeline.train import TrainedRun
 
 NamedRun: TypeAlias = tuple[Named, int]
 """A config in the names of shards (`pipeline.runs.Named`), and a seed."""
@@ -44,6 +46,8 @@ def collect_run(
     Raises:
         OutOfSpace: the disk is full; nothing of the run was left behind.
     """
+    from pipeline.train import train  # it loads torch, which a process that only gives jobs does not need
+
     named, seed = job
     folder = RunsFolder(out)
     with folder.claim(named, seed) as is_ours:

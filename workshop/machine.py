@@ -27,7 +27,7 @@ def processor_model() -> str:
 
 def device_name(device: str) -> str:
     """Return "cpu", "native", or the accelerator's model."""
-    if device == NATIVE:
+    if device in ON_PROCESSOR:
         return device
     import torch
 

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from jahs.errors import InvalidArgument
 
@@ -38,7 +38,7 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     if len(x) < 2 or np.isnan(x).any() or np.isnan(y).any():
         return math.nan
     if len(x) > _FEW:
-        return float(stats.kendalltau(x, y, method="asymptotic").statistic)  # the p-value is not used
+        return float(scipy.stats.kendalltau(x, y, method="asymptotic").statistic)  # the p-value is not used
     above, higher = x[:, None] > x, y[:, None] > y
     n_above, n_higher = np.count_nonzero(above), np.count_nonzero(higher)
     if not n_above or not n_higher:
@@ -77,7 +77,7 @@ def spearman(a: ArrayLike, b: ArrayLike) -> float:
     x, y = _paired(a, b)
     if np.isnan(x).any() or np.isnan(y).any() or min(len(np.unique(x)), len(np.unique(y))) < 2:
         return math.nan
-    return float(np.asarray(np.corrcoef(stats.rankdata([x, y], axis=1)))[0, 1])  # spearmanr without its p-value
+    return float(np.asarray(np.corrcoef(scipy.stats.rankdata([x, y], axis=1)))[0, 1])  # spearmanr without its p-value
 
 
 def webber_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from jahs.comparison.logs import Floats
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
@@ -238,7 +238,7 @@ def key_members(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.intp], li
 
 def rank_shares(columns: Columns, accuracies: Floats) -> dict[str, float]:
     """Return the main effect of each key on ranks, a share of their variance, and one interaction; NaN: undefined."""
-    ranks = stats.rankdata(accuracies)
+    ranks = scipy.stats.rankdata(accuracies)
     members = {key: key_members(values, _N_FINE_BINS)[0] for key, values in columns.items() if key != "Optimizer"}
     shares = {key: _explained(group, ranks) for key, group in members.items()}
     first, second = _INTERACTION

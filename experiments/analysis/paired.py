@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
@@ -200,7 +200,7 @@ def effects_of_keys(columns: Columns, accuracies: Floats) -> dict[str, Interval]
 
 def effects_of_values(columns: Columns, accuracies: Floats) -> dict[str, float]:
     """Return the mean rank of the configs with each value, or in each quarter, of every key, minus the mean rank."""
-    ranks = stats.rankdata(accuracies) / len(accuracies)
+    ranks = scipy.stats.rankdata(accuracies) / len(accuracies)
     effects = {}
     for key, values in columns.items():
         members, labels = key_members(values, _N_BINS)

@@ -27,8 +27,9 @@ from jahs.queries.benchmark import Benchmark
 from jahs.schema import RUN_COLUMNS
 from jahs.spaces.configs import Config, config_id
 from pipeline.proposals import table_of
+from pipeline.protocol import EPOCH_FIELDS
 from pipeline.runs import RunsFolder
-from pipeline.train import EPOCH_FIELDS, place_of, train
+from pipeline.train import place_of, train
 from pipeline.worker import collect_run, images_of
 
 _MOST_CHECKPOINTS: Final = 256

@@ -1,4 +1,4 @@
-"""Compile `engine.c` for this processor, once, into the user's cache."""
+"""Compile `engine.c` for this processor, once, into the user's cache, if it can train the task."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-import torch
-
 from jahs.errors import MissingDependency
 from jahs.files.ownership import shared_fault
 from workshop.machine import NATIVE
@@ -23,6 +21,17 @@ _log = logging.getLogger(__name__)
 
 _SOURCE: Final = Path(__file__).with_name("engine.c")
 _FLAGS: Final = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
+_LEAST_BATCH: Final = 64
+
+
+def native_faults(n_images: int, batch: int) -> list[str]:
+    """Return why the engine cannot train with this batch size and number of images in an epoch, if it cannot."""
+    faults = []
+    if batch % _LEAST_BATCH:
+        faults.append(f"batch_size={batch} is not a multiple of {_LEAST_BATCH}")
+    if n_images % batch:
+        faults.append(f"{n_images} images an epoch are not whole batches of {batch}")
+    return [f"device native cannot train this task: {'; '.join(faults)}; use device cpu"] if faults else []
 
 
 @functools.cache
@@ -41,6 +50,8 @@ def engine_version(batch: int) -> str:
 
 def software(device: str, batch: int) -> str:
     """Return the versions that, with the processor, determine the bits of a training: torch's, and the engine's."""
+    import torch
+
     return f"{torch.__version__}, engine {engine_version(batch)}" if device == NATIVE else torch.__version__
 
 

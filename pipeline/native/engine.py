@@ -12,12 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from jahs.errors import refuse
-from pipeline.native.build import load_library
+from pipeline.native.build import load_library, native_faults
 from pipeline.native.tape import IMAGES, plane, write_tape
 from pipeline.network import Network
 
 _ACTIVATIONS: Final = ("ReLU", "Hardswish", "Mish")
-_LEAST_BATCH: Final = 64
 _NUMBERS: Final = ("n_ops", "activation", "n_classes")
 _ARRAYS: Final = (
     "ops", "value_at", "grad_at", "values", "grads", "params", "param_grads", "momenta", "running", "work", "kept",
@@ -102,16 +101,6 @@ class Engine:
             *map(ctypes.c_float, rates),
         )
         return loss, n_right.value
-
-
-def native_faults(n_images: int, batch: int) -> list[str]:
-    """Return why the engine cannot train with this batch size and number of images in an epoch, if it cannot."""
-    faults = []
-    if batch % _LEAST_BATCH:
-        faults.append(f"batch_size={batch} is not a multiple of {_LEAST_BATCH}")
-    if n_images % batch:
-        faults.append(f"{n_images} images an epoch are not whole batches of {batch}")
-    return [f"device native cannot train this task: {'; '.join(faults)}; use device cpu"] if faults else []
 
 
 def _running(network: Network) -> Iterator[Tensor]:

@@ -27,14 +27,12 @@ from pipeline.native.build import software
 from pipeline.native.engine import Engine
 from pipeline.network import Network, build_network
 from pipeline.one_core import one_core
-from pipeline.protocol import SGD, protocol_digest
+from pipeline.protocol import EPOCH_FIELDS, SGD, protocol_digest
 from pipeline.train.step import RecordedStep, take_step
 from workshop.machine import NATIVE, device_name, processor_model
 
 _AT_ONCE: Final = 256  # images that are augmented or evaluated; one training batch if that is larger
 _AT_ONCE_ON_GPU: Final = 1600  # images that a GPU evaluates
-
-EPOCH_FIELDS: Final = ("train_acc", "valid_acc", "test_acc", "train_loss", "valid_loss", "test_loss", "runtime")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from jahs.spaces.configs import Config, config_id, validate
 from jahs.spaces.space import space
 from pipeline.command import add_device, device_faults
 from pipeline.data import load_images
-from pipeline.protocol import trained_task
-from pipeline.train import EPOCH_FIELDS, TrainedRun, train
+from pipeline.protocol import EPOCH_FIELDS, trained_task
+from pipeline.train import TrainedRun, train
 from workshop.command import add_data_dir, new_parser, run_command
 from workshop.progress import Progress
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import experiments.live.trajectories
-import pipeline.worker
+import pipeline.train
 from experiments.live.command import LiveSettings
 from experiments.live.declared import LIVE
 from jahs.spaces.configs import config_id
@@ -53,7 +53,7 @@ def fake_train(config, task, images, *, seed, epochs=None, checkpoint=None, **_)
 
 def without_training(patch: pytest.MonkeyPatch) -> None:
     """Put the fake in place of every training."""
-    for module in (pipeline.worker, experiments.live.trajectories):
+    for module in (pipeline.train, experiments.live.trajectories):
         patch.setattr(module, "train", fake_train)
     patch.setattr("experiments.live.command.STAGES", STAGES)
 

@@ -23,9 +23,9 @@ ARMS = ("random_search", "local_search")
 
 @pytest.fixture
 def without_images(monkeypatch):
-    monkeypatch.setattr("pipeline.worker.train", fake_train)
+    monkeypatch.setattr("pipeline.train.train", fake_train)
     monkeypatch.setattr("pipeline.worker.images_of", lambda chosen, data_dir: dict.fromkeys((0.25, 0.5, 1.0)))
-    monkeypatch.setattr("pipeline.collect.load_images", lambda *_, **__: {})
+    monkeypatch.setattr("pipeline.collect.check_images", lambda *_, **__: {})
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from pipeline.collect import CollectSettings, collect, main
 from pipeline.sampling import run_seeds, sample_config
 from pipeline.verify import verify
 from tests.dask_cluster import DaskCluster
+from tests.pipeline.light_collector import COMMAND
 from tests.pipeline.unwritable import ADVICE, unwritable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,16 +32,17 @@ TASK = str(Path(__file__).with_name("digits_short.json"))
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def command(out, *more):
-    return [sys.executable, "-m", "pipeline.collect", "--task", TASK, "--out", str(out), *map(str, more)]
+def arguments(out, *more):
+    return ["--task", TASK, "--out", str(out), *map(str, more)]
 
 
 STARTED: list[subprocess.Popen[str]] = []
 
 
 def start(out, *more):
+    """Start a collector whose processes load no torch."""
     running = subprocess.Popen(
-        command(out, *more),
+        [*COMMAND, *arguments(out, *more)],
         cwd=ROOT,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -126,9 +128,9 @@ def n_shards(out):
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
-    """Seven runs, collected without any trouble in one process."""
+    """Seven runs, collected without any trouble in one process that loads no torch."""
     out = tmp_path_factory.mktemp("reference") / "runs"
-    assert collect(CollectSettings(task=TASK, out=out, runs=7, workers=1)) == 7
+    subprocess.run([*COMMAND, *arguments(out, "--runs", 7, "--workers", 1)], cwd=ROOT, check=True)
     return out
 
 
@@ -156,7 +158,17 @@ def test_the_first_runs_are_those_of_the_stream_and_go_on_where_they_were(refere
     assert recorded(out) == expected(9)
 
 
-def test_workers_measure_what_one_process_measures_after_kills_of_the_collector_and_of_a_worker(tmp_path, reference):
+def test_workers_measure_what_one_process_measures(tmp_path):
+    """Their trainings have the same bits."""
+    assert collect(CollectSettings(task=TASK, out=tmp_path / "one", runs=2, workers=1)) == 2
+    command = [sys.executable, "-m", "pipeline.collect", *arguments(tmp_path / "other", "--runs", 2, "--workers", 2)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert recorded(tmp_path / "other") == recorded(tmp_path / "one") == expected(2)
+    assert same_measurements(tmp_path / "one", tmp_path / "other")
+
+
+def test_workers_record_what_one_process_records_after_kills_of_the_collector_and_of_a_worker(tmp_path, reference):
     """Killing a worker loses only the run that it was training, and exactly the requested runs are recorded."""
     out = tmp_path / "runs"
     running = start(out, "--workers", 2, "--runs", 7)
@@ -204,7 +216,7 @@ def test_a_run_whose_worker_was_lost_with_the_line_about_it_counts(tmp_path, mon
 
 
 def worker_of(pid):
-    """A process below `pid` that trains: it has the images loaded."""
+    """A process below `pid` that trains: it has the most loaded."""
     import psutil
 
     children = psutil.Process(pid).children(recursive=True)
@@ -257,7 +269,7 @@ def test_a_full_disk_stops_the_collector_and_loses_nothing(small_disk):
     assert not list(out.rglob(".*.part"))
     n_before = n_shards(out)
     (small_disk / "ballast").unlink()
-    assert main(command(out, "--runs", 1, "--workers", 1)[3:]) == 0
+    assert main(arguments(out, "--runs", 1, "--workers", 1)) == 0
     assert recorded(out) == expected(n_before + 1)
 
 
@@ -271,7 +283,7 @@ def test_a_disk_that_cannot_be_written_is_one_line_that_says_what_to_do(
     if command_of != "new":
         shutil.copytree(reference, out)
         shutil.rmtree(out / ".locks")
-    given = ["merge", str(out)] if command_of == "merge" else command(out, "--runs", 1, "--workers", 1)[3:]
+    given = ["merge", str(out)] if command_of == "merge" else arguments(out, "--runs", 1, "--workers", 1)
     for refused in ("open", "mkdir"):
         with unwritable(tmp_path, number), monkeypatch.context() as patch:
             if refused == "mkdir":
@@ -284,8 +296,8 @@ def test_a_disk_that_cannot_be_written_is_one_line_that_says_what_to_do(
 def test_a_read_only_disk_is_one_line_that_says_what_to_do(small_disk, reference, caplog):
     shutil.copytree(reference, small_disk / "runs")
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-    for given in (command(small_disk / "runs", "--runs", 1), command(small_disk / "new", "--runs", 1)):
-        assert main(given[3:]) == 2
+    for given in (arguments(small_disk / "runs", "--runs", 1), arguments(small_disk / "new", "--runs", 1)):
+        assert main(given) == 2
         assert "Read-only file system; " in the_error(caplog)
     assert main(["status", str(small_disk / "runs")]) == 0
 
@@ -305,7 +317,7 @@ def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("given", "message"),
     [
         (["--task", "digit"], "did you mean 'digits'"),
         (["--task", "digits", "--minutes", "-1"], "minutes=-1.0 must be more than 0"),
@@ -318,9 +330,9 @@ def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path
         (["--task", "colorectal_histology", "--data-dir", "nowhere"], "no images in nowhere"),
     ],
 )
-def test_bad_input_is_one_clear_message_and_writes_nothing(tmp_path, caplog, arguments, message):
+def test_bad_input_is_one_clear_message_and_writes_nothing(tmp_path, caplog, given, message):
     out = tmp_path / "runs"
-    assert main([*arguments, "--out", str(out)]) == 2
+    assert main([*given, "--out", str(out)]) == 2
     assert message in caplog.text
     assert not out.exists()
 
@@ -342,7 +354,7 @@ def test_a_command_that_only_submits_needs_no_device_of_its_own(monkeypatch):
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path, caplog):
     (tmp_path / "runs").write_text("a file")
-    assert main(command(tmp_path / "runs", "--runs", 1)[3:]) == 2
+    assert main(arguments(tmp_path / "runs", "--runs", 1)) == 2
     assert "cannot be made: File exists; choose another folder" in caplog.text
 
 
@@ -354,6 +366,6 @@ def test_a_folder_of_another_protocol_is_refused(tmp_path, caplog, reference):
     content = json.loads(recorded_protocol.read_text())
     recorded_protocol.write_text(json.dumps({**content, "digest": "0" * 16}))
     before = run_shards(out)
-    assert main(command(out, "--runs", 1)[3:]) == 2
+    assert main(arguments(out, "--runs", 1)) == 2
     assert "collect into another folder" in caplog.text
     assert run_shards(out) == before

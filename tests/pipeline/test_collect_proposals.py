@@ -22,7 +22,7 @@ from pipeline.retrain import retrain
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table, sample_config
 from pipeline.verify import verify
-from tests.pipeline.test_collect import TASK, command, n_shards, nothing_goes_on_after_a_test, start, wait_for
+from tests.pipeline.test_collect import TASK, arguments, n_shards, nothing_goes_on_after_a_test, start, wait_for
 from workshop.jobs import Where
 from workshop.measured import last_rows, read_proxies
 
@@ -178,7 +178,7 @@ def test_a_list_survives_kill_9(tmp_path):
         wait_for(lambda n=n_finished: n_shards(out) >= n)
         os.killpg(running.pid, signal.SIGKILL)
         running.communicate()
-    assert main([*command(out, "--workers", 1)[3:], *map(str, more)]) == 0
+    assert main(arguments(out, "--workers", 1, *more)) == 0
     assert recorded(out) == sorted((jahs.config_id(config), seed) for config in LISTED for seed in (0, 1))
     assert verify(out) == []
     assert not list(out.rglob(".*.part"))
@@ -201,7 +201,7 @@ def test_a_machine_that_only_submits_needs_no_compiler(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("lines", "arguments", "message"),
+    ("lines", "given", "message"),
     [
         ([LISTED[0], {"N": 4}], ["--source", "best"], "line 2: "),
         ([{"config": LISTED[0], "protocol": "0" * 16}], ["--source", "best"], "for another protocol than"),
@@ -209,9 +209,9 @@ def test_a_machine_that_only_submits_needs_no_compiler(tmp_path, monkeypatch):
         ([LISTED[0]], ["--source", "best", "--pairs", "3"], "pairs is for numbered configs"),
     ],
 )
-def test_a_bad_list_is_one_clear_message_and_writes_nothing(tmp_path, caplog, lines, arguments, message):
+def test_a_bad_list_is_one_clear_message_and_writes_nothing(tmp_path, caplog, lines, given, message):
     out = tmp_path / "runs"
     path = write_list(tmp_path / "list", *lines)
-    assert main(["--task", "digits", "--out", str(out), "--configs", str(path), *arguments]) == 2
+    assert main(["--task", "digits", "--out", str(out), "--configs", str(path), *given]) == 2
     assert message in caplog.text
     assert not out.exists()

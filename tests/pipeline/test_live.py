@@ -16,7 +16,8 @@ from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline import live
 from pipeline.live import LiveOracle
-from pipeline.train import EPOCH_FIELDS, TrainedRun, train
+from pipeline.protocol import EPOCH_FIELDS
+from pipeline.train import TrainedRun, train
 from tests.contracts.oracle import OracleContract
 
 TINY = replace(TASKS["digits"], n_train=300, n_valid=100, n_test=100, max_epoch=3, index_digest=None)

@@ -28,9 +28,9 @@ from pipeline.native.build import software
 from pipeline.native.engine import _ARRAYS, Engine
 from pipeline.network import build_network
 from pipeline.one_core import one_core
-from pipeline.protocol import trained_task
+from pipeline.protocol import EPOCH_FIELDS, trained_task
 from pipeline.sampling import sample_config
-from pipeline.train import EPOCH_FIELDS, train
+from pipeline.train import train
 from workshop.machine import NATIVE, processor_model
 
 BATCH = 64

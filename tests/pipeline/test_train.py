@@ -19,10 +19,10 @@ from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, OutOfSpace,
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline import train as train_module
-from pipeline.augment import AUGMENTATION_VERSION
 from pipeline.data import load_images
+from pipeline.protocol import AUGMENTATION_VERSION, EPOCH_FIELDS
 from pipeline.sampling import sample_config
-from pipeline.train import EPOCH_FIELDS, TrainedRun, Training, learning_rate, train
+from pipeline.train import TrainedRun, Training, learning_rate, train
 from pipeline.train.__main__ import main
 from pipeline.train.step import take_step
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
