@@ -95,12 +95,8 @@ def exhaustive_best(asked: Queryable, metric: str, *, cells: NDArray[np.int64], 
         n_asked += len(values) * len(float_values[floats[0]])
         pairs = take(pairs, order[:n_kept])
     (config,) = rows(max(candidates, key=lambda candidate: candidate[0])[1])
-    return Exhaustive(
-        config=config,
-        value=asked.query(config, metrics=(metric,)).values[metric],
-        on_grid=abs(candidates[0][0]),
-        n_asked=n_asked,
-    )
+    value = asked.query(config, metrics=(metric,)).values[metric]
+    return Exhaustive(config, value, on_grid=abs(candidates[0][0]), n_asked=n_asked)
 
 
 def _best_floats(

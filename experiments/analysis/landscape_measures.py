@@ -96,19 +96,18 @@ def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> La
     faults += [f"seed={seed!r} is not an integer in {SEED_RANGE}"] if not is_seed(seed) else []
     refuse(*faults)
     ask, parts = _values_at(bench, metric, bench.max_epoch), _parts()
-    largest = parts[1]
-    columns = largest.space.sample_columns(N_RANDOM, seed=_child(seed, 2))
+    largest = parts[1].space
+    columns = largest.sample_columns(N_RANDOM, seed=_child(seed, 2))
     values = ask(columns)
     ordered, among_top = np.sort(values), float(np.quantile(values, 1 - TOP))
     variances = tuple(_variance(bench, metric, part, n=n, seed=seed) for part in parts)
     changed = _deciding(variances[1]).items()
     best = rows(take(columns, np.argsort(-values, kind="stable")[:N_BEST]))
-    shares_of_top = partial(_mutants, ask, best, largest.space, among_top=among_top, seed=seed)
     return Landscape(
         metric=bench.metrics[metric],
         variances=variances,
-        walks={title: _walks(ask, ordered, largest.space, keys, seed) for title, keys in changed},
-        mutants={title: shares_of_top(keys) for title, keys in changed},
+        walks={title: _walks(ask, ordered, largest, keys, seed) for title, keys in changed},
+        mutants={title: _mutants(ask, best, largest, keys, among_top=among_top, seed=seed) for title, keys in changed},
         top=(abs(among_top), abs(float(values.max()))),
         share_of_top=float((values >= among_top).mean()),
     )

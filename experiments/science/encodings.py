@@ -191,7 +191,6 @@ class Regret(NamedTuple):
     """The regret of a search with an encoding, in points."""
 
     over_time: Floats  # (n_seeds, n_trials), on the released models
-    last: Floats  # (n_seeds,), after the last proposal
     on_refits: Floats  # (n_seeds,), of the last incumbents, mean over refits; NaN without
 
 
@@ -207,7 +206,7 @@ def measure_encodings(subject: Subject, *, n_seeds: int, n_trials: int) -> Regre
         over_time = values.max() - np.maximum.accumulate(values[cells], axis=1)
         ends = cells[np.arange(n_seeds), values[cells].argmax(axis=1)]
         on_refits = [refit.max() - refit[ends] for refit in refit_values] or [np.full(n_seeds, np.nan)]
-        regrets[search, name] = Regret(over_time, over_time[:, -1], np.mean(on_refits, axis=0))
+        regrets[search, name] = Regret(over_time, np.mean(on_refits, axis=0))
     return regrets
 
 
@@ -217,7 +216,7 @@ def encodings_page(subjects: Sequence[Subject]) -> Document:
     smallest = {title: " and ".join(_best_with(search, of) for search in SEARCHES) for title, of in by_task.items()}
     rows = []
     for (title, regrets), (claim, ((better, worse), paper, why)) in product(by_task.items(), _CLAIMS.items()):
-        lead = mean_interval(regrets[worse].last - regrets[better].last)  # paired by seeds
+        lead = mean_interval((regrets[worse].over_time - regrets[better].over_time)[:, -1])  # paired by seeds
         rows.append(compared(f"{claim} (points)", title, paper, lead, why=why))
     gains = (f"{title} {ours}" for quantity, title, _, ours, *_ in rows if quantity.startswith("gain"))
     blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", rows), Text(_METHOD))
@@ -232,7 +231,7 @@ def encodings_page(subjects: Sequence[Subject]) -> Document:
 
 def _best_with(search: str, regrets: Regrets) -> str:
     """Return the smallest regret of a search, and that with adjacency."""
-    ends = {name: mean_interval(regrets[search, name].last) for name in ENCODINGS}
+    ends = {name: mean_interval(regrets[search, name].over_time[:, -1]) for name in ENCODINGS}
     shown = dict.fromkeys((min(ends, key=lambda name: ends[name].value), "adjacency"))
     return f"{search} with {', '.join(f'{name} {interval_text(ends[name])}' for name in shown)}"
 
@@ -250,5 +249,5 @@ def _blocks(subject: Subject, regrets: Regrets) -> Iterator[str | Block]:
             drawing=draw_curves(curves, x_label="proposals", y_label="regret (points)", y_scale="log"),
         )
     head = ("search", "encoding", "regret", "on the refits")
-    rows = [(*key, mean_interval(regret.last), mean_interval(regret.on_refits)) for key, regret in regrets.items()]
+    rows = [(*key, mean_interval(of.over_time[:, -1]), mean_interval(of.on_refits)) for key, of in regrets.items()]
     yield table("Final regret in points of validation accuracy", head, rows, n_labels=2)

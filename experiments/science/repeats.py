@@ -130,7 +130,7 @@ def pairs_of_seeds(runs: Rows) -> dict[str, Pairs]:
     last = last_rows(sorted_runs(runs))
     last = take(last, (last["status"] == "finished") & (last["epoch"] == last["epoch"].max(initial=0)))
     timed = take(last, np.isfinite(last["runtime"]))
-    accuracies = {name: _pairs(last, name, []) for name in ("train_acc", "valid_acc", "test_acc")}
+    accuracies = {name: _pairs(last, name, ["epoch"]) for name in ("train_acc", "valid_acc", "test_acc")}
     return {"runtime": _pairs(timed, "runtime", ["machine", "torch_version"]), **accuracies}
 
 
@@ -139,9 +139,8 @@ def _pairs(runs: Rows, metric: str, place: list[str]) -> Pairs:
 
     `place` is what identifies a place. One with a single config is left out. `runs` are in the order of seeds.
     """
-    values = pd.DataFrame({"config": runs["config_id"], "value": runs[metric].astype(np.float64), "place": 0})
-    if place:
-        values["place"] = pd.DataFrame({key: runs[key] for key in place}).groupby(place).ngroup()
+    places = pd.DataFrame({key: runs[key] for key in place}).groupby(place).ngroup()
+    values = pd.DataFrame({"config": runs["config_id"], "value": runs[metric].astype(np.float64), "place": places})
     n_before = values.groupby(["config", "place"]).cumcount()
     pairs = values[n_before == 0].merge(values[n_before == 1], on=["config", "place"], sort=True)
     pairs = pairs[pairs.groupby("place")["place"].transform("size") > 1]

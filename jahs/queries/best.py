@@ -76,26 +76,27 @@ def search_best(asked: Queryable, known: list[Config], metric: str) -> Best:
     n_configs = math.prod(len(parameter.choices) for parameter in space.parameters.values())  # a float has no choices
     if 0 < n_configs <= _MOST_ENUMERATED:
         every = grid(space, [*reversed(CONFIG_KEYS)], n_floats=2)  # the first key changes fastest
-        return best_of(asked, _best_few(asked, every, metric), metric, is_exact=True)
+        return best_of(asked, _best_few(asked, [every], metric), metric, is_exact=True)
     starts = _columns([{**config, **space.fixed} for config in known])
-    beam = _climb(asked, _joined(starts, space.sample_columns(_N_RANDOM, seed=0)), metric)
+    beam = _climb(asked, [starts, space.sample_columns(_N_RANDOM, seed=0)], metric)
     choices = {key: value for key, value in beam[0].items() if PARAMETERS[key].kind != "float"}
     near = grid(space.fix(choices), CONFIG_KEYS, n_floats=_N_GRID)
-    beam = _climb(asked, _joined(_columns(beam), near), metric)
+    beam = _climb(asked, [_columns(beam), near], metric)
     return best_of(asked, beam, metric, is_exact=False)
 
 
-def _climb(bench: Queryable, starts: Columns, metric: str) -> list[Config]:
+def _climb(bench: Queryable, starts: Sequence[Columns], metric: str) -> list[Config]:
     """Return the best few configs that are found from the best `starts`; no neighbour is better than the first."""
     previous, beam = list[Config](), _best_few(bench, starts, metric)
     while beam[:1] != previous[:1]:
         neighbors = [neighbor for config in beam for neighbor in bench.space.neighbors(config)]
-        previous, beam = beam, _best_few(bench, _columns([*beam, *neighbors]), metric)
+        previous, beam = beam, _best_few(bench, [_columns([*beam, *neighbors])], metric)
     return beam
 
 
-def _best_few(bench: Queryable, configs: Columns, metric: str) -> list[Config]:
-    """Return the best configs, the best one first; equally good ones in the order given, each once."""
+def _best_few(bench: Queryable, parts: Sequence[Columns], metric: str) -> list[Config]:
+    """Return the best configs of all parts, the best one first; equally good ones in the order given, each once."""
+    configs = {key: np.concatenate([part[key] for part in parts]) for key in CONFIG_KEYS}
     best: list[Config] = []
     for place in _order(bench, configs, metric):
         (config,) = rows(take(configs, place[None]))
@@ -113,7 +114,3 @@ def _order(bench: Queryable, configs: Configs, metric: str) -> NDArray[np.intp]:
 
 def _columns(configs: Sequence[Mapping[str, object]]) -> Columns:
     return columns_of_codes(codes(configs))
-
-
-def _joined(first: Columns, second: Columns) -> Columns:
-    return {key: np.concatenate([first[key], second[key]]) for key in CONFIG_KEYS}
