@@ -28,9 +28,11 @@ from experiments.study import Arm
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
+from jahs.files.tables import Table
 from jahs.queries.benchmark import Benchmark
 from jahs.simulate import Trial
 from jahs.spaces.configs import config_id
+from surrogate.data.measurements import check_release, read_measurements
 from workshop.measured import last_rows
 from workshop.resampling import within_configs
 
@@ -54,6 +56,7 @@ class LiveResults:
     left_out: Mapping[str, LeftOut]  # the arms that were run on a surrogate that was not fitted to their trainings
     # The full trainings of each arm and seed, in the order of proposals.
     trained: Mapping[tuple[str, int], tuple[Trial, ...]]
+    noise: CornerNoise  # between trainings
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -74,8 +77,12 @@ class LiveResults:
         return np.array([i for i, arm in enumerate(self.arms) if (arm.name, refit) in self.beside], dtype=np.intp)
 
 
-def read_live(path: Path) -> LiveResults:
-    """Read the folder of a live study; refuse one without a training, or whose release may have seen some of them."""
+def read_live(path: Path, *, runs: Path | None = None) -> LiveResults:
+    """Read the folder of a live study; refuse one without a training, or whose release may have seen some of them.
+
+    Args:
+        runs: a folder of runs whose repeated trainings measure the noise; None: the record of the release.
+    """
     folder = read_folder(path)
     ((task, facts),) = folder.tasks.items()
     study, bench = folder.study, open_benchmark(task, (path / RELEASE).absolute())
@@ -124,6 +131,7 @@ def read_live(path: Path) -> LiveResults:
         beside=beside,
         left_out={name: found for name, found in left_out.items() if found is not None},
         trained=trained,
+        noise=recorded_noise(bench, runs),
     )
 
 
@@ -136,23 +144,41 @@ class CornerNoise(NamedTuple):
     """The standard deviation of validation accuracy between trainings of one config, in points."""
 
     sd: float  # pooled over configs; NaN without repeated trainings
-    n_configs: int  # configs of the study's corner that were trained more than once
+    n_configs: int  # the better half of the configs of the study's corner that were trained more than once
     n_trainings: int  # of these configs
 
 
-def measured_noise(bench: Benchmark) -> CornerNoise:
-    """Return the noise between seeds, from the repeated trainings of the corner in the record of a release."""
+def recorded_noise(bench: Benchmark, runs: Path | None = None) -> CornerNoise:
+    """Return the noise between seeds in the corner, from the record of a release or from a folder of runs.
+
+    Raises:
+        ProtocolMismatch: the runs have another task or protocol than the release.
+    """
     release = release_of(bench)
+    if runs is not None:
+        measured = read_measurements(runs)
+        check_release(release, measured)
+        return corner_noise(measured.configs, measured.runs)
     if not release.has("table.npz"):
         return CornerNoise(np.nan, 0, 0)
-    configs, last = release.table.configs, last_rows(release.table.runs)
+    return corner_noise(release.table.configs, release.table.runs)
+
+
+def corner_noise(configs: Table, runs: Table) -> CornerNoise:
+    """Return the noise between seeds of the better half of the repeated configs of the corner.
+
+    Trainings of good configs differ less than others, and optimisers end at good ones.
+    """
+    last = last_rows(runs)
     is_in = np.all([np.isclose(configs[key], value) for key, value in CORNER.items()], axis=0)
     is_used = (last["status"] == "finished") & np.isin(last["config_id"], configs["config_id"][is_in])
     values = last["valid_acc"][is_used].astype(np.float64)
-    _, _, freedom, squares = within_configs(last["config_id"][is_used], values)
-    n_configs, n_more = int((freedom > 0).sum()), int(freedom.sum())
-    sd = float(np.sqrt(squares.sum() / n_more)) if n_configs else np.nan
-    return CornerNoise(sd, n_configs, n_configs + n_more)
+    _, means, freedom, squares = within_configs(last["config_id"][is_used], values)
+    repeated = np.flatnonzero(freedom > 0)
+    better = repeated[np.argsort(-means[repeated], kind="stable")[: -(-len(repeated) // 2)]]
+    n_more = int(freedom[better].sum())
+    sd = float(np.sqrt(squares[better].sum() / n_more)) if n_more else np.nan
+    return CornerNoise(sd, len(better), len(better) + n_more)
 
 
 def refuse_seen(bench: Benchmark, ids: Set[int]) -> None:

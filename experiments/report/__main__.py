@@ -13,7 +13,7 @@ from experiments.report.build import build_document
 from experiments.report.results import read_results
 from experiments.report.shipping import ship
 from experiments.report.writing import check_target, write_document, written
-from jahs.errors import refuse
+from jahs.errors import InvalidArgument, refuse
 from jahs.files.atomic import check_folder
 from workshop.command import add_release, add_workers, new_parser, run_command
 from workshop.jobs import Where
@@ -35,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     about = "the imported release of --real, whose objectives `multiobjective` queries again"
     parser.add_argument("--landscape", type=Path, help=about)
     parser.add_argument("--control", type=Path, help="with --real: pack of the same study with --noise mean")
+    about = "for live: recorded runs whose repeated trainings measure the noise (default: the record of the release)"
+    parser.add_argument("--runs", type=Path, help=about)
     given = parser.parse_args(argv)
 
     def work() -> object:
@@ -44,13 +46,15 @@ def main(argv: Sequence[str] | None = None) -> int:
                 faults.append(f"--{name} goes with --real, which is missing; give both")
         refuse(*faults)
         folder = read_folder(given.folder)
+        if given.runs and folder.study.name != LIVE.name:
+            raise InvalidArgument(f"--runs goes with the study {LIVE.name}, not with {folder.study.name}; leave it out")
         target = check_target(given.out or given.folder / "report")
         if given.ship:
             check_folder(given.ship)
         if folder.study.name == LIVE.name:
             from experiments.report.live import live_document
 
-            return written(write_document(live_document(given.folder), target, is_for_docs=given.docs))
+            return written(write_document(live_document(given.folder, runs=given.runs), target, is_for_docs=given.docs))
         bench = {task: open_for_study(task, given.release) for task in folder.tasks}
         results = read_results(given.folder, bench=bench, workers=given.workers)
         shipped = {"shipped": [str(path) for path in ship(results, given.ship)]} if given.ship else {}

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Drawing
 
 from experiments.analysis.live_agreement import curve_distance
 from experiments.live.beside import N_RUNS
-from experiments.live.results import LiveResults, distinct, measured_noise
+from experiments.live.results import LiveResults, distinct
 from experiments.report.single import ERROR_LABEL, error_limits
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import number_text
@@ -33,8 +33,7 @@ def left_out_blocks(results: LiveResults) -> Iterator[str | Block]:
     if not known:
         return
     titles = [results.arms[i].title for i in known]
-    sd = measured_noise(results.bench).sd
-    values = np.array([_measures(results, i, sd=sd) for i in known])
+    values = np.array([_measures(results, i) for i in known])
     means = values.mean(axis=0)
     r2, tau, r2_others, tau_others, *_, end, end_others = map(number_text, means)
     yield "Leave one optimiser out"
@@ -71,8 +70,8 @@ def left_out_blocks(results: LiveResults) -> Iterator[str | Block]:
     )
 
 
-def _measures(results: LiveResults, arm: int, *, sd: float) -> list[float]:
-    """Return the numbers of an optimiser's row in the table; `sd` is that between trainings of one config."""
+def _measures(results: LiveResults, arm: int) -> list[float]:
+    """Return the numbers of an optimiser's row in the table."""
     name, (n, seeds) = results.arms[arm].name, results.furthest(arm)
     left_out, trained = results.left_out[name], results.curves[arm, seeds, :n]
     trainings = distinct(training for (by, _), run in results.trained.items() if by == name for training in run)
@@ -83,7 +82,7 @@ def _measures(results: LiveResults, arm: int, *, sd: float) -> list[float]:
         row += [np.nan if (score := scores[key]) is None else score for key in ("r2", "sparse_tau")]
     simulated = [curves[seeds, :, :n] for curves in (results.beside[name, None], left_out.curves)]
     ends = [abs(float(trained[:, -1].mean() - curves[..., -1].mean())) for curves in simulated]
-    return [*row, *(curve_distance(trained, curves) for curves in simulated), *(end / sd for end in ends)]
+    return [*row, *(curve_distance(trained, curves) for curves in simulated), *(end / results.noise.sd for end in ends)]
 
 
 def _draw(results: LiveResults, known: Sequence[int]) -> Drawing:

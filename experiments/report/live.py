@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from experiments.analysis.live_agreement import attainable, curve_distance, order_agreement, reversed_pairs
 from experiments.live.beside import N_RUNS, N_RUNS_OF_REFIT
 from experiments.live.declared import CORNER, STAGES
-from experiments.live.results import LiveResults, distinct, measured_noise, read_live
+from experiments.live.results import LiveResults, distinct, read_live
 from experiments.report.build import made_facts
 from experiments.report.left_out import left_out_blocks
 from experiments.report.single import ERROR_LABEL, error_limits
@@ -32,16 +32,16 @@ _COVERAGE: Final = (85, 95)  # required of 90 % intervals, in percent, for the l
 _TIME: Final = "full evaluations (epochs of one)"
 
 
-def live_document(path: Path) -> Document:
-    """Return the page of a live study, finished or not; raises as `read_live`."""
-    results = read_live(path)
+def live_document(path: Path, *, runs: Path | None = None) -> Document:
+    """Return the page of a live study, finished or not; arguments and errors are those of `read_live`."""
+    results = read_live(path, runs=runs)
     study = results.folder.study
     return Document(
         title=study.title,
         caveats=caveats_of([TASKS[results.task]] if results.task in TASKS else []),
         subtitle=f"{study.question} {_progress(results)}",
         sections=sections_of(_blocks(results)),
-        facts=_facts(results),
+        facts=_facts(results, runs),
     )
 
 
@@ -128,7 +128,7 @@ def _errors_at(
 
 def _final_blocks(results: LiveResults, numbers: NDArray[np.intp]) -> Iterator[Block]:
     """Yield the errors of each optimiser's furthest seeds, and the distance between both worlds."""
-    rows, differences, noise = [], [], measured_noise(results.bench)
+    rows, differences, noise = [], [], results.noise
     for i in numbers.tolist():
         arm, (n, seeds) = results.arms[i], results.furthest(i)
         cells: tuple[str, ...] = ("–",) * 5
@@ -148,8 +148,8 @@ def _final_blocks(results: LiveResults, numbers: NDArray[np.intp]) -> Iterator[B
             f"deviations apart on average. At most {_MOST_SD:g} is required: "
             f"{'met' if mean_sds <= _MOST_SD else 'not met'}. The "
             f"standard deviation between trainings of one config, {noise.sd:.2f} points, was measured on "
-            f"{noise.n_trainings} trainings of {noise.n_configs} configs of this fidelity group; the noise model "
-            f"predicts {_predicted_sd(results):.2f}."
+            f"{noise.n_trainings} trainings of {noise.n_configs} configs: the better half of those of this fidelity "
+            f"group that were trained more than once. The noise model predicts {_predicted_sd(results):.2f}."
         )
     yield Table(
         caption="Mean observed validation error of the incumbent on trainings and on the surrogate, over the seeds "
@@ -285,7 +285,7 @@ def _predicted(results: LiveResults, trainings: list[Trial]) -> tuple[Floats, Fl
     return trained, prediction.mean["valid_acc"], (low <= trained) & (trained <= high)
 
 
-def _facts(results: LiveResults) -> tuple[tuple[str, str], ...]:
+def _facts(results: LiveResults, runs: Path | None) -> tuple[tuple[str, str], ...]:
     facts, folder = results.folder.tasks[results.task], results.folder
     commands, versions = made_facts(folder.made_with)
     return (
@@ -293,6 +293,7 @@ def _facts(results: LiveResults) -> tuple[tuple[str, str], ...]:
         ("release", f"{results.task}: {facts.version} ({facts.source}, {facts.release})"),
         ("configs of the release", "none of those trained here; checked when this page was written"),
         ("seeds", f"0 to {folder.study.n_seeds - 1}, for optimisers and for trainings"),
+        ("noise between trainings", f"measured in {'the record of the release' if runs is None else '--runs RUNS'}"),
         ("runs on the surrogate", f"{N_RUNS} for each optimiser and seed, {N_RUNS_OF_REFIT} on each refit"),
         *versions,
     )

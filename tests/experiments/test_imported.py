@@ -126,6 +126,8 @@ def test_a_control_without_noise_tells_noise_from_landscape(studies, release, tm
     assert report([str(tmp_path), "--control", str(control), "--workers", "0"]) == 2
     assert "--control goes with --real, which is missing; give both" in caplog.text
     assert "workers=0" in caplog.text
+    assert report([str(here), "--runs", str(tmp_path)]) == 2
+    assert "--runs goes with the study live, not with baselines; leave it out" in caplog.text
     assert report([str(here), "--release", str(release), "--workers", "1", "--docs", *more]) == 0
     section = section_of(here / "report" / "report.md", "Transfer to JAHS-Bench-201")
     assert f"| {TASK}, without noise | optimisers |" in section

@@ -33,8 +33,9 @@ from experiments.live.declared import (
     read_trajectory,
 )
 from experiments.live.left_out import read_left_out, run_left_out
-from experiments.live.results import measured_noise, read_live
+from experiments.live.results import corner_noise, read_live, recorded_noise
 from experiments.run import main as run
+from jahs.comparison.benches import open_benchmark
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, ProtocolMismatch, UnknownName
 from jahs.files.runs import read_configs, read_runs
 from jahs.files.tables import empty_table
@@ -439,9 +440,9 @@ def test_the_page_has_the_surrogates_without_an_optimiser(with_record, tmp_path)
     assert "live-left-out.svg" in section
 
 
-def test_noise_between_seeds_is_measured_on_repeated_trainings_of_the_corner_alone(monkeypatch):
-    configs = {"config_id": np.arange(4, dtype=np.uint64), "N": np.array([1, 1, 1, 5]), "W": np.full(4, 16)}
-    configs["Resolution"] = np.full(4, 0.25)
+def test_noise_between_seeds_is_measured_on_the_better_repeated_configs_of_the_corner():
+    configs = {"config_id": np.arange(6, dtype=np.uint64), "N": np.array([1, 1, 1, 5, 1, 1]), "W": np.full(6, 16)}
+    configs["Resolution"] = np.full(6, 0.25)
     rows = [
         (0, 0, 50.0),
         (0, 1, 52.0),
@@ -451,6 +452,8 @@ def test_noise_between_seeds_is_measured_on_repeated_trainings_of_the_corner_alo
         (2, 0, 70.0),
         (3, 0, 10.0),
         (3, 1, 90.0),
+        (4, 0, 30.0),
+        (4, 1, 39.0),
     ]
     runs = {
         "config_id": np.array([row[0] for row in rows], dtype=np.uint64),
@@ -459,13 +462,17 @@ def test_noise_between_seeds_is_measured_on_repeated_trainings_of_the_corner_alo
         "valid_acc": np.array([row[2] for row in rows], dtype=np.float32),
         "status": np.full(len(rows), "finished"),
     }
-    table = SimpleNamespace(configs=configs, runs=runs)
-    release = SimpleNamespace(table=table, has=lambda name: name == "table.npz")
-    monkeypatch.setattr("experiments.live.results.release_of", lambda bench: release)
-    noise = measured_noise(None)
-    assert noise == (pytest.approx(np.sqrt((2 + 2) / 3)), 2, 5)
-    release.has = lambda name: False
-    assert (measured_noise(None).n_configs, np.isnan(measured_noise(None).sd)) == (0, True)
+    assert corner_noise(configs, runs) == (pytest.approx(np.sqrt((2 + 2) / 3)), 2, 5)
+    none = corner_noise(configs, {name: column[:1] for name, column in runs.items()})
+    assert (none.n_configs, np.isnan(none.sd)) == (0, True)
+
+
+def test_noise_is_measured_on_the_runs_that_are_named(whole, tmp_path):
+    release = make_release(tmp_path / TASK, task=TASK, facts={"protocol": protocol_digest(TASKS[TASK])})
+    noise = recorded_noise(open_benchmark(TASK, release), whole / RUNS)
+    assert (noise.n_configs, np.isnan(noise.sd)) == (0, True)  # every seed has its own configs
+    with pytest.raises(ProtocolMismatch, match="name a release of these runs"):
+        read_live(whole, runs=whole / RUNS)  # the release of this study names no protocol
 
 
 def test_a_release_that_has_seen_the_trainings_judges_nothing(whole, monkeypatch):
