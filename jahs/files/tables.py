@@ -31,9 +31,6 @@ _FORMAT: Final = "1"
 _DIGESTS: Final = b"jahs_digests"
 MOST_CHARACTERS: Final = 1 << 28
 """Most characters of a column of texts; numpy makes every text as long as the longest, with four bytes a character."""
-_SPLIT: Final = ("float64", "int32", "int8")
-"""Types whose bytes small tables store in planes: floats hardly occur twice, differences mostly have three equal bytes,
-and zstd packs the codes of a choice better than a dictionary of them."""
 
 
 def read_table(
@@ -131,21 +128,18 @@ def _checked(
     return result
 
 
-def write_table(
-    path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], *, is_small: bool = False
-) -> None:
+def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], **options: Any) -> None:
     """Write exactly these columns, whole or not at all; InvalidTable or OutOfSpace if that is impossible.
 
-    Args:
-        is_small: take longer to write, for fewer bytes.
+    `options` are further settings of pyarrow's writer.
     """
-    content = table_bytes(table, columns, where=str(path), is_small=is_small)
+    content = table_bytes(table, columns, where=str(path), **options)
     with out_of_space(path), write_beside(path) as beside:
         beside.write_bytes(content)
 
 
 def table_bytes(
-    table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], *, where: str, is_small: bool = False
+    table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], *, where: str, **options: Any
 ) -> bytes:
     """Return the bytes of `write_table`; InvalidTable, naming `where`, if a value does not fit its column's type."""
     pa, pq = require_pyarrow()
@@ -154,11 +148,6 @@ def table_bytes(
     digests = json.dumps({name: _digest(content.column(name)) for name in columns}, sort_keys=True)
     content = content.replace_schema_metadata({"jahs_format": _FORMAT, _DIGESTS: digests})
     out = pa.BufferOutputStream()
-    options: dict[str, Any] = {}  # Any: settings of pyarrow
-    if is_small:
-        split = [name for name, dtype in columns.items() if dtype in _SPLIT]
-        dictionaries = [name for name in columns if name not in split]
-        options = {"compression_level": 19, "use_byte_stream_split": split, "use_dictionary": dictionaries}
     pq.write_table(content, out, compression="zstd", write_page_checksum=True, **options)
     return bytes(out.getvalue())
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName, reading
-from jahs.release.manifest import MANIFEST, read_manifest
+from jahs.release.manifest import MANIFEST, mode_of, read_manifest
 from jahs.spaces.parameters import show
 from jahs.tasks.definitions import DEFAULT_TASK, TASKS, task
 from jahs.tasks.own import TASK_NAME, task_of_protocol
@@ -38,11 +38,12 @@ EMBEDDED: Final[Mapping[str, str]] = MappingProxyType(
 _OWN_FOLDER: Final = Path(__file__).resolve().parents[1] / "releases"
 
 
-def read_path(given: object) -> Path:
-    """Return the argument as a path.
+def full_path(given: object) -> Path:
+    """Return an absolute path, independent of later changes of the working folder; `~` is the user's home.
 
     Raises:
         InvalidArgument: it is neither a str nor a path-like object, or holds a character that no path has.
+        MissingData: `~` names a user who does not exist.
     """
     if not isinstance(given, str | os.PathLike):
         raise InvalidArgument(f"{show(given)} is not a path; give a str or a pathlib.Path")
@@ -52,19 +53,8 @@ def read_path(given: object) -> Path:
         is_path = False
     if not is_path:
         raise InvalidArgument(f"{show(str(given))} holds a character that no path has; give another path")
-    return Path(given)
-
-
-def full_path(given: Path | str) -> Path:
-    """Return an absolute path, independent of later changes of the working folder; `~` is the user's home.
-
-    Raises:
-        InvalidArgument: it is not a path.
-        MissingData: `~` names a user who does not exist.
-    """
-    path = read_path(given)
     try:
-        return path.expanduser().absolute()
+        return Path(given).expanduser().absolute()
     except RuntimeError as err:
         raise MissingData(f"{given}: there is no such user; write the path in full") from err
 
@@ -166,9 +156,10 @@ def _resolved(value: str) -> Path:
 
 
 def _in_given_folder(folder: Path, name: str) -> Path:
-    if (place := _release_in(folder, name)) is not None:
+    places = (folder, folder / name)
+    if place := next((place for place in places if _is_release(place)), None):
         return place
-    if runs := next((place for place in (folder, folder / name) if _mode(place / "protocol.json")), None):
+    if runs := next((place for place in places if _mode(place / "protocol.json")), None):
         raise MissingData(f"{runs} is a folder of runs, not a release; open it with kind='table', or name a release")
     if not stat.S_ISDIR(_mode(folder)):
         why = ", because it is not a folder"
@@ -192,11 +183,6 @@ def _in_save_dir(folder: Path, name: str) -> Path | None:
     return None
 
 
-def _release_in(folder: Path, name: str) -> Path | None:
-    """Return the folder itself if it is a release, or its release for this task."""
-    return next((place for place in (folder, folder / name) if _is_release(place)), None)
-
-
 def _is_release(place: Path) -> bool:
     return stat.S_ISREG(_mode(place / MANIFEST))
 
@@ -204,7 +190,4 @@ def _is_release(place: Path) -> bool:
 def _mode(path: Path) -> int:
     """Return the mode of a path, 0 if nothing is there; MissingData if it cannot be inspected."""
     with reading(path):
-        try:
-            return path.stat().st_mode
-        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no path has such a character
-            return 0
+        return mode_of(path)

@@ -81,7 +81,7 @@ class Manifest:
         with _naming(path):
             if any(part.is_symlink() for part in (path, path.parent) if part != self.folder):
                 raise CorruptFile(f"{path} is a link, not a file; {_RESTORE}")
-            if not _is_file(path):
+            if not stat.S_ISREG(mode_of(path)):
                 raise MissingData(f"{path} is missing, which {MANIFEST} lists; {_RESTORE}")
             with path.open("rb", buffering=0) as file:
                 yield file
@@ -119,7 +119,7 @@ def read_manifest(folder: Path) -> Manifest:
     with _naming(path):
         if path.is_symlink():
             raise CorruptFile(f"{path} is a link, not a file; {_RESTORE}")
-        if not _is_file(path):
+        if not stat.S_ISREG(mode_of(path)):
             raise MissingData(f"{folder} is not a release: it has no {MANIFEST}; see jahs.releases()")
         if (size := path.stat().st_size) > MAX_JSON:
             raise CorruptFile(f"{path} has {size} bytes; at most {MAX_JSON} are read")
@@ -145,12 +145,15 @@ def read_manifest(folder: Path) -> Manifest:
     )
 
 
-def _is_file(path: Path) -> bool:
-    """Whether this is a file; without permission to look, it raises, which Python 3.14's `is_file` does not."""
+def mode_of(path: Path) -> int:
+    """Return the mode of a path, 0 if nothing is there; OSError without permission to look.
+
+    Python 3.14's `is_file` does not raise then.
+    """
     try:
-        return stat.S_ISREG(path.stat().st_mode)
+        return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no path has such a character
-        return False
+        return 0
 
 
 def _naming(path: Path) -> AbstractContextManager[None]:

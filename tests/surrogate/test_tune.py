@@ -114,13 +114,14 @@ def test_sizes_are_measured_on_the_forests_that_would_be_shipped() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_path: Path) -> None:
+def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It goes on in this process, which has loaded NePS."""
     runs = write_folder(tmp_path / "runs", MEASURED)
     out = tmp_path / "tuned"
-    command = [
-        sys.executable, "-m", "surrogate.tune", *arguments(runs, out), "--metrics", "valid_acc",
-        "--evaluations", "3", "--trees", "100", "--workers", "1",
-    ]  # fmt: skip
+    given = [*arguments(runs, out), "--metrics", "valid_acc", "--evaluations", "3", "--trees", "100", "--workers", "1"]
+    command = [sys.executable, "-m", "surrogate.tune", *given]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True) as first:
         while not evaluated(out / "valid_acc") and first.poll() is None:
             time.sleep(0.02)
@@ -129,8 +130,9 @@ def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_p
     assert not (out / "params.json").exists()
     before = evaluated(out / "valid_acc")
     assert 1 <= len(before) < 3
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert f"going on after {len(before)}/3 evaluations" in done.stderr
+    caplog.set_level("INFO")
+    assert tune.main(given) == 0
+    assert f"going on after {len(before)}/3 evaluations" in caplog.text
     records = evaluated(out / "valid_acc")
     assert len(records) == 3
     assert records[: len(before)] == before
