@@ -52,7 +52,7 @@ from workshop.command import add_workers, run_command
 from workshop.exhaustive import cells_to_ask, exhaustive_best
 from workshop.folders import commit, package_versions, writing
 
-MOST_BYTES: Final = 15_000_000  # A release is embedded in the package, so it stays small
+MOST_BYTES: Final = 15_000_000  # a release is embedded in the package, so it stays small
 _N_REFERENCE_CONFIGS: Final = 20_000
 
 _log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: st
     return Table(caption=title, columns=tuple(columns), rows=cells, n_labels=n_labels, is_folded=bool(title))
 
 
-score_text: Final = partial(number_text, digits=3)  # return a score, or a dash where it is not defined
+score_text: Final = partial(number_text, digits=3)  # a score, or a dash where it is not defined
 
 
 def amount_text(value: float | None, metric: str, *, is_signed: bool = False) -> str:
