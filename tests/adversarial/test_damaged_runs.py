@@ -68,6 +68,12 @@ N_VERIFIED = 6
 pytestmark = pytest.mark.timeout(7200 if N_FLIPS > 200 else 300)
 
 
+def put(path, content):
+    """Write a file anew: a file system may wait for the disk where one is written over."""
+    path.unlink()
+    path.write_bytes(content)
+
+
 @pytest.fixture
 def flipped(tmp_path):
     """Return a folder, and a function that undoes its last flip and flips one bit of some files, drawn uniformly."""
@@ -77,13 +83,13 @@ def flipped(tmp_path):
 
     def flip(files):
         for path, data in originals.items():
-            path.write_bytes(data)
+            put(path, data)
         originals.clear()
         bit = rng.randrange(8 * sum(len(data) for data in files.values()))
         for path, data in files.items():
             if bit < 8 * len(data):
                 originals[path] = data
-                path.write_bytes(data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :])
+                put(path, data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :])
                 return path
             bit -= 8 * len(data)
         raise AssertionError("no such bit")

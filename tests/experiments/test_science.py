@@ -3,22 +3,29 @@
 import pytest
 
 from experiments.science import __main__ as science
-from experiments.science import bootstrap, encodings, hyperparameters, optimum
+from experiments.science import bootstrap, encodings, hyperparameters, optimum, repeats
 from jahs.spaces.cell import all_ops
 from tests.experiments.conftest import TASK, page_written_twice
+from workshop.resampling import bootstrap_estimates
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
-    """Fewer cells and settings: the laws do not need them."""
+    """Fewer cells, settings and resamples: the laws do not need them."""
     monkeypatch.setattr(hyperparameters, "N_CELLS", 24)
     monkeypatch.setattr(hyperparameters, "N_FLOATS", 2)
     monkeypatch.setattr(optimum, "N_FLOATS", 2)
+    for page in (hyperparameters, repeats):
+        monkeypatch.setattr(page, "bootstrap_estimates", few_resamples)
     for page in (encodings, bootstrap):
         monkeypatch.setattr(page, "N_SEEDS", 3)
         monkeypatch.setattr(page, "N_TRIALS", 12)
     monkeypatch.setitem(encodings.SEARCHES, "SMAC", encodings.SEARCHES["local search"])  # SMAC takes minutes
     monkeypatch.setattr(optimum, "cells_to_ask", lambda *_: all_ops()[::500])
+
+
+def few_resamples(score, n, *, level, n_resamples):
+    return bootstrap_estimates(score, n, level=level, n_resamples=min(n_resamples, 20))
 
 
 @pytest.mark.parametrize("study", sorted({*science.STUDIES} - {"parameter_free"}))  # which needs a split

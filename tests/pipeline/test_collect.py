@@ -186,6 +186,12 @@ def test_workers_record_what_one_process_records_after_kills_of_the_collector_an
     assert same_measurements(out, reference)
 
 
+def test_torch_is_loaded_where_a_training_begins():
+    """It takes seconds, which a command that gives jobs, checks images, or shows a folder does not need."""
+    code = "import sys, pipeline.collect, pipeline.define, pipeline.inspect_runs; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
 def test_what_another_collector_has_is_not_counted(tmp_path, monkeypatch, reference):
     run_jobs = pipeline.collect.run_jobs
     out, other = tmp_path / "runs", first_of(reference, tmp_path / "other", 1)
