@@ -4,7 +4,8 @@ from jahs.simulate.answers import Visible, visible
 from jahs.simulate.driver import Callback, Optimizer
 from jahs.simulate.log import Log, read_log, read_trials
 from jahs.simulate.simulation import Simulation
-from jahs.simulate.trial import Proposal, Trial, to_pandas
+from jahs.simulate.table import to_pandas
+from jahs.simulate.trial import Proposal, Trial
 
 __all__ = [
     "Callback",

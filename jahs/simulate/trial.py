@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
 from jahs.errors import InvalidConfig
-from jahs.queries.answers import to_frame
-from jahs.schema import CONFIG_KEYS, TRIAL_KEYS
+from jahs.schema import TRIAL_KEYS
 from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import is_number
 
@@ -94,27 +92,6 @@ class Trial:
         if faults:
             raise ValueError("; ".join(faults))
         return cls(**{**line, "config": config})
-
-
-def to_pandas(trials: Iterable[Trial]) -> Any:  # Any: pandas is not a dependency
-    """Return a DataFrame with one row per trial: the trial, its config, the epoch and the metrics, NaN where missing.
-
-    N, W and Resolution are those of the network that was trained, where they are fidelities.
-
-    Raises:
-        MissingDependency: pandas is not installed.
-    """
-    trials = list(trials)
-    names = dict.fromkeys(name for trial in trials for name in trial.metrics)
-    networks: list[dict[str, Any]] = [{**trial.config, **trial.fidelity} for trial in trials]
-    about: tuple[str, ...] = ("trial", "status", "worker", "start", "end", "seed")
-    return to_frame(
-        {
-            **{name: [getattr(trial, name) for trial in trials] for name in about},
-            **{key: [network[key] for network in networks] for key in (*CONFIG_KEYS, "epoch")},
-            **{name: [trial.metrics.get(name, math.nan) for trial in trials] for name in names},
-        }
-    )
 
 
 def _is_count(value: object) -> bool:
