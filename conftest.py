@@ -1,4 +1,4 @@
-"""What examples in docstrings have at hand, as somebody who reads them does; and fewer collections of garbage."""
+"""What examples in docstrings have at hand, as somebody who reads them does; no garbage collection while importing."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import pytest
 import jahs
 from jahs.spaces.cell import Cell
 
-gc.disable()  # until all tests are collected: their modules and what they import are a million objects that stay
+gc.disable()  # until all tests are collected: what is imported until then stays
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what is loaded from garbage collection, which would go through all of it again and again."""
-    gc.collect()
-    gc.freeze()
+    """Collect garbage again."""
     gc.enable()
 
 

@@ -24,11 +24,14 @@ def trace(tmp_path):
 
 def refuse(content, fault, **arguments):
     """The reader refuses `content` within a second, saying `fault`."""
-    gc.freeze()  # the garbage of other tests is not the reader's to look through; all that is loaded is frozen anyway
-    start = time.process_time()
-    with pytest.raises((UnsafeFile, CorruptFile), match=fault) as raised:
-        read_pickle(io.BytesIO(content), where="file", **arguments)
-    assert is_quick(start, 1)
+    gc.freeze()  # the garbage of other tests is not the reader's to look through
+    try:
+        start = time.process_time()
+        with pytest.raises((UnsafeFile, CorruptFile), match=fault) as raised:
+            read_pickle(io.BytesIO(content), where="file", **arguments)
+        assert is_quick(start, 1)
+    finally:
+        gc.unfreeze()
     assert str(raised.value).startswith("file")
     assert len(str(raised.value)) < 500
     if isinstance(raised.value, UnsafeFile):
