@@ -69,7 +69,7 @@ pytestmark = pytest.mark.timeout(7200 if N_FLIPS > 200 else 300)
 
 
 def put(path, content):
-    """Write a file anew: a file system may wait for the disk where one is written over."""
+    """Write a new file: overwriting one may wait for the disk."""
     path.unlink()
     path.write_bytes(content)
 

@@ -23,7 +23,7 @@ _TRAINING_S = 0.4
 
 
 def collect_run(*job, **settings):
-    """Do a worker's job with such a training; the processes of workers find this function by its name."""
+    """Do a worker's job with such a training; worker processes import this function by its name."""
     training = ModuleType("pipeline.train")
     training.train = train
     sys.modules[training.__name__] = training

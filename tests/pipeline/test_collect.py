@@ -159,7 +159,7 @@ def test_the_first_runs_are_those_of_the_stream_and_go_on_where_they_were(refere
 
 
 def test_workers_measure_what_one_process_measures(tmp_path):
-    """Their trainings have the same bits."""
+    """The trainings in both folders are equal to the last bit."""
     assert collect(CollectSettings(task=TASK, out=tmp_path / "one", runs=2, workers=1)) == 2
     command = [sys.executable, "-m", "pipeline.collect", *arguments(tmp_path / "other", "--runs", 2, "--workers", 2)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -187,7 +187,7 @@ def test_workers_record_what_one_process_records_after_kills_of_the_collector_an
 
 
 def test_torch_is_loaded_where_a_training_begins():
-    """It takes seconds, which a command that gives jobs, checks images, or shows a folder does not need."""
+    """Loading it takes seconds; commands that only start jobs, check images or show a folder need none of it."""
     code = "import sys, pipeline.collect, pipeline.define, pipeline.inspect_runs; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
@@ -222,7 +222,7 @@ def test_a_run_whose_worker_was_lost_with_the_line_about_it_counts(tmp_path, mon
 
 
 def worker_of(pid):
-    """A process below `pid` that trains: it has the most loaded."""
+    """A process below `pid` that trains: it uses the most memory."""
     import psutil
 
     children = psutil.Process(pid).children(recursive=True)

@@ -67,7 +67,7 @@ def test_every_flipped_bit_of_a_split_is_noticed(file):
     write_split(file, SPLIT)
     data = file.read_bytes()
     for bit in range(8 * len(data)):
-        file.unlink()  # a file system may wait for the disk where a file is written over
+        file.unlink()  # overwriting a file may wait for the disk
         file.write_bytes(data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :])
         with pytest.raises((CorruptFile, UnknownFormat), match=r"split\.json"):
             read_split(file)
