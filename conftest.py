@@ -1,4 +1,4 @@
-"""What examples in docstrings have at hand, as somebody who reads them does; no garbage collection while importing."""
+"""Names that the examples in docstrings use; the garbage collector is off while pytest collects tests."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 import jahs
 from jahs.spaces.cell import Cell
 
-gc.disable()  # until all tests are collected: what is imported until then stays
+gc.disable()  # imported modules stay in memory, so scanning them for garbage while tests are collected finds nothing
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage again."""
+    """Turn the garbage collector on again."""
     gc.enable()
 
 

@@ -164,7 +164,7 @@ def read_profile(path: Path) -> Table:
 
 
 def read_optional(folder: Path, name: str, columns: Mapping[str, str]) -> Table:
-    """Return a table of a folder, without rows if there is none; ProtocolMismatch if its protocol differs."""
+    """Return an optional table of a folder, empty if its file is missing; ProtocolMismatch if its protocol differs."""
     path = folder / name
     is_there = path.exists() or None not in (read_index(folder) or {}).get(name, (None,))
     table = read_committed(path, columns) if is_there else empty_table(columns)

@@ -1,4 +1,4 @@
-"""The collector with trainings that need no torch, for tests of kills, signals and full disks.
+"""The collector with fake trainings, which need no torch, for tests of kills, signals and full disks.
 
 A training takes a moment, but hardly any CPU time; its numbers follow from the config and the seed.
 """
@@ -23,7 +23,7 @@ _TRAINING_S = 0.4
 
 
 def collect_run(*job, **settings):
-    """Do a worker's job with such a training; worker processes import this function by its name."""
+    """Call the real `collect_run` with the fake training; worker processes import this function by name."""
     training = ModuleType("pipeline.train")
     training.train = train
     sys.modules[training.__name__] = training
