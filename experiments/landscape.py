@@ -31,7 +31,7 @@ from jahs.tasks.definitions import DEFAULT_TASK, caveats_of
 from jahs.tasks.metrics import ACCURACIES
 from workshop.command import add_release
 from workshop.folders import commit_fact, versions_fact
-from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer, led_by_answer, sections_of
 from workshop.pages.drawing import draw_curves, draw_estimates, interval_curves
 from workshop.resampling import interval_text
 
@@ -50,7 +50,7 @@ def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Docum
     covered *= landscape.metric.kind != "exact"  # no trainings were fitted
     release = release_of(bench)
     origin = f"{release.facts.get('version')} ({release.facts.get('source')}, {release.sha256[:16]})"
-    return Document(
+    document = Document(
         title=f"The landscape of {metric} on {bench.task.title}",
         caveats=caveats_of([bench.task]),
         subtitle=f"This page shows which keys determine {metric}, alone and in interaction, how similar neighbouring "
@@ -58,6 +58,7 @@ def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Docum
         sections=sections_of([*_deciding(landscape), *_keys(landscape), *_walking(landscape), *_changing(landscape)]),
         facts=(commit_fact(), ("release", f"{bench.task.name}: {origin}"), versions_fact()),
     )
+    return led_by_answer(document)
 
 
 def _quality(bench: jahs.Benchmark, metric: str) -> str:

@@ -34,7 +34,7 @@ from jahs.release import EMBEDDED
 from workshop.command import add_workers, new_parser, run_command
 from workshop.folders import commit_fact, versions_fact, write_text
 from workshop.jobs import Where, in_processes
-from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer, led_by_answer, sections_of
 from workshop.pages.style import LIGHT
 
 ARMS: Final = ("random_search", "evolution", "successive_halving", "hyperband", "asha")
@@ -287,7 +287,7 @@ def _write_page(target: Path, name: str, content: Mapping[str, Any], rows: Seque
             versions_fact(),
         ),
     )
-    return write_document(document, target, is_for_docs=True)
+    return write_document(led_by_answer(document), target, is_for_docs=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

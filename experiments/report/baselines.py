@@ -24,10 +24,13 @@ _SHOWN: Final = 0.98  # share of every arm's rollouts that the figure of distrib
 
 
 def baselines_blocks(results: Results) -> Iterator[str | Block]:
-    """Yield test regrets where a release has test accuracies, the overview, and a section on settings."""
+    """Yield the overview, test regrets where a release has test accuracies, and a section on settings."""
     settings: list[Block] = []
     for task in results.tasks:
         arms, key = results.arms_of(MAIN, task), task.replace("_", "-")
+        if arms:
+            yield f"Validation error on {task}"
+            yield from overview(results, task, arms, key=key)
         if "test_acc" in results.bench[task].metrics:
             tests = {arm.name: incumbent_tests(results, task, arm) for arm in results.arms}
             found = [float(steps.values.max()) for by_seed in tests.values() for steps in by_seed if len(steps.values)]
@@ -37,9 +40,6 @@ def baselines_blocks(results: Results) -> Iterator[str | Block]:
                 yield f"Test regret on {task}"
                 yield from _regret_blocks(results, arms, regrets, best, key=key)
             settings += _sensitivity(results, task, regrets)
-        if arms:
-            yield f"Validation error on {task}"
-            yield from overview(results, task, arms, key=key)
     yield "Effect of settings"
     yield from settings
 

@@ -12,6 +12,7 @@ from experiments.report.baselines import baselines_blocks
 from experiments.report.carried import carried_blocks, read_means
 from experiments.report.comparison import compared
 from experiments.report.fidelity import fidelity_blocks
+from experiments.report.headline import headline
 from experiments.report.incumbents import leaderboard_blocks, retrained_blocks
 from experiments.report.joint import joint_blocks, paper_blocks
 from experiments.report.long import long_blocks, worker_blocks
@@ -35,6 +36,13 @@ _CHAPTERS: Final[Mapping[str, Callable[[Results], Iterator[str | Block]]]] = {
     "long": long_blocks,
     "workers": worker_blocks,
 }
+
+_NOT_THERE: Final[Mapping[str, str]] = {
+    "truth": "This study cannot run on the authors' model of JAHS-Bench-201, because its runs look recorded trainings "
+    "up, which the model does not contain.",
+    "families": "This study cannot run on the authors' model of JAHS-Bench-201, which is of one family.",
+}
+"""Why studies in other worlds have no results on an imported release."""
 
 
 def build_document(
@@ -60,8 +68,9 @@ def build_document(
     return Document(
         title=words.title,
         caveats=caveats_of(tasks),
-        subtitle=f"{_differing(results)}{words.question} Simulated on {', '.join(task.title for task in tasks)}, with "
-        f"{seeds} seeds. Season: {season_of(results.folder.tasks)}.",
+        subtitle=headline(results) or words.question,
+        setting=f"{words.question} Simulated on {', '.join(task.title for task in tasks)}, with {seeds} seeds. Season: "
+        f"{season_of(results.folder.tasks)}. {_differing(results)}".rstrip(),
         sections=sections,
         facts=_facts(results),
     )
@@ -79,9 +88,12 @@ def _blocks(
         yield from paper_blocks(results, real_results)
     yield from refits_blocks(results)
     yield from cross_scored_blocks(results)
-    if is_of_release:  # other worlds cannot be queried again
+    if is_of_release:
         control_results = read_means(control, study) if real_results and control else None
         yield from carried_blocks(results, real_results, control_results)
+    elif study.name in _NOT_THERE:
+        yield "Transfer to JAHS-Bench-201"
+        yield Text(_NOT_THERE[study.name])
     yield from retrained_blocks(results, retrained)
     if is_of_release and not has_several:  # trade-offs have no single winner
         yield from leaderboard_blocks(results)
@@ -106,7 +118,7 @@ def _differing(results: Results) -> str:
     if n_differ and (groups := cross_scored(results)):
         n_kept = sum(kept_pairs(group.tests, crossed)[1] for group, crossed in groups)
         hold += f", and {n_kept} keep their sign if the refits score the incumbents"
-    return f"Of {len(pairs)} compared pairs of arms, {n_significant} differ significantly at the end{hold}. "
+    return f"Of {len(pairs)} compared pairs of arms, {n_significant} differ significantly at the end{hold}."
 
 
 def _settings(results: Results) -> Iterator[str | Block]:

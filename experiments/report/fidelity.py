@@ -33,11 +33,8 @@ _SIZES: Final = {key: tuple(map(float, PARAMETERS[key].choices)) for key in SIZE
 
 
 def fidelity_blocks(results: Results) -> Iterator[str | Block]:
-    """Yield the rank correlations, and each optimiser's comparison with black-box search."""
+    """Yield each optimiser's comparison with black-box search, and the rank correlations between fidelities."""
     plain = tuple(arm for arm in results.arms if arm.view.fidelities == ("epoch",) and arm.chapter == "black box")
-    yield "Rank correlation with the highest fidelity"
-    for task in results.tasks:
-        yield from _correlation_blocks(results.bench[task])
     for chapter in results.study.chapters:
         arms = tuple(arm for arm in results.arms_of(chapter) if arm not in plain)
         if not arms:
@@ -47,6 +44,9 @@ def fidelity_blocks(results: Results) -> Iterator[str | Block]:
             if plain:
                 yield from _speedup_answer(results, task, plain[0], arms)
             yield from overview(results, task, (*plain, *arms), key=f"{task}-{arms[0].optimizer}".replace("_", "-"))
+    yield "Rank correlation with the highest fidelity"
+    for task in results.tasks:
+        yield from _correlation_blocks(results.bench[task])
 
 
 def rank_correlations(bench: Benchmark) -> dict[str, tuple[Floats, Floats, Floats]]:

@@ -21,7 +21,7 @@ from jahs.comparison.summaries import FEWEST_SEEDS, number_text
 from jahs.simulate import Trial
 from jahs.tasks.definitions import TASKS, caveats_of
 from surrogate.judging.agreement import agreement
-from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer, led_by_answer, sections_of
 from workshop.pages.drawing import Curve, draw_curves
 from workshop.resampling import interval_text
 
@@ -36,13 +36,14 @@ def live_document(path: Path, *, runs: Path | None = None) -> Document:
     """Return the page of a live study, finished or not; arguments and errors are those of `read_live`."""
     results = read_live(path, runs=runs)
     study = results.folder.study
-    return Document(
+    document = Document(
         title=study.title,
         caveats=caveats_of([TASKS[results.task]] if results.task in TASKS else []),
         subtitle=f"{study.question} {_progress(results)}",
         sections=sections_of(_blocks(results)),
         facts=_facts(results, runs),
     )
+    return led_by_answer(document)
 
 
 def _blocks(results: LiveResults) -> Iterator[str | Block]:

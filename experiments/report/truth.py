@@ -22,12 +22,12 @@ from experiments.report.single import (
 from experiments.study import Arm
 from experiments.worlds import quality_of_worlds
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import number_text, summarize
+from jahs.comparison.summaries import Interval, number_text, summarize
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.resampling import interval_text
 
-_TITLES: Final[Mapping[str, str]] = {
+TITLES: Final[Mapping[str, str]] = {
     "table": "recorded trainings",
     "left_out": "the surrogate",
     "release": "XGBoost",
@@ -42,7 +42,7 @@ _N_RESAMPLES: Final = 300
 
 def truth_blocks(results: Results) -> Iterator[str | Block]:
     """Yield a section for each task."""
-    one, other = (_TITLES[world] for world in _worlds(results))
+    one, other = (TITLES[world] for world in _worlds(results))
     for task in results.tasks:
         yield f"{one[0].upper()}{one[1:]} and {other} on {task}"
         yield from _blocks(results, task)
@@ -58,7 +58,7 @@ def _blocks(results: Results, task: str) -> Iterator[Block]:
     if len(pairs) < 2:
         yield Text("Fewer than two optimisers have finished a seed in both worlds.")
         return
-    arms = dict(zip(_worlds(results), map(list, zip(*pairs, strict=True)), strict=True))
+    arms = _by_world(results, pairs)
     all_arms = [arm for world_arms in arms.values() for arm in world_arms]
     seeds = results.seeds(task, all_arms)
     if not seeds:
@@ -67,13 +67,29 @@ def _blocks(results: Results, task: str) -> Iterator[Block]:
     grid = time_grid(results)
     values = {world: results.errors(task, world_arms, seeds, grid) for world, world_arms in arms.items()}
     yield answer(_answer(values))
+    yield _agreement_figure(task, values, grid)
     for world, world_arms in arms.items():
         yield _curves(world_arms, values[world], [*values.values()], grid, key=f"{task}-{world}")
-    yield _agreement_figure(task, values, grid)
     yield from _stages(arms, results, task, seeds)
     yield _table(pairs, values)
     if not pairs[0][0].is_of_release:
         yield _quality_table(results, task)
+
+
+def order_agreement(results: Results, task: str) -> Interval | None:
+    """Return Kendall's tau between the final orders in both worlds; None without two optimisers and a seed in both."""
+    if len(pairs := _pairs(results, task)) < 2:
+        return None
+    arms = _by_world(results, pairs)
+    if not (seeds := results.seeds(task, [arm for world_arms in arms.values() for arm in world_arms])):
+        return None
+    end = time_grid(results)[-1:]
+    first, second = (_final(results.errors(task, world_arms, seeds, end)) for world_arms in arms.values())
+    return rank_agreement(first, second, has_same_seeds=True)
+
+
+def _by_world(results: Results, pairs: Sequence[tuple[Arm, Arm]]) -> dict[str, list[Arm]]:
+    return dict(zip(_worlds(results), map(list, zip(*pairs, strict=True)), strict=True))
 
 
 def _pairs(results: Results, task: str) -> list[tuple[Arm, Arm]]:
@@ -93,7 +109,7 @@ def _final(errors: Floats) -> Floats:
 
 def _answer(values: Mapping[str, Floats]) -> str:
     first, second = map(_final, values.values())
-    one, other = (_TITLES[world] for world in values)
+    one, other = (TITLES[world] for world in values)
     n_arms, n_seeds = first.shape
     tau, half = rank_agreement(first, second, has_same_seeds=True), n_seeds // 2
     text = (
@@ -157,7 +173,11 @@ def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seed
         yield Table(
             caption="Agreement of the rankings at several budgets, and the difference of the best and the worst "
             "optimiser's mean error (percentage points)",
-            columns=("mean full evaluations", "Kendall's τ (95 %)", *(f"{_TITLES[w]}: best to worst" for w in arms)),
+            columns=(
+                "mean full evaluations",
+                "Kendall's τ (95 %)",
+                *(f"{TITLES[w]}: best to worst" for w in arms),
+            ),
             rows=tuple(rows),
         )
 
@@ -180,7 +200,7 @@ def _table(pairs: Sequence[tuple[Arm, Arm]], values: Mapping[str, Floats]) -> Ta
         "difference between the mean curves",
         columns=(
             "optimiser",
-            *(column for world in values for column in (f"{_TITLES[world]}: error (%)", "median", "rank")),
+            *(column for world in values for column in (f"{TITLES[world]}: error (%)", "median", "rank")),
             "difference between curves (percentage points)",
         ),
         rows=tuple(rows),

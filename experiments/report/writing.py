@@ -16,7 +16,7 @@ from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder
 from workshop.command import new_parser, run_command
 from workshop.folders import writing
-from workshop.pages.document import Document, Table
+from workshop.pages.document import Document, Table, opened
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme, styled
@@ -103,7 +103,7 @@ def write_document(
     name: str = "report.md",
     data: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """Write a document as the folder `target` and return its page.
+    """Write a document, folded below its main finding, as the folder `target` and return its page.
 
     Args:
         target: the folder, see `check_target`.
@@ -114,7 +114,7 @@ def write_document(
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with change_folder(target) as beside:
-            _write_files(document, beside, is_for_docs=is_for_docs, name=name)
+            _write_files(opened(document), beside, is_for_docs=is_for_docs, name=name)
             for file_name, text in data.items():
                 (beside / file_name).write_text(text, encoding="utf-8")
     return target / (name if is_for_docs else "index.html")

@@ -39,12 +39,8 @@ STUDIES = (
     *("workers", "zoo"),
 )
 CAVEAT = caveat_text(TASKS["fashion_mnist_mini"].caveat or "")
-PAGES = (
-    "docs/data/fashion_mnist_mini.md",
-    "docs/releases/fashion_mnist_mini/quality.md",
-    *(f"docs/studies/{study}/report.md" for study in STUDIES),
-    "docs/studies/tasks/README.md",
-)
+PAGES = ("docs/data/fashion_mnist_mini.md", "docs/releases/fashion_mnist_mini/quality.md")
+STUDY_PAGES = (*(f"docs/studies/{study}/report.md" for study in STUDIES), "docs/studies/tasks/README.md")
 
 
 @pytest.mark.parametrize("name", ["cifar10_mini", "fashion_mnist_mini"])
@@ -66,6 +62,17 @@ def test_a_page_has_its_caveats_after_its_finding(page):
     caveats = list(takewhile(lambda paragraph: paragraph.startswith("**Caveat:**"), paragraphs))
     assert CAVEAT in caveats
     assert "Caveat" not in finding
+
+
+@pytest.mark.parametrize("page", STUDY_PAGES)
+def test_a_study_shows_its_finding_and_a_figure_above_its_caveats(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    above, caveat, _ = text.partition(caveat_text(TASKS["fashion_mnist_mini"].caveat or "", is_folded=True))
+    assert caveat
+    _, finding, next_paragraph, *_ = above.split("\n\n")
+    assert "Caveat" not in finding
+    assert next_paragraph.startswith("![") == (ROOT / page).with_name("figures").is_dir()
+    assert "\n## " not in above
 
 
 def test_the_caveat_is_the_second_paragraph_of_the_card_in_html():

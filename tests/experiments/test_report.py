@@ -165,6 +165,33 @@ def test_every_figure_is_there_three_times_and_says_what_it_shows(page):
     assert all((page.parent / link).exists() for link in re.findall(r"\]\((figures/[^)]+\.svg)\)", markdown))
 
 
+FINDINGS = {
+    "joint": r"Joint search ends with a smaller error .* in \d+ of (\d+)\.",
+    "multiobjective": r"Best mean rank by the covered share .*, in how many of (\d+) comparisons: .* pairs differ\.",
+    "truth": r"Rankings of optimisers by final error on recorded trainings and on the surrogate agree with .* -?\d",
+    "families": r"Rankings of optimisers by final error on XGBoost and on LightGBM agree with Kendall's τ -?\d",
+    "workers": r"With 64 workers instead of one, the mean final error .* changes by [+-].* points on Fashion",
+}
+
+
+def test_a_page_opens_with_its_finding_in_one_sentence_and_a_figure(page):
+    _, finding, figure, *_ = page.with_name("report.md").read_text(encoding="utf-8").split("\n\n")
+    study = page.parents[1].name
+    assert figure.startswith("![")
+    assert len(re.findall(r"[.?!](?= |$)", finding)) == 1
+    if study in FINDINGS:
+        assert re.match(FINDINGS[study], finding)
+        return
+    name, error = re.match(
+        r"The mean validation error at the end is smallest for (.*) on .* \(([\d.]+) %", finding
+    ).groups()
+    tables = json.loads(page.with_name("tables.json").read_text())["tables"]
+    rows = [row for table in tables if table["columns"][1:2] == ["validation error (%)"] for row in table["rows"]]
+    assert len(rows) >= 2
+    smallest = min(rows, key=lambda row: float(row[1].split(" ")[0]))
+    assert (name.strip("“”"), float(error)) == (smallest[0], pytest.approx(float(smallest[1].split(" ")[0]), abs=0.06))
+
+
 @pytest.mark.parametrize("page", ["joint"], indirect=True)
 def test_what_docs_keep_is_the_same_page_with_svg_figures_alone(page, release, tmp_path):
     kept = tmp_path / "kept"

@@ -35,7 +35,7 @@ def test_the_same_release_gives_the_same_page(study, release, release_with_refit
     folder = release if study == "repeats" else release_with_refits  # one has recorded runs, the other refits
     arguments = [study, "--task", TASK, "--release", str(folder), "--docs"]
     page = page_written_twice(science.main, arguments, tmp_path)["report.md"].decode()
-    assert "\n\n**Caveat:**" in page
+    assert "<summary><strong>Caveat:</strong>" in page
     assert " nan" not in page
 
 

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
 from typing import Final
 
-from workshop.pages.document import Block, Document, Figure, Section, Table, Text
+from workshop.pages.document import (
+    Block,
+    Document,
+    Figure,
+    Section,
+    Table,
+    Text,
+    contents,
+    inline_html,
+    split_answers,
+    split_caveat,
+)
 from workshop.pages.markdown import caveat_text
 from workshop.pages.style import DARK, LIGHT, css_colors, styled
 
@@ -55,7 +66,8 @@ summary{cursor:pointer}
 dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.2rem 1rem;font-size:.92rem}
 dd{margin:0;overflow-wrap:anywhere}
 @media(max-width:32rem){dl{grid-template-columns:minmax(0,1fr)}dd{margin-bottom:.4rem}}
-@media print{.scroll{overflow:visible}h2{break-after:avoid}figure{break-inside:avoid}}
+@media print{.scroll{overflow:visible}h2{break-after:avoid}figure{break-inside:avoid}
+ details::details-content{content-visibility:visible;block-size:auto}}
 """
 
 _REFERENCE: Final = re.compile(r'(href="|url\()#([^")]+)')
@@ -74,10 +86,18 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
     links = "".join(
         f'<li><a href="#{anchor(section.title)}">{escape(section.title)}</a></li>' for section in document.sections
     )
-    caveats = "".join(f'<p class="answer">{_rich(caveat_text(caveat))}</p>\n' for caveat in document.caveats)
-    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in document.facts)
-    reproduction = f'<h2 id="how">Reproduction</h2><dl>{facts}</dl>' if facts else ""
-    body, rules = share_styles("\n".join(_section(section, drawings) for section in document.sections))
+    is_folded = document.is_folded
+    facts = f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{escape(value)}</dd>' for name, value in document.facts)}</dl>"
+    facts = _folded("Command and versions", facts) if is_folded else facts
+    content = [
+        *([_block(document.figure, drawings)] if document.figure else []),
+        *(_caveat(caveat, is_folded=is_folded) for caveat in document.caveats),
+        *([f"<p>{inline_html(document.setting)}</p>"] if document.setting else []),
+        f'<nav aria-label="Sections"><ul>{links}</ul></nav>',
+        *(_section(section, drawings, is_folded=is_folded) for section in document.sections),
+        *([f'<h2 id="how">Reproduction</h2>{facts}'] if document.facts else []),
+    ]
+    body, rules = share_styles("\n".join(content))
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -94,10 +114,8 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
 <body>
 <main>
 <h1>{escape(document.title)}</h1>
-<p class="sub">{_rich(document.subtitle)}</p>
-{caveats}<nav aria-label="Sections"><ul>{links}</ul></nav>
+<p class="sub">{inline_html(document.subtitle)}</p>
 {body}
-{reproduction}
 </main>
 </body>
 </html>
@@ -118,20 +136,42 @@ def anchor(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
-def _section(section: Section, drawings: Mapping[str, str]) -> str:
-    parts = [f'<section><h2 id="{anchor(section.title)}">{escape(section.title)}</h2>']
-    for are_figures, blocks in groupby(section.blocks, key=lambda block: isinstance(block, Figure)):
-        rendered = [_block(block, drawings) for block in blocks]
-        parts += [f'<div class="figures">{"".join(rendered)}</div>'] if are_figures else rendered
+def _caveat(caveat: str, *, is_folded: bool) -> str:
+    first, rest = split_caveat(caveat)
+    if is_folded and rest:
+        return _folded(f"<strong>Caveat:</strong> {inline_html(first)}", f"<p>{inline_html(rest)}</p>")
+    return f'<p class="answer">{inline_html(caveat_text(caveat))}</p>'
+
+
+def _section(section: Section, drawings: Mapping[str, str], *, is_folded: bool) -> str:
+    answers, others = split_answers(section)
+    content = "\n".join(_blocks(others, drawings))
+    parts = [
+        f'<section><h2 id="{anchor(section.title)}">{escape(section.title)}</h2>',
+        *_blocks(answers, drawings),
+        _folded(contents(others), content) if is_folded and others else content,
+    ]
     return "\n".join(parts) + "</section>"
+
+
+def _blocks(blocks: Sequence[Block], drawings: Mapping[str, str]) -> Iterator[str]:
+    """Yield the blocks; figures that follow one another share a grid."""
+    for are_figures, group in groupby(blocks, key=lambda block: isinstance(block, Figure)):
+        rendered = [_block(block, drawings) for block in group]
+        yield from [f'<div class="figures">{"".join(rendered)}</div>'] if are_figures else rendered
+
+
+def _folded(summary: str, content: str) -> str:
+    return f"<details><summary>{summary}</summary>{content}</details>"
 
 
 def _block(block: Block, drawings: Mapping[str, str]) -> str:
     if isinstance(block, Text):
         highlight = ' class="answer"' * block.is_answer
-        return f"<p{highlight}>{_rich(block.text)}</p>"
+        return f"<p{highlight}>{inline_html(block.text)}</p>"
     if isinstance(block, Figure):
-        return f"<figure>{_inline(block, drawings[block.name])}<figcaption>{_rich(block.caption)}</figcaption></figure>"
+        caption = f"<figcaption>{inline_html(block.caption)}</figcaption>"
+        return f"<figure>{_inline(block, drawings[block.name])}{caption}</figure>"
     return _table(block)
 
 
@@ -146,7 +186,7 @@ def _inline(figure: Figure, svg: str) -> str:
 def _table(table: Table) -> str:
     def cells(tag: str, texts: tuple[str, ...]) -> str:
         classes = [' class="l"' * (i < table.n_labels) for i in range(len(texts))]
-        return "".join(f"<{tag}{name}>{_rich(text)}</{tag}>" for name, text in zip(classes, texts, strict=True))
+        return "".join(f"<{tag}{name}>{inline_html(text)}</{tag}>" for name, text in zip(classes, texts, strict=True))
 
     rows = "".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
     inner = f"<thead><tr>{cells('th', table.columns)}</tr></thead><tbody>{rows}</tbody>"
@@ -154,8 +194,8 @@ def _table(table: Table) -> str:
     label = f'role="region" aria-label="{escape(table.caption)}" tabindex="0"'
     scroller = f'<div class="scroll" {label}><table>{inner}</table></div>'
     if table.is_folded:
-        return f"<details><summary>{escape(table.caption)}</summary>{scroller}</details>"
-    caption = f"<figcaption>{_rich(table.caption)}</figcaption>" if table.caption else ""
+        return _folded(escape(table.caption), scroller)
+    caption = f"<figcaption>{inline_html(table.caption)}</figcaption>" if table.caption else ""
     return f'<figure class="table">{caption}{scroller}</figure>'
 
 
@@ -165,11 +205,6 @@ def _one_line(text: str) -> str:
 
 def _variables(colors: Mapping[str, str]) -> str:
     return "".join(f"--{name}:{color};" for name, color in colors.items())
-
-
-def _rich(text: str) -> str:
-    marked = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text))
-    return re.sub(r"`(.+?)`", r"<code>\1</code>", marked)
 
 
 def compact(svg: str, name: str) -> str:

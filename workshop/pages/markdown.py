@@ -4,24 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workshop.pages.document import Block, Document, Figure, Text
+from workshop.pages.document import (
+    Block,
+    Document,
+    Figure,
+    Text,
+    contents,
+    inline_html,
+    split_answers,
+    split_caveat,
+)
 
 
 def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool = True, folder: str = "figures") -> str:
     """Return the page; it shows `<folder>/<name>.png` and links the SVG, or shows the SVG where there are no PNGs."""
-    parts = [f"# {document.title}", document.subtitle, *map(caveat_text, document.caveats)]
+
+    def texts(blocks: Sequence[Block]) -> list[str]:
+        shown = (block for block in blocks if has_figures or not isinstance(block, Figure))
+        return [_block(block, folder, has_png=has_png) for block in shown]
+
+    def folded(summary: str, texts: Sequence[str]) -> Sequence[str]:
+        return _folded(summary, texts) if document.is_folded and texts else texts
+
+    parts = [f"# {document.title}", document.subtitle, *texts([document.figure] if document.figure else [])]
+    parts += [caveat_text(caveat, is_folded=document.is_folded) for caveat in document.caveats]
+    parts += [document.setting] if document.setting else []
     for section in document.sections:
-        parts.append(f"## {section.title}")
-        blocks = (block for block in section.blocks if has_figures or not isinstance(block, Figure))
-        parts += [_block(block, folder, has_png=has_png) for block in blocks]
+        answers, others = split_answers(section)
+        parts += [f"## {section.title}", *texts(answers), *folded(contents(others), texts(others))]
     if document.facts:
-        parts += ["## Reproduction", table_text(("what", "value"), document.facts, n_labels=2)]
+        facts = table_text(("what", "value"), document.facts, n_labels=2)
+        parts += ["## Reproduction", *folded("Command and versions", [facts])]
     return "\n\n".join(parts) + "\n"
 
 
-def caveat_text(caveat: str) -> str:
-    """Return a caveat as a paragraph."""
+def caveat_text(caveat: str, *, is_folded: bool = False) -> str:
+    """Return a caveat as a paragraph, or as its first sentence, which unfolds the others."""
+    first, rest = split_caveat(caveat)
+    if is_folded and rest:
+        return "\n\n".join(_folded(f"<strong>Caveat:</strong> {inline_html(first)}", [rest]))
     return f"**Caveat:** {_line(caveat)}"
+
+
+def _folded(summary: str, texts: Sequence[str]) -> list[str]:
+    """Return texts that the reader unfolds: HTML, in which an empty line turns Markdown on again."""
+    return [f"<details><summary>{summary}</summary>", *texts, "</details>"]
 
 
 def _block(block: Block, folder: str, *, has_png: bool) -> str:
