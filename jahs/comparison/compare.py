@@ -7,14 +7,11 @@ OUT/leaderboard.json                           its numbers
 
 from __future__ import annotations
 
-import inspect
-from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import Claim, terms_of
@@ -29,7 +26,7 @@ from jahs.comparison.leaderboard import (
 )
 from jahs.comparison.page import Comparison, write_page
 from jahs.comparison.processes import make_logs
-from jahs.comparison.runs import RUN_AGAIN, Factory, Run, split_named
+from jahs.comparison.runs import RUN_AGAIN, Factory, Run, code_of, split_named
 from jahs.comparison.shipped import read_shipped
 from jahs.comparison.standings import REFERENCE, Rollout, Rollouts, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
@@ -44,7 +41,6 @@ from jahs.errors import (
     refuse,
 )
 from jahs.files.atomic import check_folder
-from jahs.files.hashing import sha256_file
 from jahs.optimizers import OPTIMIZERS
 from jahs.release.find import default_task, full_path
 from jahs.simulate.log import read_header, read_log
@@ -121,9 +117,9 @@ def compare(
             for seed in range(seeds)
         ]
 
-    in_processes = [each for name, spec in named for each in runs_of(name, spec, _code_of(spec))]
+    in_processes = [each for name, spec in named for each in runs_of(name, spec, code_of(spec))]
     in_processes += [each for name in baselines for each in runs_of(name, name, None)]
-    here = [(each, factory) for name, factory in objects for each in runs_of(name, name, _code_of(factory))]
+    here = [(each, factory) for name, factory in objects for each in runs_of(name, name, code_of(factory))]
 
     def check(log: Path) -> Claim | Refusal:
         return read_claim(log, opened=lambda name: open_benchmark(name, folder))
@@ -255,30 +251,3 @@ def _check_logs(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal])
             raise ProtocolMismatch(f"{path} has no valid log; {refused[0].path}: {refused[0].fault}")
         checked |= results
     return checked
-
-
-def _code_of(optimizer: str | Factory) -> str | None:
-    """Return the sha256 of the file in FILE.py:NAME, or of the source of an object, its base classes and its defaults.
-
-    None if the source is not available or does not determine the behaviour, as for lambdas, partials, instances,
-    methods, decorated functions, functions or classes defined inside a function, and defaults that are not literals.
-    """
-    if isinstance(optimizer, str):
-        return sha256_file(Path(optimizer.rpartition(":")[0]))
-    is_whole = inspect.isfunction(optimizer) or inspect.isclass(optimizer)
-    name = getattr(optimizer, "__qualname__", "")
-    if not is_whole or getattr(optimizer, "__closure__", None) or "<" in name:  # <locals> or <lambda>
-        return None
-    defaults = repr([getattr(optimizer, each, None) for each in ("__defaults__", "__kwdefaults__")])
-    try:
-        literal_eval(defaults)
-        sources = [_source_of(each) for each in getattr(optimizer, "__mro__", (optimizer, object))[:-1]]
-    except (OSError, TypeError, ValueError, SyntaxError):
-        return None
-    return sha256(repr([name, defaults, sources]).encode()).hexdigest()
-
-
-def _source_of(defined: Any) -> str:  # Any: a class or function
-    """Return the digest of the file that defines a class or function, or its source in a notebook."""
-    file = Path(inspect.getfile(defined))
-    return sha256_file(file) if file.is_file() else inspect.getsource(defined)
