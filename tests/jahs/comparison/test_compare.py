@@ -6,6 +6,7 @@ import functools
 import importlib
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
@@ -213,6 +214,28 @@ def test_names_cannot_be_markup_of_the_report(tmp_path, release):
     report, _ = page_of(tmp_path, release, results)
     assert r"| \<b\>a\|b c | random_search |" in report
     assert "<b>" not in report
+
+
+def test_a_page_of_many_optimisers_names_the_best_curves_and_marks_the_own_row(tmp_path, release):
+    others = {f"other_{place}": {0: [31.0 + place], 1: [31.0 + place]} for place in range(12)}
+    page_of(tmp_path, release, {"mine": {0: [50.0], 1: [50.0]}, "random_search": {0: [60.0], 1: [60.0]}, **others})
+    chart, page = ((tmp_path / name).read_text() for name in ("curves.svg", "index.html"))
+    assert re.findall(r">([^<>]+)</text>", chart)[-8:] == [
+        *("mine", "random_search", "other_0", "other_1", "other_2", "other_3", "other_4", "7 others"),
+    ]
+    assert chart.count('class="faint"') == 7 + 1  # with the line in the legend
+    (own,) = re.findall(r'<tr class="own">(.*?)</tr>', page)
+    assert own.startswith("<td>13</td><td>mine</td>")
+
+
+def test_a_page_says_from_which_others_an_optimiser_differs(tmp_path, release):
+    results = {
+        name: {seed: [mean + seed / 100] for seed in range(12)}
+        for name, mean in {"mine": 30.0, "random_search": 40.0, "asha": 20.0, "hyperband": 50.0}.items()
+    }
+    report, _ = page_of(tmp_path, release, results)
+    said = "rank 2 of 4. Of the others, it is significantly better than hyperband and significantly worse than asha."
+    assert said in report
 
 
 def test_optimisers_whose_seeds_could_have_been_selected_rank_last_and_it_is_said(quick, tmp_path, release):
