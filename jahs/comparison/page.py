@@ -14,7 +14,7 @@ from typing import Final, get_args
 
 from jahs.comparison.leaderboard import Board, Refusal, board_facts, differences_text, known_facts, seeds_text
 from jahs.comparison.ranks import Pair, least_seeds
-from jahs.comparison.standings import REFERENCE, Standing
+from jahs.comparison.standings import REFERENCE, Standing, are_tested
 from jahs.comparison.summaries import Interval, digits_for, estimate_text, number_text, p_text
 from jahs.comparison.svg import Line, LineStyle, Panel, draw_chart
 from jahs.comparison.terms import StudyTerms
@@ -170,7 +170,7 @@ def _legend(page: Comparison) -> str:
         f"best known result from the start; 100: never better than chance). {by_refits}Ranks are over the seeds that "
         f"all optimisers have ({n_common}). Differences from {REFERENCE} are paired over seeds, with Student's 95 % "
         "intervals; below zero is better. p-values are from Wilcoxon's signed-rank test, with Holm's correction over "
-        "all pairs of optimisers. Every trial of every log was queried again from the release."
+        "all tests on this page. Every trial of every log was queried again from the release."
     ) + (f" All other results come with the package (season {page.season})." if page.season else "")
 
 
@@ -211,9 +211,10 @@ def _verdict(pair: Pair, mean: float) -> str:
 
 def few_seeds(page: Comparison) -> str:
     """Return a sentence if the optimisers have too few seeds for any significant difference, else an empty text."""
-    pairs = combinations((set(each.seeds) for each in page.standings), 2)
-    n_seeds = max((len(one & other) for one, other in pairs), default=0)
-    needed = least_seeds(math.comb(len(page.standings), 2)) if len(page.standings) > 1 else 0
+    pairs = combinations(page.standings, 2)
+    tested = [(one, other) for one, other in pairs if are_tested(one.name, other.name, first=page.names)]
+    n_seeds = max((len(set(one.seeds) & set(other.seeds)) for one, other in tested), default=0)
+    needed = least_seeds(len(tested)) if tested else 0
     if n_seeds >= needed:
         return ""
     return (
