@@ -27,7 +27,7 @@ from jahs.comparison.leaderboard import (
 from jahs.comparison.page import Comparison, write_page
 from jahs.comparison.processes import make_logs
 from jahs.comparison.runs import RUN_AGAIN, Factory, Run, code_of, split_named
-from jahs.comparison.shipped import read_shipped
+from jahs.comparison.shipped import ShippedResults, choose_shown, read_shipped
 from jahs.comparison.standings import REFERENCE, Rollout, Rollouts, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
 from jahs.errors import (
@@ -62,6 +62,7 @@ def compare(
     limit_s: float = 600.0,
     release: str | Path | None = None,
     against: Sequence[str] | None = None,
+    beside: Sequence[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
     """Compare optimisers and logs with the results of a study: run, check every log, and write a page to `out`.
@@ -86,12 +87,16 @@ def compare(
         release: folder of a release, or of one per task; None: found by `jahs`.
         against: baselines to run, from `jahs.optimizers.OPTIMIZERS`, and random search; None: the results that come
             with the package, or without such results the usual baselines.
+        beside: optimisers whose results come with the package, such as "dehb", to show with those of random search;
+            None: all except those that were given a prior. Choose them before you see any results: Holm's correction
+            is over the optimisers shown.
         progress: called with the numbers of finished runs and of all runs.
 
     Raises:
         InvalidArgument: an argument is invalid, the code of an optimiser cannot be read, or `out` has logs of an object
             whose code cannot be compared.
-        UnknownName: there is no such study, task or baseline.
+        UnknownName: there is no such study, task or baseline, or no such optimiser in the results of the study.
+        MissingData: `beside` is given, but the package has no results of the study on this release.
         OptimizerFailed: an optimiser raised, proposed an invalid config or exceeded the limit; names the seed. Finished
             logs are kept.
         ProtocolMismatch: `out` has logs of other terms or other code, or no given log is valid or has these terms.
@@ -102,7 +107,7 @@ def compare(
     named, objects, paths = _sort_entries(entries)
     study, task = _study_of(paths, study, task, folder)
     terms = open_terms(study, task, folder)
-    shipped = None if against is not None else read_shipped(study, task, release_of(terms.bench).answers_as)
+    shipped = _read_shown(terms, against, beside)
     baselines = [] if shipped else _baselines(against, terms)
     names = [*(name for name, _ in (*named, *objects)), *baselines]
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
@@ -172,6 +177,26 @@ def _advice(log: Path) -> str:
     except JahsError:
         return RUN_AGAIN
     return f"if the optimiser breaks this rule, change it, then remove {log.parent}"
+
+
+def _read_shown(
+    terms: StudyTerms, against: Sequence[str] | None, beside: Sequence[str] | None
+) -> ShippedResults | None:
+    """Return the results of the package that are shown; None if baselines are run."""
+    if against is not None and beside is not None:
+        raise InvalidArgument(
+            "against runs baselines, and beside shows results that come with the package; give only one of them"
+        )
+    task, release = terms.bench.task.name, release_of(terms.bench)
+    shipped = None if against is not None else read_shipped(terms.study, task, release.answers_as)
+    if shipped is not None:
+        return choose_shown(shipped, beside)
+    if beside is not None:
+        raise MissingData(
+            f"the package has no results of {terms.study} on {task} for release {release.sha256[:16]}; name baselines "
+            "to run as against= (in a terminal: --against) instead"
+        )
+    return None
 
 
 def _with_seeds_of(shipped: Rollouts, rollouts: Rollouts) -> dict[str, Mapping[int, Rollout]]:
