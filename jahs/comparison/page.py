@@ -195,9 +195,12 @@ def _against_others(name: str, page: Comparison) -> str:
         if pair.is_significant:
             is_better = (pair.rank_sum < 0) == (name == one)
             names[is_better].append(other if name == one else one)
+    if not tests:
+        return ""
+    if not any(names.values()):
+        return " No difference from the others is significant."
     better, worse = (", ".join(names[is_better]) or "none" for is_better in (True, False))
-    text = f" Of the others, it is significantly better than {better} and significantly worse than {worse}."
-    return text if tests else ""
+    return f" Of the others, it is significantly better than {better} and significantly worse than {worse}."
 
 
 def _verdict(pair: Pair, mean: float) -> str:

@@ -256,6 +256,9 @@ def test_a_page_says_from_which_others_an_optimiser_differs(tmp_path, release):
     report, _ = page_of(tmp_path, release, results)
     said = "rank 2 of 4. Of the others, it is significantly better than hyperband and significantly worse than asha."
     assert said in report
+    few = {name: {seed: by_seed[seed] for seed in (0, 1)} for name, by_seed in results.items()}
+    report, _ = page_of(tmp_path, release, few)
+    assert "rank 2 of 4. No difference from the others is significant." in report
 
 
 def test_optimisers_whose_seeds_could_have_been_selected_rank_last_and_it_is_said(quick, tmp_path, release):
