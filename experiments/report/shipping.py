@@ -14,24 +14,30 @@ from experiments.report.comparison import curve
 from experiments.report.refits import last_by_refits
 from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import test_errors
+from experiments.studies import find_study
 from experiments.study import Arm
 from jahs.comparison.shipped import ShippedResults
 from jahs.comparison.standings import REFERENCE, Rollout
 from jahs.comparison.steps import Steps
-from jahs.comparison.terms import STUDIES
+from jahs.comparison.terms import SAME_TERMS, STUDIES
 from jahs.files.atomic import write_beside
 from jahs.files.sealed_json import sealed_text
 
 
 def ship(results: Results, folder: Path) -> list[Path]:
-    """Write the results of a study that has terms of its own (`jahs.terms`); return the files, one for each task.
+    """Write the results of a study under terms of `jahs.terms`; return the files, one for each task.
 
-    These are the results of arms under these terms with default settings, and of random search of the same space.
+    These are the results of arms under these terms with default settings, and of random search of the same space. A
+    prior is not a setting: each of them counts as an optimiser, with the name of the arm. A study that shares the
+    terms of another one has only the arms that the other study lacks.
     """
     study, season = results.study.name, season_of(results.folder.tasks)
     written = []
-    for task in results.tasks if study in STUDIES else ():
-        rollouts = {arm.optimizer: dict(_rollouts(results, task, arm)) for arm in _arms(results, task)}
+    for task in results.tasks if SAME_TERMS.get(study, study) in STUDIES else ():
+        rollouts = {
+            arm.name if arm.settings else arm.optimizer: dict(_rollouts(results, task, arm))
+            for arm in _arms(results, task)
+        }
         release = results.folder.tasks[task].release
         shipped = ShippedResults(study=study, task=task, season=season, release=release, rollouts=rollouts)
         written.append(write_shipped(shipped, folder))
@@ -65,11 +71,14 @@ def _known(error: float) -> float | None:
 
 
 def _arms(results: Results, task: str) -> Iterator[Arm]:
-    rules = STUDIES[results.study.name]
+    study = results.study.name
+    rules = STUDIES[SAME_TERMS.get(study, study)]
+    known = {arm.name for arm in find_study(SAME_TERMS[study]).arms} if study in SAME_TERMS else set()
     for arm in results.arms:
         views = [rules.view, *([replace(rules.view, fidelities=("epoch",))] if arm.optimizer == REFERENCE else [])]
-        is_usual = arm.objectives == rules.objectives and arm.view in views and not arm.settings
-        if is_usual and (task, arm.name) in results.by_arm:
+        has_default_settings = {name for name, _ in arm.settings} <= {"prior"}
+        is_usual = arm.objectives == rules.objectives and arm.view in views and has_default_settings
+        if is_usual and arm.name not in known and (task, arm.name) in results.by_arm:
             yield arm
 
 

@@ -31,6 +31,8 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
     about_against = f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)"
     parser.add_argument("--against", type=names, help=about_against)
+    about_beside = "shipped results to show, such as dehb,syne_tune_bohb (default: all without a prior)"
+    parser.add_argument("--beside", type=names, help=about_beside)
     parser.add_argument("--workers", type=int, default=2, help="number of processes (default: 2)")
     parser.add_argument("--limit-s", type=float, default=600.0, help="maximum seconds per run (default: 600)")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
@@ -56,7 +58,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 def _compare(arguments: argparse.Namespace) -> str:
     """Compare your optimiser or logs with the results of a study: run, check, rank and write a page."""
-    options = ("out", "study", "task", "seeds", "workers", "limit_s", "release", "against")
+    options = ("out", "study", "task", "seeds", "workers", "limit_s", "release", "against", "beside")
     progress = _show_progress if sys.stderr.isatty() else None
     given = {name: getattr(arguments, name) for name in options}
     with on_sigterm(_end):

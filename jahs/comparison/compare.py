@@ -7,14 +7,11 @@ OUT/leaderboard.json                           its numbers
 
 from __future__ import annotations
 
-import inspect
-from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import Claim, terms_of
@@ -29,8 +26,8 @@ from jahs.comparison.leaderboard import (
 )
 from jahs.comparison.page import Comparison, write_page
 from jahs.comparison.processes import make_logs
-from jahs.comparison.runs import RUN_AGAIN, Factory, Run, split_named
-from jahs.comparison.shipped import read_shipped
+from jahs.comparison.runs import RUN_AGAIN, Factory, Run, code_of, split_named
+from jahs.comparison.shipped import ShippedResults, choose_shown, read_shipped
 from jahs.comparison.standings import REFERENCE, Rollout, Rollouts, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
 from jahs.errors import (
@@ -44,7 +41,6 @@ from jahs.errors import (
     refuse,
 )
 from jahs.files.atomic import check_folder
-from jahs.files.hashing import sha256_file
 from jahs.optimizers import OPTIMIZERS
 from jahs.release.find import default_task, full_path
 from jahs.simulate.log import read_header, read_log
@@ -66,6 +62,7 @@ def compare(
     limit_s: float = 600.0,
     release: str | Path | None = None,
     against: Sequence[str] | None = None,
+    beside: Sequence[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
     """Compare optimisers and logs with the results of a study: run, check every log, and write a page to `out`.
@@ -90,12 +87,16 @@ def compare(
         release: folder of a release, or of one per task; None: found by `jahs`.
         against: baselines to run, from `jahs.optimizers.OPTIMIZERS`, and random search; None: the results that come
             with the package, or without such results the usual baselines.
+        beside: optimisers whose results come with the package, such as "dehb", to show with those of random search;
+            None: all except those that were given a prior. Choose them before you see any results: Holm's correction
+            is over the optimisers shown.
         progress: called with the numbers of finished runs and of all runs.
 
     Raises:
         InvalidArgument: an argument is invalid, the code of an optimiser cannot be read, or `out` has logs of an object
             whose code cannot be compared.
-        UnknownName: there is no such study, task or baseline.
+        UnknownName: there is no such study, task or baseline, or no such optimiser in the results of the study.
+        MissingData: `beside` is given, but the package has no results of the study on this release.
         OptimizerFailed: an optimiser raised, proposed an invalid config or exceeded the limit; names the seed. Finished
             logs are kept.
         ProtocolMismatch: `out` has logs of other terms or other code, or no given log is valid or has these terms.
@@ -106,7 +107,7 @@ def compare(
     named, objects, paths = _sort_entries(entries)
     study, task = _study_of(paths, study, task, folder)
     terms = open_terms(study, task, folder)
-    shipped = None if against is not None else read_shipped(study, task, release_of(terms.bench).answers_as)
+    shipped = _read_shown(terms, against, beside)
     baselines = [] if shipped else _baselines(against, terms)
     names = [*(name for name, _ in (*named, *objects)), *baselines]
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
@@ -121,9 +122,9 @@ def compare(
             for seed in range(seeds)
         ]
 
-    in_processes = [each for name, spec in named for each in runs_of(name, spec, _code_of(spec))]
+    in_processes = [each for name, spec in named for each in runs_of(name, spec, code_of(spec))]
     in_processes += [each for name in baselines for each in runs_of(name, name, None)]
-    here = [(each, factory) for name, factory in objects for each in runs_of(name, name, _code_of(factory))]
+    here = [(each, factory) for name, factory in objects for each in runs_of(name, name, code_of(factory))]
 
     def check(log: Path) -> Claim | Refusal:
         return read_claim(log, opened=lambda name: open_benchmark(name, folder))
@@ -176,6 +177,26 @@ def _advice(log: Path) -> str:
     except JahsError:
         return RUN_AGAIN
     return f"if the optimiser breaks this rule, change it, then remove {log.parent}"
+
+
+def _read_shown(
+    terms: StudyTerms, against: Sequence[str] | None, beside: Sequence[str] | None
+) -> ShippedResults | None:
+    """Return the results of the package that are shown; None if baselines are run."""
+    if against is not None and beside is not None:
+        raise InvalidArgument(
+            "against runs baselines, and beside shows results that come with the package; give only one of them"
+        )
+    task, release = terms.bench.task.name, release_of(terms.bench)
+    shipped = None if against is not None else read_shipped(terms.study, task, release.answers_as)
+    if shipped is not None:
+        return choose_shown(shipped, beside)
+    if beside is not None:
+        raise MissingData(
+            f"the package has no results of {terms.study} on {task} for release {release.sha256[:16]}; name baselines "
+            "to run as against= (in a terminal: --against) instead"
+        )
+    return None
 
 
 def _with_seeds_of(shipped: Rollouts, rollouts: Rollouts) -> dict[str, Mapping[int, Rollout]]:
@@ -255,30 +276,3 @@ def _check_logs(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal])
             raise ProtocolMismatch(f"{path} has no valid log; {refused[0].path}: {refused[0].fault}")
         checked |= results
     return checked
-
-
-def _code_of(optimizer: str | Factory) -> str | None:
-    """Return the sha256 of the file in FILE.py:NAME, or of the source of an object, its base classes and its defaults.
-
-    None if the source is not available or does not determine the behaviour, as for lambdas, partials, instances,
-    methods, decorated functions, functions or classes defined inside a function, and defaults that are not literals.
-    """
-    if isinstance(optimizer, str):
-        return sha256_file(Path(optimizer.rpartition(":")[0]))
-    is_whole = inspect.isfunction(optimizer) or inspect.isclass(optimizer)
-    name = getattr(optimizer, "__qualname__", "")
-    if not is_whole or getattr(optimizer, "__closure__", None) or "<" in name:  # <locals> or <lambda>
-        return None
-    defaults = repr([getattr(optimizer, each, None) for each in ("__defaults__", "__kwdefaults__")])
-    try:
-        literal_eval(defaults)
-        sources = [_source_of(each) for each in getattr(optimizer, "__mro__", (optimizer, object))[:-1]]
-    except (OSError, TypeError, ValueError, SyntaxError):
-        return None
-    return sha256(repr([name, defaults, sources]).encode()).hexdigest()
-
-
-def _source_of(defined: Any) -> str:  # Any: a class or function
-    """Return the digest of the file that defines a class or function, or its source in a notebook."""
-    file = Path(inspect.getfile(defined))
-    return sha256_file(file) if file.is_file() else inspect.getsource(defined)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from itertools import combinations
@@ -14,7 +14,7 @@ from typing import Final, get_args
 
 from jahs.comparison.leaderboard import Board, Refusal, board_facts, differences_text, known_facts, seeds_text
 from jahs.comparison.ranks import Pair, least_seeds
-from jahs.comparison.standings import REFERENCE, Standing
+from jahs.comparison.standings import REFERENCE, Standing, are_tested
 from jahs.comparison.summaries import Interval, digits_for, estimate_text, number_text, p_text
 from jahs.comparison.svg import Line, LineStyle, Panel, draw_chart
 from jahs.comparison.terms import StudyTerms
@@ -22,9 +22,11 @@ from jahs.files.atomic import write_beside
 
 _SHOWN_FROM: Final = 0.05  # share of the budget; earlier errors are so large that they hide the rest
 _CSS: Final = """
-:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
-table{border-collapse:collapse;display:block;overflow-x:auto}th,td{padding:.3rem .8rem;text-align:left;
-border-bottom:1px solid #8c959f66}svg{max-width:100%;height:auto}
+:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:78rem;margin:2rem auto;padding:0 1rem}
+h1,p,ul{max-width:60rem}
+table{border-collapse:collapse;display:block;overflow-x:auto;font-size:14px}
+th,td{padding:.2rem .6rem;text-align:left;border-bottom:1px solid #8c959f66}td{white-space:nowrap}.own{font-weight:600}
+svg{max-width:100%;height:auto}
 """
 
 
@@ -75,16 +77,20 @@ def write_page(page: Comparison) -> None:
     markdown.append(f"![{_y_label(page.terms)} over simulated time, one curve for each optimiser](curves.svg)")
     html.append(chart)
 
-    def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, own: Collection[int] = ()) -> None:
         lines = (head, ["---"] * len(head), *rows)
         markdown.append("\n".join(f"| {' | '.join(map(_markdown, cells))} |" for cells in lines))
-        body = "".join(_row("td", row) for row in rows)
+        body = "".join(_row("td", row, is_own=place in own) for place, row in enumerate(rows))
         html.append(f"<table><thead>{_row('th', head)}</thead><tbody>{body}</tbody></table>")
 
-    table(HEAD, [standing_row(place, each) for place, each in enumerate(page.standings, 1)])
+    places = {each.name: place for place, each in enumerate(page.standings)}
+    rows = [standing_row(place, each) for place, each in enumerate(page.standings, 1)]
+    table(HEAD, rows, own=[places[name] for name in page.names])
     paragraph(_legend(page))
     if page.pairs:
-        table(_PAIR_HEAD, [_pair_row(*each) for each in page.pairs])
+        seeds = {each.name: set(each.seeds) for each in page.standings}
+        pairs = sorted(page.pairs, key=lambda each: (places[each[0]], places[each[1]]))
+        table(_PAIR_HEAD, [(*_pair_row(*each), str(len(seeds[each[0]] & seeds[each[1]]))) for each in pairs])
         paragraph("Differences are paired over the seeds that both have; below zero, the first is better.")
     section("Logs under other terms", [_board_item(board) for board in page.boards[1:]])
     section("Logs that are not counted", [f"{each.path}: {each.fault}" for each in page.refused])
@@ -126,7 +132,7 @@ def standing_row(place: int, of: Standing) -> tuple[str, ...]:
     )
 
 
-_PAIR_HEAD: Final = ("optimiser", "other", "median difference (points)", "better in", "p", "p (Holm)")
+_PAIR_HEAD: Final = ("optimiser", "other", "median difference (points)", "better in", "p", "p (Holm)", "seeds")
 
 
 def _pair_row(one: str, other: str, pair: Pair) -> tuple[str, ...]:
@@ -157,13 +163,14 @@ def _legend(page: Comparison) -> str:
         "The refits, models that no search saw, score the config with the best validation error; use their error to "
         "compare optimisers, not as an absolute error. "
     ) * any(math.isfinite(each.refit_error) for each in page.standings)
+    n_common = len(set.intersection(*(set(each.seeds) for each in page.standings)))
     return (
         f"Result: {what}, mean ± standard error and median over seeds; lower is better. Optimisers see training noise; "
         "the configs they chose are scored by their means. The area under the regret curve is normalised (0: the "
         f"best known result from the start; 100: never better than chance). {by_refits}Ranks are over the seeds that "
-        f"all optimisers have. Differences from {REFERENCE} are paired over seeds, with Student's 95 % intervals; "
-        "below zero is better. p-values are from Wilcoxon's signed-rank test, with Holm's correction over all pairs of "
-        "optimisers. Every trial of every log was queried again from the release."
+        f"all optimisers have ({n_common}). Differences from {REFERENCE} are paired over seeds, with Student's 95 % "
+        "intervals; below zero is better. p-values are from Wilcoxon's signed-rank test, with Holm's correction over "
+        "all tests on this page. Every trial of every log was queried again from the release."
     ) + (f" All other results come with the package (season {page.season})." if page.season else "")
 
 
@@ -177,7 +184,23 @@ def _finding(name: str, page: Comparison) -> str:
         pair = next(pair for one, other, pair in page.pairs if (one, other) == (name, REFERENCE))
         text += f", {_verdict(pair, standing.difference.value)} ({_interval_text(standing.difference)} points)"
     last = "; it ranks after the others because its seeds are not 0, 1, 2 and so on" * standing.has_chosen_seeds
-    return f"{text}; rank {place} of {len(page.standings)}{last}."
+    return f"{text}; rank {place} of {len(page.standings)}{last}.{_against_others(name, page)}"
+
+
+def _against_others(name: str, page: Comparison) -> str:
+    """Return a sentence on the significant differences from all but random search; empty if there is no other one."""
+    tests = [each for each in page.pairs if name in each[:2] and REFERENCE not in each[:2]]
+    names: dict[bool, list[str]] = {True: [], False: []}  # by whether the optimiser is better than they
+    for one, other, pair in tests:
+        if pair.is_significant:
+            is_better = (pair.rank_sum < 0) == (name == one)
+            names[is_better].append(other if name == one else one)
+    if not tests:
+        return ""
+    if not any(names.values()):
+        return " No difference from the others is significant."
+    better, worse = (", ".join(names[is_better]) or "none" for is_better in (True, False))
+    return f" Of the others, it is significantly better than {better} and significantly worse than {worse}."
 
 
 def _verdict(pair: Pair, mean: float) -> str:
@@ -191,9 +214,10 @@ def _verdict(pair: Pair, mean: float) -> str:
 
 def few_seeds(page: Comparison) -> str:
     """Return a sentence if the optimisers have too few seeds for any significant difference, else an empty text."""
-    pairs = combinations((set(each.seeds) for each in page.standings), 2)
-    n_seeds = max((len(one & other) for one, other in pairs), default=0)
-    needed = least_seeds(math.comb(len(page.standings), 2)) if len(page.standings) > 1 else 0
+    pairs = combinations(page.standings, 2)
+    tested = [(one, other) for one, other in pairs if are_tested(one.name, other.name, first=page.names)]
+    n_seeds = max((len(set(one.seeds) & set(other.seeds)) for one, other in tested), default=0)
+    needed = least_seeds(len(tested)) if tested else 0
     if n_seeds >= needed:
         return ""
     return (
@@ -209,12 +233,16 @@ def _chart(page: Comparison) -> str:
         ]
         for each in page.standings
     }
-    order = sorted(curves, key=lambda name: (name not in page.names, name != REFERENCE))
+    drawn = [name for name in curves if curves[name]]
+    order = sorted(drawn, key=lambda name: (name not in page.names, name != REFERENCE))
     styles: Sequence[LineStyle] = get_args(LineStyle)[::-1]
+    last = len(styles) - 1  # the place of the faint style, which all further optimisers share
+    labels = dict(enumerate(order[: last + 1]))
+    if len(order) > len(styles):
+        labels[last] = f"{len(order) - last} others"
     lines = [
-        Line(points=curves[name], style=styles[min(place, len(styles) - 1)], label=name)
+        Line(points=curves[name], style=styles[min(place, last)], label=labels.get(place, ""))
         for place, name in enumerate(order)
-        if curves[name]
     ]
     if not lines:
         return ""
@@ -244,5 +272,6 @@ def _markdown(text: str) -> str:
     return " ".join(re.sub(r"[<>|\\]", r"\\\g<0>", text).split())
 
 
-def _row(tag: str, cells: Sequence[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+def _row(tag: str, cells: Sequence[str], *, is_own: bool = False) -> str:
+    opening = '<tr class="own">' if is_own else "<tr>"
+    return f"{opening}{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"

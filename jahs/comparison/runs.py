@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+from ast import literal_eval
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -105,6 +107,33 @@ def make_optimizer(
         return factory(view, **{k: v for k, v in arguments.items() if takes_any or k in params})  # type: ignore[no-any-return]  # an optimiser
     except Exception as err:
         raise OptimizerFailed(f"{name} raised {type(err).__name__}: {err}") from err
+
+
+def code_of(optimizer: str | Factory) -> str | None:
+    """Return the sha256 of the file in FILE.py:NAME, or of the source of an object, its base classes and its defaults.
+
+    None if the source is not available or does not determine the behaviour, as for lambdas, partials, instances,
+    methods, decorated functions, functions or classes defined inside a function, and defaults that are not literals.
+    """
+    if isinstance(optimizer, str):
+        return sha256_file(Path(optimizer.rpartition(":")[0]))
+    is_whole = inspect.isfunction(optimizer) or inspect.isclass(optimizer)
+    name = getattr(optimizer, "__qualname__", "")
+    if not is_whole or getattr(optimizer, "__closure__", None) or "<" in name:  # <locals> or <lambda>
+        return None
+    defaults = repr([getattr(optimizer, each, None) for each in ("__defaults__", "__kwdefaults__")])
+    try:
+        literal_eval(defaults)
+        sources = [_source_of(each) for each in getattr(optimizer, "__mro__", (optimizer, object))[:-1]]
+    except (OSError, TypeError, ValueError, SyntaxError):
+        return None
+    return sha256(repr([name, defaults, sources]).encode()).hexdigest()
+
+
+def _source_of(defined: Any) -> str:  # Any: a class or function
+    """Return the digest of the file that defines a class or function, or its source in a notebook."""
+    file = Path(inspect.getfile(defined))
+    return sha256_file(file) if file.is_file() else inspect.getsource(defined)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,17 +7,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from jahs.comparison.standings import Rollout, Rollouts
+from jahs.comparison.standings import REFERENCE, Rollout, Rollouts
 from jahs.comparison.steps import Steps
-from jahs.errors import CorruptFile
+from jahs.comparison.terms import SAME_TERMS
+from jahs.errors import CorruptFile, InvalidArgument, UnknownName
 from jahs.files.sealed_json import read_sealed
+from jahs.optimizers import QUALITIES
+from jahs.spaces.parameters import show
 
 SEASONS: Final = Path(__file__).parents[1] / "seasons"
 """The folder of the embedded results."""
@@ -35,7 +38,45 @@ class ShippedResults:
 
 
 def read_shipped(study: str, task: str, releases: Collection[str], *, folder: Path = SEASONS) -> ShippedResults | None:
-    """Return the shipped results of a study on a task; None unless they were made on one of these releases (sha256)."""
+    """Return the shipped results of a study on a task; None unless they were made on one of these releases (sha256).
+
+    Results of studies under the same terms are added if they are of the same season.
+    """
+    found = _read_file(study, task, releases, folder)
+    if found is None:
+        return None
+    for other in [name for name, same in SAME_TERMS.items() if same == study]:
+        more = _read_file(other, task, releases, folder)
+        if more is not None and (more.season, more.release) == (found.season, found.release):
+            found = replace(found, rollouts={**more.rollouts, **found.rollouts})
+    return found
+
+
+def choose_shown(shipped: ShippedResults, names: Sequence[str] | None) -> ShippedResults:
+    """Return the results of these optimisers and of random search; None: of all that were given no prior.
+
+    Raises:
+        InvalidArgument: `names` is not a list.
+        UnknownName: a name is not an optimiser of the results; lists those that exist.
+    """
+    if isinstance(names, str):
+        raise InvalidArgument(f"beside={show(names)} is not a list of names; for one give [{show(names)}]")
+    for name in names or ():
+        if name not in shipped.rollouts:
+            raise UnknownName.of("beside", name, sorted(shipped.rollouts))
+    if names is None:
+        chosen = [name for name in shipped.rollouts if not _has_prior(name)]
+    else:
+        chosen = list(dict.fromkeys((REFERENCE, *names)))
+    return replace(shipped, rollouts={name: shipped.rollouts[name] for name in chosen})
+
+
+def _has_prior(name: str) -> bool:
+    """Return whether an optimiser, as in "neps_priorband-good", began with a prior made from the release."""
+    return name.rpartition("-")[2] in QUALITIES
+
+
+def _read_file(study: str, task: str, releases: Collection[str], folder: Path) -> ShippedResults | None:
     path = folder / f"{study}-{task}.json"
     if not path.is_file():
         return None

@@ -65,7 +65,7 @@ class Standing:
     rank: float  # mean rank among all optimisers, over the seeds that all have; NaN without such a seed
     difference: Interval | None  # mean result minus random search's, with a 95 % interval; None for random search
     superiority: float  # share of seeds in which it is better than random search, ties count half; else NaN
-    p_holm: float  # signed-rank test against random search, Holm's correction over all pairs; NaN below two seeds
+    p_holm: float  # signed-rank test against random search, Holm's correction over all tests; NaN below two seeds
     curve: tuple[tuple[float, float], ...]  # mean result at shares of the budget; NaN until every seed has one
 
 
@@ -126,14 +126,14 @@ def standings_of(
 
 
 def pairs_of(rollouts: Rollouts, *, first: Collection[str] = ()) -> list[tuple[str, str, Pair]]:
-    """Return the tests of all pairs of optimisers, over the seeds that both have, with Holm's correction over all.
+    """Return the tests of pairs of optimisers, over the seeds that both have, with Holm's correction over all tests.
 
     Args:
-        first: optimisers that come first in their pairs; random search comes last.
+        first: the optimisers of which `are_tested` speaks; they come first in their pairs, and random search last.
     """
     order = sorted(rollouts, key=lambda name: (name not in first, name == REFERENCE))
     groups, names = [], []
-    for one, other in combinations(order, 2):
+    for one, other in [pair for pair in combinations(order, 2) if are_tested(*pair, first=first)]:
         runs = rollouts[one], rollouts[other]
         seeds = sorted(set(runs[0]) & set(runs[1]))
         if len(seeds) > 1:
@@ -141,6 +141,14 @@ def pairs_of(rollouts: Rollouts, *, first: Collection[str] = ()) -> list[tuple[s
             names.append((one, other))
     pairs = pairs_of_groups(groups) if groups else []
     return [(*pair_names, pair) for pair_names, (pair,) in zip(names, pairs, strict=True)]
+
+
+def are_tested(one: str, other: str, *, first: Collection[str]) -> bool:
+    """Return whether two optimisers are tested: one of them is in `first` or random search, or `first` is empty.
+
+    A page shows no other tests, so Holm's correction does not count them.
+    """
+    return not first or one in first or other in first or REFERENCE in {one, other}
 
 
 def guess_of(terms: StudyTerms) -> float:

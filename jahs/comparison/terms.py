@@ -56,6 +56,9 @@ STUDIES: Final[Mapping[str, Rules]] = MappingProxyType(
 )
 """The studies under whose terms optimisers are compared."""
 
+SAME_TERMS: Final[Mapping[str, str]] = MappingProxyType({"strong": "baselines"})
+"""Studies that have the terms of another study. Their results are shown beside those of that study."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StudyTerms:

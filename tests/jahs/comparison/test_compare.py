@@ -6,6 +6,7 @@ import functools
 import importlib
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from jahs.cli import main
 from jahs.comparison import leaderboard
 from jahs.comparison.compare import compare
 from jahs.comparison.page import Comparison, few_seeds, write_page
-from jahs.comparison.ranks import least_seeds, wilcoxon_p
+from jahs.comparison.ranks import holm, least_seeds, wilcoxon_p
 from jahs.comparison.standings import Rollout, pairs_of, standings_of
 from jahs.comparison.steps import Steps
 from jahs.comparison.terms import STUDIES, terms
@@ -142,9 +143,11 @@ def test_a_log_of_a_study_names_it(tmp_path, release, quick):
 
 
 def test_one_optimiser_with_few_seeds_does_not_hide_that_others_have_enough():
-    standings = [SimpleNamespace(seeds=range(n)) for n in (40, 40, 2)]
-    assert few_seeds(SimpleNamespace(standings=standings)) == ""
-    assert "With 2 seeds, no pair of 2 optimisers can differ" in few_seeds(SimpleNamespace(standings=standings[1:]))
+    names = ("mine", "random_search", "asha")
+    standings = [SimpleNamespace(name=name, seeds=range(n)) for name, n in zip(names, (40, 40, 2), strict=True)]
+    assert few_seeds(SimpleNamespace(standings=standings, names=("mine",))) == ""
+    said = few_seeds(SimpleNamespace(standings=standings[1:], names=("mine",)))
+    assert "With 2 seeds, no pair of 2 optimisers can differ" in said
 
 
 def test_too_few_seeds_for_any_significant_difference_are_said_to_be_so(quick, mine, tmp_path, release, capsys):
@@ -213,6 +216,49 @@ def test_names_cannot_be_markup_of_the_report(tmp_path, release):
     report, _ = page_of(tmp_path, release, results)
     assert r"| \<b\>a\|b c | random_search |" in report
     assert "<b>" not in report
+
+
+def test_holms_correction_is_over_the_tests_that_a_page_shows():
+    rng, names = np.random.default_rng(0), ("asha", "hyperband", "mine", "random_search")
+    rollouts = {
+        name: {
+            seed: Rollout(steps=Steps(times=np.array([0.1]), values=np.array([v])), test_error=v, refit_error=v)
+            for seed, v in enumerate(rng.normal(30 - place, 1, 12))
+        }
+        for place, name in enumerate(names)
+    }
+    pairs = pairs_of(rollouts, first=("mine",))
+    assert [(one, other) for one, other, _ in pairs] == [
+        *(("mine", "asha"), ("mine", "hyperband"), ("mine", "random_search")),
+        *(("asha", "random_search"), ("hyperband", "random_search")),
+    ]
+    assert [pair.p_holm for *_, pair in pairs] == holm(np.array([pair.p for *_, pair in pairs])).tolist()
+    assert len(pairs_of(rollouts)) == 6
+
+
+def test_a_page_of_many_optimisers_names_the_best_curves_and_marks_the_own_row(tmp_path, release):
+    others = {f"other_{place}": {0: [31.0 + place], 1: [31.0 + place]} for place in range(12)}
+    page_of(tmp_path, release, {"mine": {0: [50.0], 1: [50.0]}, "random_search": {0: [60.0], 1: [60.0]}, **others})
+    chart, page = ((tmp_path / name).read_text() for name in ("curves.svg", "index.html"))
+    assert re.findall(r">([^<>]+)</text>", chart)[-8:] == [
+        *("mine", "random_search", "other_0", "other_1", "other_2", "other_3", "other_4", "7 others"),
+    ]
+    assert chart.count('class="faint"') == 7 + 1  # with the line in the legend
+    (own,) = re.findall(r'<tr class="own">(.*?)</tr>', page)
+    assert own.startswith("<td>13</td><td>mine</td>")
+
+
+def test_a_page_says_from_which_others_an_optimiser_differs(tmp_path, release):
+    results = {
+        name: {seed: [mean + seed / 100] for seed in range(12)}
+        for name, mean in {"mine": 30.0, "random_search": 40.0, "asha": 20.0, "hyperband": 50.0}.items()
+    }
+    report, _ = page_of(tmp_path, release, results)
+    said = "rank 2 of 4. Of the others, it is significantly better than hyperband and significantly worse than asha."
+    assert said in report
+    few = {name: {seed: by_seed[seed] for seed in (0, 1)} for name, by_seed in results.items()}
+    report, _ = page_of(tmp_path, release, few)
+    assert "rank 2 of 4. No difference from the others is significant." in report
 
 
 def test_optimisers_whose_seeds_could_have_been_selected_rank_last_and_it_is_said(quick, tmp_path, release):
