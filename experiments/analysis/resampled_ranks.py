@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, digits_for, number_text
-from workshop.resampling import LEVEL, bootstrap_estimates, interval_text, percentile_interval
+from jahs.comparison.summaries import Interval, number_text
+from workshop.resampling import LEVEL, bootstrap_estimates, percentile_interval, rounded_interval_text
 
 N_RESAMPLES: Final = 300
-_MOST_DIGITS: Final = 3
 
 _Counts = NDArray[np.int64]
 
@@ -79,10 +78,5 @@ def _centred_ranks(places: _Counts, counts: _Counts) -> Floats:
 
 
 def correlation_text(found: Interval) -> str:
-    """Return a correlation and its interval with the decimals that its error allows, three at most.
-
-    A correlation that is the same in all resamples has no interval: it compares a fidelity with itself.
-    """
-    error = (found.high - found.low) / 4  # approximately the standard error
-    digits = min(digits_for(error), _MOST_DIGITS)
-    return interval_text(found, digits) if error else number_text(found.value, digits)
+    """Return a correlation with its interval; without one if it is the same in all resamples, as with itself."""
+    return number_text(found.value) if found.low == found.high else rounded_interval_text(found)

@@ -18,7 +18,7 @@ from jahs.comparison.summaries import number_text, summarize
 from jahs.errors import CorruptFile
 from workshop.pages.document import Block, Table, Text, answer
 
-BOARD_COLUMNS: Final = (
+BOARD_COLUMNS: Final[tuple[str, ...]] = (
     *("place", "arm", "optimiser", "validation error (%)", "median", "test error (%)"),
     "seeds with a result",
 )
