@@ -9,13 +9,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jahs.comparison.summaries import Interval, number_text
+from jahs.comparison.summaries import Interval, digits_for, number_text
 from jahs.errors import InvalidArgument
 
 LEVEL: Final = 0.95
 """The share of resampled statistics inside an interval."""
 
 N_RESAMPLES: Final = 2000
+_MOST_DIGITS: Final = 3
 
 
 def percentile_interval(value: float, resampled: NDArray[np.float64]) -> Interval:
@@ -69,6 +70,17 @@ def interval_text(found: Interval, digits: int = 2, *, sign: str = "") -> str:
     """
     value, low, high = (number_text(number, digits, sign=sign) for number in (found.value, found.low, found.high))
     return value if "–" in {value, low, high} else f"{value} ({low} to {high})"
+
+
+def rounded_interval_text(found: Interval) -> str:
+    """Return an estimate with its 95 % interval and the decimals that it allows, three at most.
+
+    Example:
+        >>> rounded_interval_text(Interval(value=0.4962, low=0.4512, high=0.5412))
+        '0.496 (0.451 to 0.541)'
+    """
+    error = (found.high - found.low) / 4  # approximately the standard error
+    return interval_text(found, min(digits_for(error), _MOST_DIGITS))
 
 
 def within_configs(

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
-from scipy import stats
 
+from experiments.analysis.resampled_ranks import correlation_text, rho_among_best, tau_with_interval
 from experiments.report.results import Results
 from experiments.report.single import overview
 from experiments.report.speedups import speedup_of_arms, speedup_text
 from experiments.study import Arm
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import number_text
+from jahs.comparison.summaries import Interval
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
 from jahs.schema import CONFIG_KEYS, SIZE_KEYS
@@ -29,6 +29,7 @@ N_CONFIGS: Final = 1000
 N_RANKED: Final = 10_000
 _PERCENTS: Final = (100, 50, 25, 10, 1)
 _FEWEST: Final = 10
+_INTERVALS: Final = "Intervals are 95 % bootstrap intervals over configs, without the errors of the surrogate"
 _SIZES: Final = {key: tuple(map(float, PARAMETERS[key].choices)) for key in SIZE_KEYS}
 
 
@@ -49,13 +50,14 @@ def fidelity_blocks(results: Results) -> Iterator[str | Block]:
         yield from _correlation_blocks(results.bench[task])
 
 
-def rank_correlations(bench: Benchmark) -> dict[str, tuple[Floats, Floats, Floats]]:
+def rank_correlations(bench: Benchmark) -> dict[str, tuple[Floats, list[Interval], Floats]]:
     """Return Kendall's tau between validation accuracies at each fidelity and at the highest one, over random configs.
 
     All other fidelities are at their highest values.
 
     Returns:
-        For each of epoch, N, W, Resolution and the diagonal: values, tau, and the share of the full cost.
+        For each of epoch, N, W, Resolution and the diagonal: values, tau with its 95 % bootstrap interval over configs,
+        and the share of the full cost.
     """
     columns = space(fixed=LARGEST).sample_columns(N_CONFIGS, seed=0)
     last = bench.max_epoch
@@ -71,7 +73,7 @@ def rank_correlations(bench: Benchmark) -> dict[str, tuple[Floats, Floats, Float
     curves = {}
     for name, by_value in asked.items():
         answers = [_ask(bench, columns, sizes, epoch) for sizes, epoch in by_value.values()]
-        tau = np.array([stats.kendalltau(low, accuracy).statistic for low, _ in answers])
+        tau = [tau_with_interval(low, accuracy) for low, _ in answers]
         cost = np.array([low.mean() / runtime.mean() for _, low in answers])
         curves[name] = np.array([*by_value], dtype=np.float64), tau, cost
     return curves
@@ -86,13 +88,14 @@ def _ask(
     return answers["valid_acc"], answers["runtime"]
 
 
-def top_correlations(bench: Benchmark) -> list[tuple[str, str, int, Floats]]:
+def top_correlations(bench: Benchmark) -> list[tuple[str, str, int, list[Interval]]]:
     """Return Spearman's rho of a lower with the highest fidelity among the best configs at the highest one.
 
     Predicted means, draws of one training, and recorded trainings at full size, of the first seed of each config.
 
     Returns:
-        The lower fidelity, whose accuracies these are, the number of configs, and rho among the best shares of them.
+        The lower fidelity, whose accuracies these are, the number of configs, and rho among the best shares of them,
+        with 95 % bootstrap intervals over configs.
     """
     columns = space(fixed=LARGEST).sample_columns(N_RANKED, seed=0)
     last = bench.max_epoch
@@ -133,13 +136,10 @@ def trained_at_full_size(bench: Benchmark) -> tuple[Columns, Floats]:
     return columns, np.reshape([*curves.values()], (len(curves), bench.max_epoch))
 
 
-def rho_at_top(low: Floats, high: Floats) -> Floats:
+def rho_at_top(low: Floats, high: Floats) -> list[Interval]:
     """Return Spearman's rho among the best shares by `high`; NaN among fewer than ten."""
-    best = np.argsort(-high, kind="stable")
-    counts = [len(high) * percent // 100 for percent in _PERCENTS]
-    return np.array(
-        [stats.spearmanr(low[best[:n]], high[best[:n]]).statistic if n >= _FEWEST else np.nan for n in counts]
-    )
+    sizes = [len(high) * percent // 100 for percent in _PERCENTS]
+    return rho_among_best(low, high, [size if size >= _FEWEST else 0 for size in sizes])
 
 
 def _top_table(bench: Benchmark) -> Table:
@@ -147,10 +147,10 @@ def _top_table(bench: Benchmark) -> Table:
         caption=f"{bench.task.title}: Spearman's rho between validation accuracies at a lower and at the highest "
         "fidelity, among the best configs at the highest one. Trained: one training of each recorded config of full "
         "size; optimisers proposed some of them, so their best shares differ less than those of random configs. "
-        "NAS-Bench-101 (supplement, figure 7) has 0.365 between 36 and 108 epochs in its best 10 %",
+        f"{_INTERVALS}. NAS-Bench-101 (supplement, figure 7) has 0.365 between 36 and 108 epochs in its best 10 %",
         columns=("lower fidelity", "accuracies", "configs", *(f"best {p} %" if p < 100 else "all" for p in _PERCENTS)),
         rows=tuple(
-            (low, world, f"{n:,}", *map(number_text, rhos.tolist())) for low, world, n, rhos in top_correlations(bench)
+            (low, world, f"{n:,}", *map(correlation_text, rhos)) for low, world, n, rhos in top_correlations(bench)
         ),
         n_labels=2,
     )
@@ -158,8 +158,12 @@ def _top_table(bench: Benchmark) -> Table:
 
 def _correlation_blocks(bench: Benchmark) -> Iterator[Block]:
     curves = rank_correlations(bench)
-    lowest = (f"{name} {tau[0]:.2f} at {100 * cost[0]:.1f} % of the cost" for name, (_, tau, cost) in curves.items())
-    yield answer(f"Kendall's τ of the lowest fidelity: {'; '.join(lowest)}.")
+    lowest = (
+        f"{name} {correlation_text(tau[0])} at {100 * cost[0]:.1f} % of the cost"
+        for name, (_, tau, cost) in curves.items()
+    )
+    intro = "Kendall's τ of the lowest fidelity, with 95 % bootstrap intervals over configs: "
+    yield answer(f"{intro}{'; '.join(lowest)}.")
     yield Figure(
         name=f"{bench.task.name}-correlations".replace("_", "-"),
         caption=f"Rank correlation between validation accuracies at a lower and at the highest fidelity, over "
@@ -167,10 +171,7 @@ def _correlation_blocks(bench: Benchmark) -> Iterator[Block]:
         "left corner show useful fidelities.",
         alt="Kendall's tau rising with the share of the full cost, one curve for each fidelity.",
         drawing=draw_curves(
-            [
-                Curve(title=name, x=cost, y=tau, number=i, is_step=False, has_markers=True)
-                for i, (name, (_, tau, cost)) in enumerate(curves.items())
-            ],
+            [_curve(name, cost, tau, number=number) for number, (name, (_, tau, cost)) in enumerate(curves.items())],
             x_label="mean cost (share of a full evaluation)",
             y_label="Kendall's τ with full fidelity",
             x_scale="log",
@@ -179,15 +180,20 @@ def _correlation_blocks(bench: Benchmark) -> Iterator[Block]:
     yield _top_table(bench)
     yield Table(
         caption="Rank correlations as numbers. On the diagonal, all fidelities rise together (`jahs.View.path`); its "
-        "value is the share of the path",
+        f"value is the share of the path. {_INTERVALS}",
         columns=("fidelity", "value", "Kendall's τ", "mean cost (share of a full evaluation)"),
         rows=tuple(
-            (name, f"{value:.3g}", f"{t:.3f}", f"{100 * c:.1f} %")
+            (name, f"{value:.3g}", correlation_text(t), f"{100 * c:.1f} %")
             for name, (values, tau, cost) in curves.items()
             for value, t, c in zip(values, tau, cost, strict=True)
         ),
         is_folded=True,
     )
+
+
+def _curve(fidelity: str, cost: Floats, tau: Sequence[Interval], *, number: int) -> Curve:
+    y = np.array([found.value for found in tau])
+    return Curve(title=fidelity, x=cost, y=y, number=number, is_step=False, has_markers=True)
 
 
 def _speedup_answer(results: Results, task: str, slow: Arm, arms: Sequence[Arm]) -> Iterator[Block]:

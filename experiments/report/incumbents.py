@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -17,6 +18,11 @@ from jahs.comparison.summaries import number_text, summarize
 from jahs.errors import CorruptFile
 from workshop.pages.document import Block, Table, Text, answer
 
+BOARD_COLUMNS: Final[tuple[str, ...]] = (
+    *("place", "arm", "optimiser", "validation error (%)", "median", "test error (%)"),
+    "seeds with a result",
+)
+
 
 def leaderboard_blocks(results: Results) -> Iterator[str | Block]:
     """Yield a table for each task; refuse logs that contradict their release."""
@@ -26,21 +32,23 @@ def leaderboard_blocks(results: Results) -> Iterator[str | Block]:
         "`jahs leaderboard` checks every trial, also of other people's logs."
     )
     for task in results.tasks:
-        by_arm = {arm: results.of_chapter(task, arm) for arm in results.arms}
-        rows = sorted(
-            (_row(results, task, arm, found) for arm, found in by_arm.items() if any(r.configs for r in found)),
-            key=lambda row: row[0],
-        )
         yield Table(
             caption=f"{task}: mean errors of final incumbents, mean ± standard error and median over seeds; by "
             "validation error",
-            columns=(
-                *("place", "arm", "optimiser", "validation error (%)", "median", "test error (%)"),
-                "seeds with a result",
-            ),
-            rows=tuple((str(place), *texts) for place, (_, texts) in enumerate(rows, start=1)),
+            columns=BOARD_COLUMNS,
+            rows=tuple(board(results, task).values()),
             n_labels=3,
         )
+
+
+def board(results: Results, task: str) -> dict[Arm, tuple[str, ...]]:
+    """Return the row of each arm with a result on a task, best first; refuse logs that contradict their release."""
+    by_arm = {arm: results.of_chapter(task, arm) for arm in results.arms}
+    rows = {
+        arm: _row(results, task, arm, found) for arm, found in by_arm.items() if any(result.configs for result in found)
+    }
+    best_first = sorted(rows, key=lambda arm: rows[arm][0])
+    return {arm: (str(place), *rows[arm][1]) for place, arm in enumerate(best_first, start=1)}
 
 
 def _row(results: Results, task: str, arm: Arm, found: Sequence[RepetitionResult]) -> tuple[float, tuple[str, ...]]:
@@ -82,11 +90,7 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
         records: records of `experiments.retrain`; without any, the one in the study's folder, if there is one.
     """
     own = results.folder.path / RECORD
-    paths = records or [own] * own.is_file()
-    releases = {task: facts.release for task, facts in results.folder.tasks.items()}
-    incumbents = [one for path in paths for one in read_record(path, study=results.study.name, releases=releases)]
-    trained = [incumbent for incumbent in incumbents if incumbent.trained and incumbent.task in results.tasks]
-    trained.sort(key=lambda incumbent: results.tasks.index(incumbent.task))
+    trained = read_trained(results, records or [own] * own.is_file())
     if not trained:
         return
     n_trained = sum(len(incumbent.trained) for incumbent in trained)
@@ -129,6 +133,14 @@ def retrained_blocks(results: Results, records: Sequence[Path]) -> Iterator[str 
         ),
         n_labels=2,
     )
+
+
+def read_trained(results: Results, records: Sequence[Path]) -> list[Incumbent]:
+    """Return the incumbents of these records that were trained, in order of the study's tasks."""
+    releases = {task: facts.release for task, facts in results.folder.tasks.items()}
+    incumbents = [one for path in records for one in read_record(path, study=results.study.name, releases=releases)]
+    trained = [incumbent for incumbent in incumbents if incumbent.trained and incumbent.task in results.tasks]
+    return sorted(trained, key=lambda incumbent: results.tasks.index(incumbent.task))
 
 
 def _noise_sd(results: Results, incumbent: Incumbent) -> float:

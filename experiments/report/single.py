@@ -17,6 +17,7 @@ from jahs.comparison.ranks import mean_ranks
 from jahs.comparison.steps import regret_area
 from jahs.comparison.summaries import (
     FEWEST_SEEDS,
+    Interval,
     Summary,
     digits_for,
     estimate_text,
@@ -106,6 +107,17 @@ def median_text(found: Summary, *, usual: int = 2) -> str:
     return number_text(float(found.median), digits_for(float(found.se), usual=usual))
 
 
+def final_mean(values: Floats, on_refits: Floats) -> Interval:
+    """Return the mean of final results over seeds with its 95 % interval; seeds without a result, NaN, do not count.
+
+    The interval contains the error of the models if every seed has a result and each refit was run with several seeds,
+    whose results are (n_refits, n_seeds).
+    """
+    finite = values[np.isfinite(values)]
+    has_refits = on_refits.shape[1] > 1 and finite.size == len(values) >= FEWEST_SEEDS
+    return mean_with_refits(finite, on_refits) if has_refits else mean_interval(finite)
+
+
 def error_limits(values: Floats) -> tuple[float, float] | None:
     """Return limits of an error axis that show the range after the first evaluations; None without any value."""
     finite = values[np.isfinite(values)]
@@ -164,8 +176,7 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
         if finite.size:
             summary = summarize(finite)
             digits = digits_for(float(summary.se))
-            has_refits = on_refits.shape[2] > 1 and finite.size == len(values) >= FEWEST_SEEDS
-            mean = mean_with_refits(finite, on_refits[number]) if has_refits else mean_interval(finite)
+            mean = final_mean(values, on_refits[number])
             areas = np.array([100 * regret_area(r.incumbents, **scale) for r in repetitions])
             interval = "–" if math.isnan(mean.low) else f"{mean.low:.{digits}f} to {mean.high:.{digits}f}"
             quartiles = f"{summary.q25:.{digits}f} to {summary.q75:.{digits}f}"

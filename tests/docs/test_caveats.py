@@ -28,6 +28,7 @@ STUDIES = (
     ),
     *(
         "landscape/fashion_mnist_mini",
+        "leaderboard",
         "long",
         "multiobjective",
         "optimum",

@@ -22,7 +22,7 @@ from experiments.packs import COLUMNS, MANIFEST
 from experiments.report.__main__ import main
 from experiments.report.build import build_document
 from experiments.report.comparison import draw_comparison, groups
-from experiments.report.fidelity import rho_at_top, top_correlations, trained_at_full_size
+from experiments.report.fidelity import _correlation_blocks, rho_at_top, top_correlations, trained_at_full_size
 from experiments.report.long import _order_text, worker_blocks
 from experiments.report.results import Results, read_results
 from experiments.report.writing import write_document
@@ -59,8 +59,9 @@ NEEDS_CHROMIUM = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def short():
-    """Budgets of five evaluations; of twenty where these are of smaller networks."""
-    with short_studies(truth=20):
+    """Budgets of five evaluations, of twenty where these are of smaller networks, and few bootstrap resamples."""
+    with short_studies(truth=20), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("experiments.analysis.resampled_ranks.N_RESAMPLES", 20)
         yield
 
 
@@ -527,12 +528,16 @@ def test_a_critical_difference_diagram_cuts_no_label_off(title, rank):
 def test_ranks_at_the_top_are_those_of_the_best_configs_alone():
     rng = np.random.default_rng(0)
     high = rng.permutation(1000).astype(float)
-    assert rho_at_top(high, high) == pytest.approx(1.0)
+
+    def rhos_at_top(low, high):
+        return np.array([found.value for found in rho_at_top(low, high)])
+
+    assert rhos_at_top(high, high) == pytest.approx(1.0)
     low = np.where(high >= 900, -high, high)  # the best tenth is in reverse order
-    rhos = rho_at_top(low, high)
+    rhos = rhos_at_top(low, high)
     assert rhos[-2:] == pytest.approx(-1.0)
     assert rhos[2] == pytest.approx(spearmanr(low[high >= 750], high[high >= 750]).statistic)
-    assert np.isnan(rho_at_top(high[:90], high[:90])).tolist() == [False, False, False, True, True]
+    assert np.isnan(rhos_at_top(high[:90], high[:90])).tolist() == [False, False, False, True, True]
 
 
 def test_trainings_stand_beside_predictions_of_the_same_configs(release):
@@ -547,3 +552,14 @@ def test_trainings_stand_beside_predictions_of_the_same_configs(release):
     rows = [(low, of, n) for low, of, n, _ in top_correlations(bench)]
     assert (("epoch 1", "trained", len(trained)) in rows) == bool(len(trained))
     assert len(rows) == len(set(rows))
+
+
+def test_rank_correlations_have_intervals_unless_a_fidelity_is_compared_with_itself(release):
+    lowest, _, top, numbers = _correlation_blocks(jahs.Benchmark(TASK, release=release))
+    interval = re.compile(r"-?\d\.\d+ \(-?\d\.\d+ to -?\d\.\d+\)")
+    assert len(re.findall(rf"\w+ {interval.pattern} at \d", lowest.text)) == 5
+    cells = [cell for row in top.rows for cell in row[3:]]
+    assert all(cell == "–" or interval.fullmatch(cell) for cell in cells)
+    assert sum(cell != "–" for cell in cells) >= 90  # nine lower fidelities, means and draws, five shares
+    for _, _, tau, cost in numbers.rows:
+        assert tau == "1.00" if cost == "100.0 %" else interval.fullmatch(tau)
