@@ -56,14 +56,18 @@ def standings(results: Results, task: str, arms: Sequence[Arm]) -> dict[Arm, Sta
 def fidelity_board(by_study: Mapping[str, Results]) -> Iterator[str | Block]:
     """Yield the board by fidelity of each task, from the studies `fidelity` and `multiobjective` that are there."""
     yield "By fidelity"
+    best, tables = [], []
     for task in dict.fromkeys(task for results in by_study.values() for task in results.tasks):
         errors, shares = (
             _by_fidelity(by_study[study.name], task) if study.name in by_study else {}
             for study in (FIDELITY, MULTIOBJECTIVE)
         )
         if errors or shares:
-            yield answer(f"Best on {TASKS[task].title}: {_best_text(errors, shares)}.")
-            yield _fidelity_table(task, errors, shares)
+            best.append(f"on {TASKS[task].title} {_best_text(errors, shares)}")
+            tables.append(_fidelity_table(task, errors, shares))
+    if best:
+        yield answer(f"Best by fidelity: {'; '.join(best)}.")
+    yield from tables
     if len(by_study) > 1:
         one, other = (by_study[study.name].study for study in (FIDELITY, MULTIOBJECTIVE))
         yield Text(
@@ -82,11 +86,11 @@ def _best_text(errors: Mapping[_Row, Standing], shares: Mapping[_Row, Standing])
     parts = []
     if errors:
         row = min(errors, key=lambda row: errors[row].mean.value)
-        parts.append(f"{row[1]} ({_fidelity_title(row)}) with a validation error of {_cells(errors[row])[0]} %")
+        parts.append(f"{row[1]} ({_fidelity_title(row)}) with an error of {_cells(errors[row])[0]} %")
     if shares:
         row = max(shares, key=lambda row: shares[row].mean.value)
         parts.append(f"{row[1]} ({_fidelity_title(row)}) with {_cells(shares[row])[0]} of the front's hypervolume")
-    return "; ".join(parts)
+    return ", ".join(parts)
 
 
 def _fidelity_table(task: str, errors: Mapping[_Row, Standing], shares: Mapping[_Row, Standing]) -> Table:
