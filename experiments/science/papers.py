@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,47 @@ NO_SIGN: Final = "–"  # the table cell of a figure without a sign to compare
 _CAVEAT: Final = re.compile(r"^\*\*Caveat:\*\* (.+)$", re.MULTILINE)
 _HEAD: Final = re.escape(table_text(COLUMNS, (), n_labels=len(COLUMNS)))
 _TABLE: Final = re.compile(rf"^Figures of (\S+) and ours.*\n\n{_HEAD}\n((?:\|.*\n)+)", re.MULTILINE)
+
+
+class _Sentence(NamedTuple):
+    """A figure that a page states in a sentence, not in a table."""
+
+    page: str  # path relative to the folder of the studies
+    pattern: re.Pattern[str]  # its groups: title of the task, estimate, and both ends of its interval
+    quantity: str
+    paper: str
+    sign: float  # of the paper's figure; 0 if it does not compare
+    reason: str
+
+
+_TITLE: Final = r"\A# [^\n]* (?:of|measured:) ([^\n]+)\n.*?"
+_INTERVAL: Final = r"(\S+?),? \(?90 % interval (\S+) to (\S+)\)"
+_TAU: Final = re.compile(f"{_TITLE}Validation and test accuracy at the last epoch .*? tau of {_INTERVAL}", re.DOTALL)
+_DIFFERENCE: Final = re.compile(rf"{_TITLE}\(difference {_INTERVAL}", re.DOTALL)
+_SENTENCES: Final = (
+    *(
+        _Sentence(
+            f"../data/{task}.md",
+            _TAU,
+            "τ of validation and test accuracy at the last epoch",
+            "0.852",
+            0.0,
+            "ours differ in sizes and hyperparameters, too, which raises it",
+        )
+        for task in ("fashion_mnist_mini", "cifar10_mini")
+    ),
+    _Sentence(
+        "noise/report.md",
+        _DIFFERENCE,
+        "MAE of a table's entry minus the surrogate's (points)",
+        "0.453 - 0.345 = +0.109",
+        1.0,
+        "fewer trainings: the paper's surrogate has the smaller error from about 21,500 on",
+    ),
+)
+
 _METHOD: Final = """“Inconclusive”: the interval covers 0, or too little was measured. A dash: the paper sees no
-    difference, the figures do not compare, or they are agreements of two trainings, which are always positive: there
+    difference, the figures do not compare, or they are agreements of two measurements, which are always positive: there
     the reason says whether the interval holds a figure of the paper. Intervals are 95 % (NAS-Bench-301: 90 %)."""
 
 
@@ -79,6 +118,7 @@ def papers_page(folder: Path) -> Document:
             for line in lines.splitlines():
                 cells = (cell.replace(r"\|", "|") for cell in line[2:-2].split(" | "))
                 rows.append((paper, *cells, f"[{name}](../{name}/report.md)"))
+    rows += [("NAS-Bench-301", *_row(folder, sentence)) for sentence in _SENTENCES]
     rows.sort(key=lambda row: row[0])
     by_paper = (_counted(paper, of) for paper, of in groupby(rows, key=lambda row: row[0]))
     columns = ("published in", *COLUMNS, "page")
@@ -89,6 +129,25 @@ def papers_page(folder: Path) -> Document:
         sections=sections_of(["All figures", Text(_METHOD), table("", columns, rows, n_labels=len(columns))]),
         facts=(commit_fact(),),
     )
+
+
+def _row(folder: Path, sentence: _Sentence) -> tuple[str, ...]:
+    page = folder / sentence.page
+    found = sentence.pattern.match(page.read_text(encoding="utf-8")) if page.is_file() else None
+    if found is None:
+        raise InvalidArgument(f"{page} does not have the {sentence.quantity}; make pages writes it")
+    title, *texts = found.groups()
+    ours = Interval(**dict(zip(("value", "low", "high"), map(float, texts), strict=True)))
+    row = compared(
+        sentence.quantity,
+        title,
+        sentence.paper,
+        ours,
+        sign=sentence.sign,
+        why=sentence.reason,
+        show=lambda _: "{} ({} to {})".format(*texts),
+    )
+    return *row, f"[{page.parent.name}](../{sentence.page})"
 
 
 def _counted(source: str, rows: Iterable[tuple[str, ...]]) -> str:
