@@ -23,7 +23,7 @@ from experiments.science.moves import (
     means_of_points,
     points_of_cells,
 )
-from experiments.science.papers import NO_SIGN, beside_paper, compared, table
+from experiments.science.papers import NO_SIGN, beside_lightgbm, beside_paper, compared, table
 from experiments.science.subjects import MAIN, Spread, Subject, answers, spread_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import number_text
@@ -77,7 +77,7 @@ Landscape = Mapping[str, Spread]  # measures of one task by name
 def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) -> Landscape:
     """Return the landscape of a task at full size, and its measures at other sizes.
 
-    "by size": `MEASURES` and Spearman's rho with full size, (n_sizes, n_measures + 1). "time", if the release has
+    "by size": `MEASURES` and Spearman's rho with full size, (n_sizes, n_measures + 1). "time", if the models have
     runtimes: mean relative change of the runtime in percent, (5, 5), as `replacements`, on the released models.
     """
     by_model = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
@@ -96,7 +96,7 @@ def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) ->
         at_sizes = (values_of_cells(model, MAIN, size) for size in sizes)
         by_size.append(np.array([[*measures_of(values), spearman(values, full)] for values in at_sizes]))
     landscape["by size"] = spread_of(by_size)
-    if "runtime" in subject.bench.metrics:
+    if "runtime" in subject.bench.metrics and subject.bench.model is None:  # another family answers accuracies only
         on_log_scale = np.log(values_of_cells(subject.bench, "runtime", LARGEST))
         landscape["time"] = spread_of([100 * np.expm1(replacements(on_log_scale)[0])])
     return landscape
@@ -168,6 +168,7 @@ def gains_of_shape(values: Floats) -> Floats:
 def cells_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; nothing on it is drawn at random."""
     results = {task.title: measure_cells(task, sizes=GROUP_VALUES) for task in subjects}
+    others = {task.title: measure_cells(other, sizes=()) for task in subjects for other in task.on_lightgbm}
     summary = "; ".join(
         f"{title}: {_share_within_two(cells, ', functions')} of the functions and {_share_within_two(cells)} of the "
         f"cells are within two moves of one of the {N_BEST} best functions, and two cells that differ in one operation "
@@ -178,11 +179,11 @@ def cells_page(subjects: Sequence[Subject]) -> Document:
         title="The landscape of cells",
         subtitle=f"{summary}. In NAS-Bench-101, 35.4 % of the space is within six moves of the closest of its 12 best "
         "graphs (at most 26 are possible), and accuracies are uncorrelated beyond six; our correlations are of ranks.",
-        sections=sections_of([*_distances(results), *_tables(results)]),
+        sections=sections_of([*_distances(results, others), *_tables(results)]),
     )
 
 
-def _distances(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
+def _distances(results: Mapping[str, Landscape], others: Mapping[str, Landscape]) -> Iterator[str | Block]:
     yield "Distance from the best cells"
     walks = {
         f"{title}{of}": [cells[f"walk{of}"].at(n - 1) for n in STEPS]
@@ -198,7 +199,9 @@ def _distances(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
         alt="; ".join(f"{title}: {walk[0].value:.2f} after one move" for title, walk in walks.items()),
         drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
     )
-    yield beside_paper("NAS-Bench-101", [row for title, cells in results.items() for row in _beside(title, cells)])
+    rows, on_lightgbm = ([row for each in found.items() for row in _beside(*each)] for found in (results, others))
+    yield beside_paper("NAS-Bench-101", rows)
+    yield from beside_lightgbm(rows, on_lightgbm)
     others = {title: _texts(r["accuracy"], sign="+")[2, CONV3X3, CONV1X1] for title, r in results.items()}
     yield Text(
         "The halves differ because cells enter the better one by their accuracy before the replacement, which selects "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -96,6 +96,25 @@ def compared(
 def beside_paper(paper: str, rows: Iterable[Sequence[str]], *, level: int = 95, more: str = "") -> Table:
     """Return the table of a paper's figures and ours; `more` ends its caption."""
     return table(f"Figures of {paper} and ours, with {level} % intervals{more}", COLUMNS, rows, n_labels=len(COLUMNS))
+
+
+def beside_lightgbm(rows: Iterable[Sequence[str]], others: Iterable[Sequence[str]]) -> Iterator[Table]:
+    """Yield the table of our figures beside those of the releases' LightGBM models; nothing if there are none.
+
+    Args:
+        rows: of `beside_paper`, on the released models.
+        others: the same on LightGBM's models, for the tasks that have them.
+    """
+    on_lightgbm = {(quantity, task): ours for quantity, task, _, ours, *_ in others}
+    shown = []
+    for quantity, task, _, ours, same, _ in rows:
+        if (other := on_lightgbm.get((quantity, task))) is not None:
+            one, two = (float(text.split()[0]) for text in (ours, other))
+            agrees = NO_SIGN if same == NO_SIGN else "yes" if np.sign(one) == np.sign(two) else "no"
+            shown.append((quantity, task, ours, other, agrees))
+    if shown:
+        caption = "Our figures on another model class: the released models, XGBoost, and LightGBM fitted to the same "
+        yield table(caption + "trainings", ("quantity", "task", "XGBoost", "LightGBM", "same sign"), shown, n_labels=2)
 
 
 def table(

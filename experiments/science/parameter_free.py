@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jahs
-from experiments.science.papers import beside_paper, compared, table
+from experiments.science.papers import beside_lightgbm, beside_paper, compared, table
 from experiments.science.subjects import MAIN, Subject, answers
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval
+from jahs.comparison.summaries import Interval, number_text
 from jahs.errors import InvalidArgument
 from jahs.files.tables import take
 from jahs.schema import CONFIG_KEYS, OPS, SPLIT_PARTS
@@ -62,6 +62,7 @@ class Study(NamedTuple):
 
     subject: Subject
     changes: dict[str, list[Interval]]  # change of the predicted accuracy, by operation and number replaced
+    on_lightgbm: dict[str, Floats]  # the same by LightGBM's models, (7,); empty if the release has none
     trained: str  # how many of the replaced configs were trained
     measured: Floats  # accuracy of each recorded test config at the last epoch
     predicted: Floats  # the same, predicted
@@ -140,11 +141,17 @@ def study_of(subject: Subject, split: Split) -> Study:
         raise InvalidArgument("the release has no refits, from which the intervals are computed; choose one that has")
     columns: Columns = {key: configs[key] for key in CONFIG_KEYS}
     tests = take(columns, is_test)
-    found = replaced(subject.models, tests, dict(zip(ids.tolist(), means.tolist(), strict=True)))
+    n_models, others = len(subject.models), [other.bench for other in subject.on_lightgbm]
+    found = replaced([*subject.models, *others], tests, dict(zip(ids.tolist(), means.tolist(), strict=True)))
     ops, pairs = ops_of(configs), np.stack([means, held_out_answers(subject, split, columns)])
     return Study(
         subject=subject,
-        changes={name: changes_of(values) for name, values in found.values.items()},
+        changes={name: changes_of(values[:n_models]) for name, values in found.values.items()},
+        on_lightgbm={
+            name: (by_lightgbm - by_lightgbm[0]).mean(axis=1)
+            for name, values in found.values.items()
+            for by_lightgbm in values[n_models:]
+        },
         trained=_trained_text(found),
         measured=means[is_test],
         predicted=answers(subject.bench, tests),
@@ -181,20 +188,22 @@ def parameter_free_page(subjects: Sequence[Subject]) -> Document:
         ("many poolings", "pooling", _N_OPS, "falls", -1),
         ("two identities", "identity", 2, "rises", 1),
     )
-    rows = []
+    rows, others = [], []
     for (replacement, name, n, paper, sign), study in product(claims, studies):
         quantity = f"change of the predicted accuracy by {replacement} ({n} of {_N_OPS} operations, points)"
         rows.append(compared(quantity, study.subject.title, paper, study.changes[name][n], sign=sign, show=_interval))
+        if study.on_lightgbm:
+            others.append((quantity, study.subject.title, paper, number_text(study.on_lightgbm[name][n], 1, sign="+")))
     more = (
         " over configs and refits. NAS-Bench-301 shows figures and gives no numbers; its cells have no zeros. "
         "“Inconclusive”: the interval covers 0, or the release's value is on the other side of 0."
     )
-    beside = beside_paper("NAS-Bench-301", rows, level=90, more=more)
+    beside = beside_paper("NAS-Bench-301", rows, level=90, more=more), *beside_lightgbm(rows, others)
     blocks = (block for study in studies for block in _blocks(study))
     return Document(
         title="Operations without parameters",
         subtitle=" ".join(map(_finding, studies)),
-        sections=sections_of(["Comparison with NAS-Bench-301", beside, Text(_WHY), *blocks]),
+        sections=sections_of(["Comparison with NAS-Bench-301", *beside, Text(_WHY), *blocks]),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.science.__main__ import main
-from experiments.science.papers import COLUMNS, PAGES, beside_paper, compared, same_sign, table
+from experiments.science.papers import COLUMNS, PAGES, beside_lightgbm, beside_paper, compared, same_sign, table
 from jahs.comparison.summaries import Interval
 from tests.experiments.conftest import page_written_twice
 from workshop.pages.document import Document, sections_of
@@ -60,6 +60,21 @@ def test_a_table_shows_intervals_and_numbers_as_text():
     shown = table("Caption", ["task", "n", "ours"], [("a task", 3, Interval(value=0.2, low=0.1, high=0.3))])
     assert shown.columns == ("task", "n", "ours")
     assert shown.rows == (("a task", "3", "0.20 (0.10 to 0.30)"),)
+
+
+def test_figures_are_beside_those_of_lightgbm_where_a_release_has_it():
+    rows = [("gain", "a task", "0.5", "+0.20 (+0.10 to +0.30)", "yes", "as in the paper")]
+    rows += [
+        ("share", "a task", "35 %", "17.0 (7.1 to 26.9) % within 2", "–", "why"),
+        ("gain", "other", "1", "2", "–", ""),
+    ]
+    others = [("gain", "a task", "0.5", "-0.10"), ("share", "a task", "35 %", "20.0 % within 2")]
+    (shown,) = beside_lightgbm(rows, others)
+    assert shown.rows == (
+        ("gain", "a task", "+0.20 (+0.10 to +0.30)", "-0.10", "no"),
+        ("share", "a task", "17.0 (7.1 to 26.9) % within 2", "20.0 % within 2", "–"),
+    )
+    assert list(beside_lightgbm(rows, [])) == []
 
 
 @pytest.fixture

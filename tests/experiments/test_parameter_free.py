@@ -35,7 +35,7 @@ TABLE = make_table("digits", 40)
 @pytest.fixture(scope="module")
 def release(tmp_path_factory):
     path = tmp_path_factory.mktemp("releases") / "digits"
-    return make_release(path, n_refits=3, table=TABLE)
+    return make_release(path, n_refits=3, table=TABLE, has_lightgbm=True)
 
 
 def split_of(parts):
@@ -115,6 +115,11 @@ def test_trained_accuracies_are_of_the_test_part_and_intervals_hold_every_change
     for changes in study.changes.values():
         assert changes[0] == Interval(value=0.0, low=0.0, high=0.0)
         assert all(change.low <= change.high for change in changes)
+    on_lightgbm = jahs.Benchmark("digits", release=release, model="lightgbm")
+    tests = {key: TABLE.configs[key][PARTS == 2] for key in CONFIG_KEYS}
+    alone = on_lightgbm.query_many({**tests, **{f"Op{i}": np.full(len(tests["Op1"]), 4) for i in range(1, 7)}})
+    expected = np.mean(alone["valid_acc"] - on_lightgbm.query_many(tests)["valid_acc"])
+    assert study.on_lightgbm["pooling"][-1] == pytest.approx(expected)
     with pytest.raises(InvalidArgument, match="no config of the test part"):
         study_of(subject, split_of(PARTS * 0))
 
@@ -138,3 +143,4 @@ def test_the_page_says_what_is_predicted_and_what_was_trained_and_is_the_same_ag
     assert "change of the predicted accuracy by two identities (2 of 6 operations, points)" in one
     assert "or the release's value is on the other side of 0." in one
     assert "not recorded" in one
+    assert "| quantity | task | XGBoost | LightGBM | same sign |" in one
