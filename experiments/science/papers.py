@@ -23,6 +23,9 @@ PAGES: Final = ("hyperparameters", "cells", "encodings", "bootstrap", "schedules
 
 COLUMNS: Final = ("quantity", "task", "paper", "ours", "same sign", "reason")
 
+OVER_SEEDS: Final = " over seeds; all searches ran on the released models, whose errors the intervals do not cover"
+"""The end of a caption of intervals of searches."""
+
 NO_SIGN: Final = "–"  # the table cell of a figure without a sign to compare
 
 _CAVEAT: Final = re.compile(r"^\*\*Caveat:\*\* (.+)$", re.MULTILINE)
@@ -69,7 +72,8 @@ _SENTENCES: Final = (
 
 _METHOD: Final = """“Inconclusive”: the interval covers 0, or too little was measured. A dash: the paper sees no
     difference, the figures do not compare, or they are agreements of two measurements, which are always positive: there
-    the reason says whether the interval holds a figure of the paper. Intervals are 95 % (NAS-Bench-301: 90 %)."""
+    the reason says whether the interval holds a figure of the paper. Intervals are 95 % (NAS-Bench-301: 90 %);
+    those of encodings and bootstrap cover seeds alone."""
 
 
 def same_sign(ours: Interval, paper: float = 1.0) -> str:
