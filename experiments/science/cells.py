@@ -202,11 +202,11 @@ def _distances(results: Mapping[str, Landscape], others: Mapping[str, Landscape]
     rows, on_lightgbm = ([row for each in found.items() for row in _beside(*each)] for found in (results, others))
     yield beside_paper("NAS-Bench-101", rows)
     yield from beside_lightgbm(rows, on_lightgbm)
-    others = {title: _texts(r["accuracy"], sign="+")[2, CONV3X3, CONV1X1] for title, r in results.items()}
+    changes = {title: _texts(r["accuracy"], sign="+")[2, CONV3X3, CONV1X1] for title, r in results.items()}
     yield Text(
         "The halves differ because cells enter the better one by their accuracy before the replacement, which selects "
         "those that a 3x3 convolution suits; in the other cells, a 1x1 convolution instead changes the accuracy by "
-        f"{', '.join(f'{change} points ({title})' for title, change in others.items())}."
+        f"{', '.join(f'{change} points ({title})' for title, change in changes.items())}."
     )
     rows = [(title, *row) for title, cells in results.items() for row in _rows(_texts(cells["measures"]))]
     yield table(

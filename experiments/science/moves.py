@@ -62,11 +62,12 @@ def autocorrelation_of_cells(values: Floats, n_steps: int = len(STEPS), *, is_ca
     n_neighbors = moves.sum(axis=1)
     weights = n_neighbors / n_neighbors.sum()
     ranks = rankdata(means_of_points(values, is_canonical=is_canonical))
-    ranks -= weights @ ranks
+    ranks -= (weights * ranks).sum()  # not @, for which BLAS starts threads
+    variance = (weights * ranks**2).sum()
     expected, correlations = ranks, []
     for _ in range(n_steps):
         expected = moves @ expected / n_neighbors
-        correlations.append(weights @ (ranks * expected) / (weights @ ranks**2))
+        correlations.append((weights * ranks * expected).sum() / variance)
     return np.array(correlations)
 
 
