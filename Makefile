@@ -108,9 +108,10 @@ datasheet: $(TEST_READY)
 	@set -e; for task in $(TASKS); do $(TEST)/bin/python -m pipeline.describe data/$$task/runs --out docs/data; done
 	@$(TEST)/bin/python docs/describe_data.py
 
-# In this order: the suite opens the release, studies run on it, and pages of science read the packs of studies.
+# In this order: the suite opens the release, studies run on it, and pages of science read the packs of studies and the
+# page of noise.
 pages: $(TEST_READY)
-	@for each in figures suite studies science proxies noise datasheet; do $(MAKE) --no-print-directory $$each || exit 1; done
+	@for each in figures suite studies noise science proxies datasheet; do $(MAKE) --no-print-directory $$each || exit 1; done
 
 suite: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.suite --out jahs/seasons/suites --page docs/studies/suite --workers $(JOBS)

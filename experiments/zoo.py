@@ -56,6 +56,7 @@ _SPACES: Final = """GIN's space is narrower than the paper's, because larger net
     one), and C, coef0, degree and tolerance of both SVRs, with kernel, gamma and shrinking of the epsilon-SVR."""
 _SCORES: Final = {"r2": "R²", "tau": "τ", "sparse_tau": "sparse τ"}
 _SPARSE: Final = 2  # place of the sparse tau among the scores
+_COMPARED: Final = {"R²": 0, "sparse τ": _SPARSE}  # the scores of `PAPER` in its order, and their places
 _BASE: Final = "xgboost"
 _CUTS: Final = ("all", "full size", "best tenth")
 _FULL_SIZE: Final = 26  # number of the fidelity group
@@ -68,6 +69,7 @@ class ModelScores(NamedTuple):
     n: int  # configs
     scores: Mapping[str, Sequence[Interval]]  # R2, tau and sparse tau of each model, with 90 % intervals over configs
     differences: Mapping[str, Sequence[Interval]]  # the same scores minus XGBoost's
+    order: Interval  # Spearman's rank correlation of the families' sparse tau with the paper's
 
 
 def score_zoo(part: Facts, answers: Mapping[str, Sequence[float]], cut: str, *, n_resamples: int) -> ModelScores | None:
@@ -81,16 +83,19 @@ def score_zoo(part: Facts, answers: Mapping[str, Sequence[float]], cut: str, *, 
     if (n := int(chosen.sum())) < _FEWEST:
         return None
     y, predicted = y[chosen], np.array(list(answers.values()))[:, chosen]
-    base = list(answers).index(_BASE)
+    base, families = list(answers).index(_BASE), [i for i, name in enumerate(answers) if name in PAPER]
+    theirs = np.array([PAPER[name][1] for name in answers if name in PAPER])
 
     def with_differences(at: NDArray[np.int64]) -> Floats:
         by_model = [agreement(METRIC, y[at], model[at]) for model in predicted]
         values = np.array([[scores[name] for name in _SCORES] for scores in by_model], np.float64)  # None becomes NaN
-        return np.stack([values, values - values[base]])
+        order = spearman(values[families, _SPARSE], theirs)
+        return np.append(np.stack([values, values - values[base]]), order)
 
-    intervals = np.array(bootstrap_estimates(with_differences, n, level=0.9, n_resamples=n_resamples))
-    halves = intervals.reshape(2, len(answers), -1).tolist()
-    return ModelScores(n, *(dict(zip(answers, half, strict=True)) for half in halves))
+    *intervals, order = bootstrap_estimates(with_differences, n, level=0.9, n_resamples=n_resamples)
+    halves = np.array(intervals).reshape(2, len(answers), -1).tolist()
+    scores, differences = (dict(zip(answers, half, strict=True)) for half in halves)
+    return ModelScores(n, scores, differences, order)
 
 
 class _Result(NamedTuple):
@@ -109,9 +114,9 @@ def _document(paths: Sequence[Path], *, n_resamples: int) -> Document:
     results, facts = [], [commit_fact()]
     for path, zoo in files.items():
         scores = {}
-        for part, n in {"valid": 1, "test": n_resamples}.items():  # the validation part is shown without intervals
+        for part in ("valid", "test"):
             answers = {name: m["predicted"][part] for name, m in _models(zoo).items() if part in m["predicted"]}
-            scores[part] = {cut: score_zoo(zoo["parts"][part], answers, cut, n_resamples=n) for cut in _CUTS}
+            scores[part] = {cut: score_zoo(zoo["parts"][part], answers, cut, n_resamples=n_resamples) for cut in _CUTS}
         results.append(_Result(task(zoo["task"]), zoo, **scores))
         versions = versions_text(zoo["versions"])
         facts.append((path, f"split {zoo['split']}, measurements {zoo['measurements']}, fitted with {versions}"))
@@ -169,12 +174,12 @@ def _blocks(results: Sequence[_Result]) -> Iterator[str | Block]:
         alt="; ".join(f"{title}: {interval.value:.2f}" for title, interval in estimates.items()),
         drawing=draw_estimates(estimates, numbers=numbers, x_label="sparse τ on the test part"),
     )
+    yield _absolute(tested)
     yield _beside(tested)
     for result, scored in tested:
-        both = [(PAPER[name][1], scored.scores[name][_SPARSE].value) for name in result.zoo["families"]]
         yield Text(
-            f"Spearman's rank correlation of the families' sparse τ with the paper's is "
-            f"{spearman(*np.array(both).T):.2f} on {result.task.title} ({len(both)} families)."
+            f"Spearman's rank correlation of the families' sparse τ with the paper's is {interval_text(scored.order)} "
+            f"on {result.task.title} ({len(result.zoo['families'])} families; 90 % interval over configs)."
         )
         if missing := [name for name in PAPER if name not in result.zoo["families"]]:
             yield Text(f"Not fitted yet on {result.task.title}: {_listed(missing)}; `make zoo` resumes.")
@@ -222,14 +227,27 @@ def best_tau_sd(taus: Sequence[float | None]) -> float:
     return float(np.sqrt(shares @ (best - shares @ best) ** 2))
 
 
+def _absolute(tested: Sequence[tuple[_Result, ModelScores]]) -> Table:
+    """Return the scores of every family, the paper's and ours."""
+    sources = ("NAS-Bench-301", *(result.task.title for result, _ in tested))
+    rows = []
+    for name, theirs in PAPER.items():
+        rows.append([_title(name)])
+        for value, place in zip(theirs, _COMPARED.values(), strict=True):
+            found = [scored.scores[name][place] if name in scored.scores else None for _, scored in tested]
+            rows[-1] += [f"{value:.3f}", *("–" if score is None else interval_text(score, 3) for score in found)]
+    head = ("family", *(f"{score}, {source}" for score, source in product(_COMPARED, sources)))
+    return table("Test scores of NAS-Bench-301 (table 3) and ours, with 90 % intervals over configs", head, rows)
+
+
 def _beside(tested: Sequence[tuple[_Result, ModelScores]]) -> Table:
     """Return the differences to XGBoost, the paper's and ours."""
     rows = []
-    for name, k, (result, scored) in product(PAPER, (0, 1), tested):
+    for name, (k, (score, place)), (result, scored) in product(PAPER, enumerate(_COMPARED.items()), tested):
         if name == _BASE or name not in scored.differences:
             continue
-        theirs, base, ours = PAPER[name][k], PAPER[_BASE][k], scored.differences[name][(0, _SPARSE)[k]]
-        quantity = f"{('R²', 'sparse τ')[k]} of {_title(name)} minus XGBoost's"
+        theirs, base, ours = PAPER[name][k], PAPER[_BASE][k], scored.differences[name][place]
+        quantity = f"{score} of {_title(name)} minus XGBoost's"
         paper = f"{theirs:.3f} - {base:.3f} = {theirs - base:+.3f}"
         same = same_sign(ours, round(theirs - base, 2))  # differences below 0.005 have no sign
         why = _why(name, theirs - base, ours)
@@ -252,8 +270,9 @@ def _scores_table(scored: ModelScores, valid: ModelScores | None, cut: str) -> T
     rows, titles = [], _SCORES.values()
     for name in sorted(scored.scores, key=lambda name: -scored.scores[name][_SPARSE].value):
         difference = scored.differences[name][_SPARSE]
-        on_valid = [number_text(score.value, 3) for score in valid.scores.get(name, ())] if valid else []
-        texts = [*(on_valid or ["–"] * len(_SCORES)), *(interval_text(score, 3) for score in scored.scores[name])]
+        on_valid = valid.scores.get(name) if valid else None
+        texts = [interval_text(score, 3) for score in on_valid] if on_valid else ["–"] * len(_SCORES)
+        texts += [interval_text(score, 3) for score in scored.scores[name]]
         lead = "–" if name == _BASE else f"{difference.low:+.3f} to {difference.high:+.3f}"
         rows.append((_title(name), *texts, lead))
     return table(

@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, help="folder of recorded runs and packs of studies, such as data")
     table_help = "repeats: folders of the runs of imported tables, whose recorded FLOPS are compared with exact ones"
     parser.add_argument("--table", type=Path, nargs="+", default=(), help=table_help)
-    pages_help = "papers: folder of the pages of all studies (default: %(default)s)"
+    pages_help = "papers: folder of the pages of all studies, beside data, the pages of the data (default: %(default)s)"
     parser.add_argument("--pages", type=Path, default=Path("docs/studies"), help=pages_help)
     return run_page(parser, argv, _document, flags=_flags)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from experiments.science.papers import beside_paper, compared, table
+from experiments.science.papers import OVER_SEEDS, beside_paper, compared, table
 from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, mean_interval
@@ -121,12 +121,17 @@ def bootstrap_page(subjects: Sequence[Subject]) -> Document:
     most = max(move.loss.high for move in moves.values())
     transfers = table(
         "Settings of regularized evolution, chosen where they were tuned; points lost against the best where they are "
-        "tested; Kendall's tau of the means of all arms on both problems; 95 % intervals",
+        f"tested; Kendall's tau of the means of all arms on both problems; 95 % intervals{OVER_SEEDS}",
         ("from and to", "chosen", "best there", "points lost", "tau"),
         [(title, *move) for title, move in moves.items()],
         n_labels=3,
     )
-    blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", orders), transfers, Text(_METHOD))
+    blocks = (
+        "Comparison with NAS-Bench-101",
+        beside_paper("NAS-Bench-101", orders, more=OVER_SEEDS),
+        transfers,
+        Text(_METHOD),
+    )
     return Document(
         title="Do tuned settings generalise?",
         subtitle=f"In {n_best} of {len(moves)} transfers, the setting of regularized evolution tuned on one problem is "
@@ -142,11 +147,11 @@ def _task_blocks(subject: Subject, ends: Ends) -> Iterator[str | Block]:
     estimates = {f"{arm}, {space}": mean_interval(ends[space][i]) for i, arm in enumerate(ARMS) for space in SPACES}
     yield Figure(
         name=f"ends-{subject.slug}",
-        caption=f"Validation accuracy after {N_TRIALS} evaluations, mean and 95 % interval over seeds, on the part of "
-        "the space and on the whole.",
+        caption=f"Validation accuracy after {N_TRIALS} evaluations on the part of the space and on the whole, mean and "
+        f"95 % intervals{OVER_SEEDS}.",
         alt="; ".join(f"{title} {interval.value:.2f}" for title, interval in estimates.items()),
         drawing=draw_estimates(estimates, numbers=[*range(len(SPACES))] * len(ARMS), x_label="validation accuracy (%)"),
     )
-    caption = f"Validation accuracy (%) after {N_TRIALS} evaluations, with 95 % intervals over seeds"
+    caption = f"Validation accuracy (%) after {N_TRIALS} evaluations, with 95 % intervals{OVER_SEEDS}"
     rows = [(arm, *(mean_interval(of[i]) for of in ends.values())) for i, arm in enumerate(ARMS)]
     yield table(caption, ("arm", *ends), rows)

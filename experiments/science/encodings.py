@@ -13,7 +13,7 @@ from joblib import parallel_config
 from numpy.typing import NDArray
 
 from experiments.science.cells import values_of_cells
-from experiments.science.papers import beside_paper, compared, table
+from experiments.science.papers import OVER_SEEDS, beside_paper, compared, table
 from experiments.science.subjects import MAIN, Subject
 from jahs.adapters.importing import import_tool
 from jahs.comparison.logs import Floats
@@ -219,7 +219,7 @@ def encodings_page(subjects: Sequence[Subject]) -> Document:
         lead = mean_interval((regrets[worse].over_time - regrets[better].over_time)[:, -1])  # paired by seeds
         rows.append(compared(f"{claim} (points)", title, paper, lead, why=why))
     gains = (f"{title} {ours}" for quantity, title, _, ours, *_ in rows if quantity.startswith("gain"))
-    blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", rows), Text(_METHOD))
+    blocks = ("Comparison with NAS-Bench-101", beside_paper("NAS-Bench-101", rows, more=OVER_SEEDS), Text(_METHOD))
     return Document(
         title="Encodings of the cell",
         subtitle=f"Gain of the continuous encoding for TPE over adjacency, in points of validation accuracy after "
@@ -244,10 +244,12 @@ def _blocks(subject: Subject, regrets: Regrets) -> Iterator[str | Block]:
         curves = [Curve(title=name, x=x, y=mean, number=i) for i, (name, mean) in enumerate(shown.items())]
         yield Figure(
             name=f"{search.replace(' ', '-').lower()}-{subject.slug}",
-            caption=f"Mean regret of {search} on {subject.title} by encoding, in points of validation accuracy.",
+            caption=f"Mean regret of {search} on {subject.title} by encoding, in points of validation accuracy, on the "
+            "released models.",
             alt="; ".join(f"{name} ends at {mean[-1]:.2f}" for name, mean in shown.items()),
             drawing=draw_curves(curves, x_label="proposals", y_label="regret (points)", y_scale="log"),
         )
     head = ("search", "encoding", "regret", "on the refits")
     rows = [(*key, mean_interval(of.over_time[:, -1]), mean_interval(of.on_refits)) for key, of in regrets.items()]
-    yield table("Final regret in points of validation accuracy", head, rows, n_labels=2)
+    caption = f"Final regret in points of validation accuracy, with 95 % intervals{OVER_SEEDS}"
+    yield table(caption, head, rows, n_labels=2)

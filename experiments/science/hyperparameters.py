@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from experiments.analysis.landscape_measures import with_errors_of_fit
-from experiments.science.papers import beside_paper, same_sign, table
+from experiments.science.papers import beside_lightgbm, beside_paper, same_sign, table
 from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, value_text
@@ -104,6 +104,11 @@ def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
         task.title: [measure_shared(task, sizes, n_cells=N_CELLS, n_floats=N_FLOATS) for sizes in GROUP_VALUES]
         for task in subjects
     }
+    others = {
+        task.title: measure_shared(other, LARGEST, n_cells=N_CELLS, n_floats=N_FLOATS)
+        for task in subjects
+        for other in task.on_lightgbm
+    }
     full = {title: comparisons[GROUP_VALUES.index(LARGEST)] for title, comparisons in by_task.items()}
     parts = []
     for title, (result, _) in full.items():
@@ -114,11 +119,11 @@ def hyperparameters_page(subjects: Sequence[Subject]) -> Document:
         title="One hyperparameter setting for all architectures?",
         subtitle="Spearman's rho between the accuracy of an architecture with its own best hyperparameters and with "
         f"one shared setting, at full size: {'; '.join(parts)}. NAS-Bench-101 reports {_PAPER} on NAS-HPO-Bench.",
-        sections=sections_of([*_at_full_size(full), *by_group]),
+        sections=sections_of([*_at_full_size(full, others), *by_group]),
     )
 
 
-def _at_full_size(full: Mapping[str, Comparison]) -> Iterator[str | Block]:
+def _at_full_size(full: Mapping[str, Comparison], others: Mapping[str, Comparison]) -> Iterator[str | Block]:
     yield "At full size"
     drawing, axes = new_panels(1, len(full), width=2.9 * len(full) + 0.6, height=3.1)
     for i, (panel, (title, (result, _))) in enumerate(zip(axes, full.items(), strict=True)):
@@ -132,7 +137,9 @@ def _at_full_size(full: Mapping[str, Comparison]) -> Iterator[str | Block]:
         alt="; ".join(f"{title}: rho {result.measures['rho'].value:.2f}" for title, (result, _) in full.items()),
         drawing=drawing,
     )
-    yield beside_paper("NAS-Bench-101", [_beside(title, result) for title, (result, _) in full.items()])
+    rows, on_lightgbm = ([_beside(title, result) for title, (result, _) in found.items()] for found in (full, others))
+    yield beside_paper("NAS-Bench-101", rows)
+    yield from beside_lightgbm(rows, on_lightgbm)
     measured = [(title, *result.measures.values()) for title, (result, _) in full.items()]
     yield table(_CAPTION, ("task", *MEASURES), measured)
     settings = [(title, *map(value_text, setting.values())) for title, (_, setting) in full.items()]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 import jahs
-from jahs.comparison.benches import open_benchmark, refits_of
+from jahs.comparison.benches import open_benchmark, refits_of, release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
 from jahs.errors import MissingData
@@ -40,6 +40,13 @@ class Subject(NamedTuple):
     def models(self) -> tuple[jahs.Benchmark, ...]:
         """The released models, then the refits."""
         return (self.bench, *self.refits)
+
+    @property
+    def on_lightgbm(self) -> tuple[Subject, ...]:
+        """The task on the second family of the release, which has no refits; empty if the release has none."""
+        if not release_of(self.bench).has("lightgbm.json"):
+            return ()
+        return (Subject(open_benchmark(self.bench.task.name, self.bench.release, model="lightgbm"), (), self.data),)
 
 
 class Spread(NamedTuple):

@@ -4,7 +4,7 @@ That path is a one-row DataFrame, a ColumnTransformer with a OneHotEncoder, a Tr
 XGBRegressor, once per metric; what scikit-learn can check less, it is told to. Both answer 7 metrics with 500 trees of
 depth 6 each, fitted here on made-up labels, and their answers are compared before anything is timed. A release of this
 project (5 learned metrics over three feature sets, 2 exact ones) is timed besides: the embedded one, or `--release`, or
-one that is fitted here.
+one that is fitted here. If it has LightGBM models, too, they may take at most five times as long.
 
 Everything is measured in one process, in CPU time, in alternating blocks over 2,000 different configs; printed are
 medians over the blocks, warm. The cold figure is a fresh process from its start to its first answer.
@@ -52,6 +52,7 @@ N_FIT = 20_000
 MARGIN = 1e-6
 PUBLISHED = ("n_macs", "latency", "runtime", "n_params", "test_acc", "train_acc", "valid_acc")
 CATEGORICAL = ["Activation", *OPS, "Optimizer", "TrivialAugment"]
+MOST_TIMES = 5.0  # of the time of a release's own models, for its LightGBM models
 SIZES = (1, 10, 100, 1000, 10_000, 100_000)
 COLD = """
 import json, re, time
@@ -203,7 +204,36 @@ def compare_release(task: str, folder: Path, arguments: argparse.Namespace) -> d
             walks, n=dict.fromkeys(walks, many // 10), n_rounds=arguments.rounds
         ),
     }
+    if read_release(folder).has("lightgbm.json"):
+        seconds |= second_family(task, folder, arguments)
     return seconds | batches(task, folder, benches, arguments)
+
+
+def second_family(task: str, folder: Path, arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Single queries and a batch of a release's own models and of its LightGBM models, which must not be far slower."""
+    configs, batch = jahs.space().sample(N_CONFIGS, seed=1), jahs.space().sample_columns(1000, seed=2)
+    benches = {
+        f"{'LightGBM ' if model else ''}{engine}": jahs.Benchmark(task, release=folder, engine=engine, model=model)
+        for engine in ("compiled", "numpy")
+        for model in (None, "lightgbm")
+    }
+    single: dict[str, Callable[[int], object]] = {
+        name: lambda i, bench=bench: bench.query(configs[i % N_CONFIGS]).as_dict() for name, bench in benches.items()
+    }
+    many: dict[str, Callable[[int], object]] = {
+        name: lambda _, bench=bench: bench.query_many(batch) for name, bench in benches.items()
+    }
+    seconds = {
+        "both families, one query": measured(
+            single, n=dict.fromkeys(single, arguments.block), n_rounds=arguments.rounds
+        ),
+        "both families, batch of 1000": measured(many, n=dict.fromkeys(many, 1), n_rounds=arguments.rounds),
+    }
+    for what, by_way in seconds.items():
+        for engine in ("compiled", "numpy"):
+            ratio = by_way[f"LightGBM {engine}"] / by_way[engine]
+            assert ratio <= MOST_TIMES, f"{what}, {engine}: LightGBM takes {ratio:.1f} times as long"
+    return seconds
 
 
 def batches(
@@ -328,7 +358,7 @@ def main(argv=None) -> int:
         return 0
     print(", ".join(f"{name} {value}" for name, value in facts.items()))
     for what, by_way in seconds.items():
-        n_rows = int(what.split()[-1]) if what.startswith("batch") else 1
+        n_rows = int(what.split()[-1]) if "batch" in what else 1
         figures = [f"{name} {value / n_rows * 1e6:.1f} us" for name, value in by_way.items()]
         print(f"{what + (' (a row)' if n_rows > 1 else ''):32} {', '.join(figures)}")
     query = seconds["7 metrics, one query"]

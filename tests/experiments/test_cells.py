@@ -1,24 +1,24 @@
 """The landscape of all cells: exact sums over functions whose landscape is known."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 from experiments.science.cells import (
     CUTS,
     GONE,
     MEASURES,
     _beside,
-    autocorrelation_of_cells,
     cells_page,
-    distance_to,
     live_shape,
     measure_cells,
     measures_of,
     replacements,
     values_of_cells,
 )
+from experiments.science.moves import autocorrelation_of_cells, distance_to, means_of_points
 from experiments.science.subjects import MAIN, open_subject
 from jahs.spaces.cell import EDGES, PATHS, all_ops, canonical_keys
 from jahs.spaces.cell.paths import live_paths
@@ -53,6 +53,23 @@ def test_distances_are_numbers_of_changed_edges():
     dead[1, 1, 1, 1, 1, 1] = True  # all zero
     assert distance_to(dead, is_canonical=True)[1, 1, 1, 3, 1, 1] == 0  # no live path goes over the fourth edge
     assert distance_to(dead, is_canonical=False)[1, 1, 1, 3, 1, 1] == 1
+
+
+def test_functions_are_points_with_the_mean_of_their_cells_and_walks_go_from_function_to_function():
+    keys = canonical_keys(OPS)
+    values = RNG.normal(size=SHAPE)
+    assert means_of_points(values, is_canonical=True)[7] == pytest.approx(values.ravel()[keys == 7].mean())
+    assert means_of_points(values, is_canonical=False) == pytest.approx(values.ravel())
+
+    pairs = set()
+    for edge, op in product(range(6), range(5)):
+        moved = OPS.copy()
+        moved[:, edge] = op
+        pairs.update(zip(keys.tolist(), canonical_keys(moved).tolist(), strict=True))
+    neighbors = np.array([(one, other) for one, other in pairs if one != other])
+    ranks = rankdata(means_of_points(values, is_canonical=True))
+    one_step = autocorrelation_of_cells(values, 1, is_canonical=True)[0]
+    assert one_step == pytest.approx(np.corrcoef(ranks[neighbors].T)[0, 1])
 
 
 def test_a_replacement_changes_by_the_difference_of_operations():
@@ -130,9 +147,11 @@ def test_a_hill_is_found_from_afar():
     hill = -(peak != OPS).sum(axis=1) + 1e-3 * RNG.normal(size=len(OPS))
     found = dict(zip(MEASURES, measures_of(hill.reshape(SHAPE)), strict=True))
     assert found["fitness-distance correlation"] < -0.8
-    shares = [found[f"within {d}"] for d in (1, 2, 3)]
+    assert found["fitness-distance correlation, functions"] < -0.6
+    shares = [found[f"within {d}"] for d in range(1, 7)]
     assert shares == sorted(shares)
-    assert all(found[f"within {d}, canonical"] >= found[f"within {d}"] for d in (1, 2, 3))
+    assert shares[-1] == found["within 6, functions"] == 1
+    assert all(found[f"within {d}, functions"] >= found[f"within {d}"] for d in range(1, 7))
 
 
 def test_a_cell_of_zeros_has_no_depth_and_a_full_one_three():

@@ -3,9 +3,12 @@
 import pytest
 
 from experiments.science import __main__ as science
-from experiments.science import bootstrap, encodings, hyperparameters, optimum, repeats
+from experiments.science import bootstrap, cells, encodings, hyperparameters, optimum, repeats
+from experiments.science.subjects import open_subject
 from jahs.spaces.cell import all_ops
+from jahs.spaces.parameters import LARGEST
 from tests.experiments.conftest import TASK, page_written_twice
+from workshop.pages.markdown import to_markdown
 from workshop.resampling import bootstrap_estimates
 
 
@@ -37,6 +40,16 @@ def test_the_same_release_gives_the_same_page(study, release, release_with_refit
     page = page_written_twice(science.main, arguments, tmp_path)["report.md"].decode()
     assert "<summary><strong>Caveat:</strong>" in page
     assert " nan" not in page
+
+
+@pytest.mark.parametrize("study", ["cells", "hyperparameters"])
+def test_figures_are_beside_those_of_the_second_family(study, release, release_with_refits, monkeypatch):
+    for page in (cells, hyperparameters):
+        monkeypatch.setattr(page, "GROUP_VALUES", [LARGEST])
+    for folder, n in ((release, 1), (release_with_refits, 0)):  # one has LightGBM's models
+        page = to_markdown(science.STUDIES[study]([open_subject(TASK, folder)]), has_png=False)
+        assert page.count("| quantity | task | XGBoost | LightGBM | same sign |") == n
+        assert page.count("training time |") == 2 * (study == "cells")  # LightGBM answers accuracies only
 
 
 def test_a_folder_of_data_that_is_not_there_is_refused(tmp_path, caplog):
