@@ -139,8 +139,8 @@ def _finding(names: Sequence[str], whole: Agreement, on_real: Sequence[Agreement
     parts = " and ".join(f"{interval_text(row.rho)} for {name}" for row, name in last)
     real = f" With {_REAL} after {EPOCHS[0]} epochs, it is {parts}." if parts else ""
     return (
-        f"{whole.n:,} configs were trained on both tasks. Their validation accuracies at the last epoch have a "
-        f"Spearman correlation of {interval_text(whole.rho)}{ceiling}.{real}"
+        f"The validation accuracies of {whole.n:,} configs, trained on both tasks, have a Spearman correlation of "
+        f"{interval_text(whole.rho)} at the last epoch{ceiling}.{real}"
     )
 
 

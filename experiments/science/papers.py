@@ -15,7 +15,7 @@ from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument
 from workshop.folders import commit_fact
 from workshop.pages.document import Document, Table, Text, sections_of
-from workshop.pages.markdown import table_text
+from workshop.pages.markdown import caveats_in, table_text
 from workshop.resampling import interval_text
 
 PAGES: Final = ("hyperparameters", "cells", "encodings", "bootstrap", "schedules", "zoo", "parameter_free", "repeats")
@@ -28,7 +28,6 @@ OVER_SEEDS: Final = " over seeds; all searches ran on the released models, whose
 
 NO_SIGN: Final = "–"  # the table cell of a figure without a sign to compare
 
-_CAVEAT: Final = re.compile(r"^\*\*Caveat:\*\* (.+)$", re.MULTILINE)
 _HEAD: Final = re.escape(table_text(COLUMNS, (), n_labels=len(COLUMNS)))
 _TABLE: Final = re.compile(rf"^Figures of (\S+) and ours.*\n\n{_HEAD}\n((?:\|.*\n)+)", re.MULTILINE)
 
@@ -147,7 +146,7 @@ def papers_page(folder: Path) -> Document:
     columns = ("published in", *COLUMNS, "page")
     return Document(
         title="Our results beside those of the papers",
-        caveats=tuple(dict.fromkeys(caveat for text in texts for caveat in _CAVEAT.findall(text))),
+        caveats=tuple(dict.fromkeys(caveat for text in texts for caveat in caveats_in(text))),
         subtitle=" ".join([_counted("all papers", rows), *by_paper]),
         sections=sections_of(["All figures", Text(_METHOD), table("", columns, rows, n_labels=len(columns))]),
         facts=(commit_fact(),),

@@ -32,6 +32,7 @@ STUDIES = (
         "long",
         "multiobjective",
         "optimum",
+        "papers",
         "parameter_free",
         "repeats",
         "strong",

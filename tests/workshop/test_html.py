@@ -7,11 +7,12 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from workshop.pages.document import Document, Figure, Section, Table, Text, answer, led_by_answer, opened
 from workshop.pages.drawing import new_drawing
 from workshop.pages.html import compact, svg_text, to_html
-from workshop.pages.markdown import to_markdown
+from workshop.pages.markdown import caveats_in, to_markdown
 
 N_DOTS = 400
 
@@ -80,9 +81,25 @@ def test_an_opened_page_shows_its_finding_and_its_first_figure_and_folds_the_res
     assert "All numbers" not in shown
 
 
+@pytest.mark.parametrize(
+    "caveat", ["Few.", "`t` is **small** & <old>. It's all.", "One\nline. Two\nlines."]
+)
+def test_caveats_are_read_back_from_a_page_as_it_is_and_folded(caveat: str) -> None:
+    document = replace(report(), caveats=("First.", caveat))
+    wanted = ["First.", " ".join(caveat.split())]
+    assert caveats_in(to_markdown(document)) == caveats_in(to_markdown(opened(document))) == wanted
+
+
 def test_a_section_of_which_only_its_figure_was_left_is_gone() -> None:
     assert [section.title for section in opened(report(dotted())).sections] == ["Second"]
     assert opened(Document(title="T", subtitle="Yes.", sections=())).figure is None
+
+
+def test_one_sentence_of_a_subtitle_is_the_finding() -> None:
+    opening = opened(replace(report(), subtitle="Tau is 0.5. It was 0.4. Why?", setting=""))
+    assert (opening.subtitle, opening.setting) == ("Tau is 0.5.", "It was 0.4. Why?")
+    kept = opened(replace(report(), subtitle="Tau is 0.5. It was 0.4."))
+    assert (kept.subtitle, kept.setting) == ("Tau is 0.5. It was 0.4.", "Why?")
 
 
 def test_the_first_answer_leads_a_page_if_it_opens_its_first_section() -> None:

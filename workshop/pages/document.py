@@ -85,8 +85,12 @@ class Document:
 def opened(document: Document) -> Document:
     """Return a page that shows its main finding and its first figure, and folds the rest.
 
-    The figure's caption begins with the title of the section that it is from.
+    The finding is the first sentence of the subtitle; the others become the setting, unless the page has one. The
+    figure's caption begins with the title of the section that it is from.
     """
+    subtitle, setting = document.subtitle, document.setting
+    if not setting:
+        subtitle, setting = split_sentence(subtitle)
     figure = None
     sections = []
     for section in document.sections:
@@ -95,7 +99,9 @@ def opened(document: Document) -> Document:
             figure = replace(first, caption=f"{section.title}. {first.caption}")
         if blocks := tuple(block for block in section.blocks if block is not first):
             sections.append(replace(section, blocks=blocks))
-    return replace(document, figure=figure, sections=tuple(sections), is_folded=True)
+    return replace(
+        document, subtitle=subtitle, figure=figure, setting=setting, sections=tuple(sections), is_folded=True
+    )
 
 
 def led_by_answer(document: Document) -> Document:
@@ -119,9 +125,9 @@ def contents(blocks: Sequence[Block]) -> str:
     return " and ".join(f"{n} {kind}{'s' * (n > 1)}" for kind, n in counts.items() if n) or "Details"
 
 
-def split_caveat(caveat: str) -> tuple[str, str]:
-    """Return a caveat's first sentence and the others."""
-    first, _, rest = " ".join(caveat.split()).partition(". ")
+def split_sentence(text: str) -> tuple[str, str]:
+    """Return a text's first sentence and the others."""
+    first, _, rest = " ".join(text.split()).partition(". ")
     return (f"{first}.", rest) if rest else (first, "")
 
 

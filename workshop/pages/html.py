@@ -19,7 +19,7 @@ from workshop.pages.document import (
     contents,
     inline_html,
     split_answers,
-    split_caveat,
+    split_sentence,
 )
 from workshop.pages.markdown import caveat_text
 from workshop.pages.style import DARK, LIGHT, css_colors, styled
@@ -137,7 +137,7 @@ def anchor(title: str) -> str:
 
 
 def _caveat(caveat: str, *, is_folded: bool) -> str:
-    first, rest = split_caveat(caveat)
+    first, rest = split_sentence(caveat)
     if is_folded and rest:
         return _folded(f"<strong>Caveat:</strong> {inline_html(first)}", f"<p>{inline_html(rest)}</p>")
     return f'<p class="answer">{inline_html(caveat_text(caveat))}</p>'

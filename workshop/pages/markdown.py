@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from html import unescape
+from typing import Final
 
 from workshop.pages.document import (
     Block,
@@ -12,7 +15,12 @@ from workshop.pages.document import (
     contents,
     inline_html,
     split_answers,
-    split_caveat,
+    split_sentence,
+)
+
+_CAVEAT: Final = re.compile(
+    r"^(?:\*\*Caveat:\*\* (.+)|<details><summary><strong>Caveat:</strong> (.+)</summary>\n\n(.+)\n\n</details>)$",
+    re.MULTILINE,
 )
 
 
@@ -40,10 +48,20 @@ def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool =
 
 def caveat_text(caveat: str, *, is_folded: bool = False) -> str:
     """Return a caveat as a paragraph, or as its first sentence, which unfolds the others."""
-    first, rest = split_caveat(caveat)
+    first, rest = split_sentence(caveat)
     if is_folded and rest:
         return "\n\n".join(_folded(f"<strong>Caveat:</strong> {inline_html(first)}", [rest]))
     return f"**Caveat:** {_line(caveat)}"
+
+
+def caveats_in(page: str) -> list[str]:
+    """Return the caveats of a page in Markdown, folded or not, see `caveat_text`."""
+    return [whole or f"{_text_of(first)} {rest}" for whole, first, rest in _CAVEAT.findall(page)]
+
+
+def _text_of(inline: str) -> str:
+    """Return the text that `inline_html` turned into HTML."""
+    return unescape(re.sub("</?code>", "`", re.sub("</?strong>", "**", inline)))
 
 
 def _folded(summary: str, texts: Sequence[str]) -> list[str]:
