@@ -81,9 +81,7 @@ def test_an_opened_page_shows_its_finding_and_its_first_figure_and_folds_the_res
     assert "All numbers" not in shown
 
 
-@pytest.mark.parametrize(
-    "caveat", ["Few.", "`t` is **small** & <old>. It's all.", "One\nline. Two\nlines."]
-)
+@pytest.mark.parametrize("caveat", ["Few.", "`t` is **small** & <old>. It's all.", "One\nline. Two\nlines."])
 def test_caveats_are_read_back_from_a_page_as_it_is_and_folded(caveat: str) -> None:
     document = replace(report(), caveats=("First.", caveat))
     wanted = ["First.", " ".join(caveat.split())]
