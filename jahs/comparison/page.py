@@ -57,7 +57,7 @@ def write_page(page: Comparison) -> None:
     """Write report.md, curves.svg, index.html and leaderboard.json, each completely or not at all."""
     page.out.mkdir(parents=True, exist_ok=True)
     chart = _chart(page)
-    title = f"{', '.join(page.names) or 'Logs'} and the baselines, under the terms of {page.terms.study}"
+    title = f"{', '.join(page.names) or 'Logs'} and others under the terms of {page.terms.study}"
     markdown = [f"# {_markdown(title)}"]
     html = [f"<h1>{escape(title)}</h1>"]
 
@@ -199,8 +199,9 @@ def _against_others(name: str, page: Comparison) -> str:
         return ""
     if not any(names.values()):
         return " No difference from the others is significant."
-    better, worse = (", ".join(names[is_better]) or "none" for is_better in (True, False))
-    return f" Of the others, it is significantly better than {better} and significantly worse than {worse}."
+    words = {True: "better", False: "worse"}
+    parts = [f"significantly {words[is_better]} than {', '.join(of)}" for is_better, of in names.items() if of]
+    return f" Of the others, it is {' and '.join(parts)}."
 
 
 def _verdict(pair: Pair, mean: float) -> str:
