@@ -1,4 +1,4 @@
-"""The first sentence of a study's page: its main finding, with all tasks."""
+"""The main finding of a study in one sentence, with which its page opens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def headline(results: Results) -> str:
 
 
 def _best_optimizer(results: Results) -> str:
-    """Say which arm has the smallest final error on each task, and how many pairs differ."""
+    """Say which arm has the smallest mean error at the end on each task."""
     parts = []
     for task in results.tasks:
         arms = [arm for arm in results.arms if not arm.settings or len(results.study.chapters) == 1]
@@ -41,7 +41,7 @@ def _best_optimizer(results: Results) -> str:
 
 
 def _joint(results: Results) -> str:
-    """Say how often joint search ends with a smaller or larger error than its competitors."""
+    """Say in how many comparisons joint search ends with a smaller or larger error than its competitors."""
     verdicts = joint_verdicts(results)
     if not verdicts:
         return ""
@@ -55,22 +55,23 @@ def _joint(results: Results) -> str:
 
 
 def _trade_offs(results: Results) -> str:
-    """Say which optimisers are best in most problems: in each, two objectives on a task."""
+    """Say in how many comparisons, each of two objectives on one task, each arm is best."""
     best: Counter[str] = Counter()
     for (_, names), comparison in compared(results).items():
         arm = next(arm for arm in results.arms if arm.name == names[int(comparison.mean_ranks.argmin())])
         best[_quoted(arm)] += 1
     if not best:
         return ""
-    counts = ", ".join(f"{title} {n}" for title, n in best.most_common())
+    (first, n_first), *others = best.most_common()
+    also = "".join(f", {title} in {n}" for title, n in others)
     return (
-        f"Best mean rank by the covered share of the front's hypervolume, in how many of {best.total()} comparisons: "
-        f"{counts}; {_differing(results)}."
+        f"By mean rank of the covered hypervolume, {first} is best in {n_first} of {best.total()} comparisons{also}; "
+        f"{_differing(results)}."
     )
 
 
 def _two_worlds(results: Results) -> str:
-    """Say how well the orders in both worlds agree."""
+    """Say how well the final orders in both worlds agree."""
     agreements = {TASKS[task].title: order_agreement(results, task) for task in results.tasks}
     parts = [f"{interval_text(tau)} on {title}" for title, tau in agreements.items() if tau is not None]
     if not parts:
@@ -82,7 +83,7 @@ def _two_worlds(results: Results) -> str:
 
 
 def _workers(results: Results) -> str:
-    """Say what the largest number of workers costs."""
+    """Say by how much the largest number of workers changes the final error."""
     costs, most = [], max(arm.workers or 1 for arm in results.study.arms)
     for task in results.tasks:
         differences = []

@@ -168,7 +168,7 @@ def test_every_figure_is_there_three_times_and_says_what_it_shows(page):
 
 FINDINGS = {
     "joint": r"Joint search ends with a smaller error .* in \d+ of (\d+)\.",
-    "multiobjective": r"Best mean rank by the covered share .*, in how many of (\d+) comparisons: .* pairs differ\.",
+    "multiobjective": r"By mean rank of the covered hypervolume, .* is best in \d+ of (\d+) comparisons.* differ\.",
     "truth": r"Rankings of optimisers by final error on recorded trainings and on the surrogate agree with .* -?\d",
     "families": r"Rankings of optimisers by final error on XGBoost and on LightGBM agree with Kendall's τ -?\d",
     "workers": r"With 64 workers instead of one, the mean final error .* changes by [+-].* points on Fashion",
