@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
-from experiments.report.comparison import comparison_of
+from experiments.report.comparison import comparison_of, finals
 from experiments.report.results import Results, best_at_full_size, split_by_run
 from experiments.report.single import error_limits, overview, summary_text, time_figure, time_grid
 from experiments.studies import MAIN
@@ -31,6 +31,7 @@ def baselines_blocks(results: Results) -> Iterator[str | Block]:
         if arms:
             yield f"Validation error on {task}"
             yield from overview(results, task, arms, key=key)
+            yield from _priors(results, task, arms)
         if "test_acc" in results.bench[task].metrics:
             tests = {arm.name: incumbent_tests(results, task, arm) for arm in results.arms}
             found = [float(steps.values.max()) for by_seed in tests.values() for steps in by_seed if len(steps.values)]
@@ -42,6 +43,20 @@ def baselines_blocks(results: Results) -> Iterator[str | Block]:
             settings += _sensitivity(results, task, regrets)
     yield "Effect of settings"
     yield from settings
+
+
+def _priors(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block]:
+    """Say whether the quality of a prior makes a difference, if several arms differ in nothing else."""
+    with_prior = [i for i, arm in enumerate(arms) if "prior" in dict(arm.settings)]
+    comparison = comparison_of(results, task, arms)
+    if len(with_prior) < 2 or comparison is None:
+        return
+    errors = finals(results, task, arms)[0][with_prior].mean(axis=1)
+    means = ", ".join(f"{arms[i].title} {error:.2f} %" for i, error in zip(with_prior, errors, strict=True))
+    n = sum(pair.differs for pair in comparison.pairs if {pair.one, pair.other} <= {*with_prior})
+    yield Text(
+        f"Mean final errors by prior: {means}. " + ("The prior matters." if n else "No effect of the prior is shown.")
+    )
 
 
 def incumbent_tests(results: Results, task: str, arm: Arm) -> list[Steps]:
