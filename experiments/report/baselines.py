@@ -31,7 +31,7 @@ def baselines_blocks(results: Results) -> Iterator[str | Block]:
         if arms:
             yield f"Validation error on {task}"
             yield from overview(results, task, arms, key=key)
-            yield from _priors(results, task, arms)
+            yield from prior_blocks(results, task, arms)
         if "test_acc" in results.bench[task].metrics:
             tests = {arm.name: incumbent_tests(results, task, arm) for arm in results.arms}
             found = [float(steps.values.max()) for by_seed in tests.values() for steps in by_seed if len(steps.values)]
@@ -45,7 +45,7 @@ def baselines_blocks(results: Results) -> Iterator[str | Block]:
     yield from settings
 
 
-def _priors(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block]:
+def prior_blocks(results: Results, task: str, arms: Sequence[Arm]) -> Iterator[Block]:
     """Say whether the quality of a prior makes a difference, if several arms differ in nothing else."""
     with_prior = [i for i, arm in enumerate(arms) if "prior" in dict(arm.settings)]
     comparison = comparison_of(results, task, arms)

@@ -20,12 +20,14 @@ from experiments.analysis.critical_differences import Comparison, compare_groups
 from experiments.pack import pack
 from experiments.packs import COLUMNS, MANIFEST
 from experiments.report.__main__ import main
+from experiments.report.baselines import prior_blocks
 from experiments.report.build import build_document
 from experiments.report.comparison import draw_comparison, groups
 from experiments.report.fidelity import _correlation_blocks, rho_at_top, top_correlations, trained_at_full_size
 from experiments.report.long import _order_text, worker_blocks
 from experiments.report.results import Results, read_results
 from experiments.report.writing import write_document
+from experiments.studies import STRONG
 from experiments.studies import STUDIES as DECLARED
 from experiments.worlds import build_worlds
 from jahs.errors import InvalidArgument
@@ -563,3 +565,19 @@ def test_rank_correlations_have_intervals_unless_a_fidelity_is_compared_with_its
     assert sum(cell != "–" for cell in cells) >= 90  # nine lower fidelities, means and draws, five shares
     for _, _, tau, cost in numbers.rows:
         assert tau == "1.00" if cost == "100.0 %" else interval.fullmatch(tau)
+
+
+@pytest.mark.parametrize(("gap", "verdict"), [(5.0, "The prior matters."), (0.0, "No effect of the prior is shown.")])
+def test_the_quality_of_a_prior_is_compared_beside_the_other_arms(gap, verdict, monkeypatch):
+    arms = [arm for arm in STRONG.arms if arm.optimizer in ("random_search", "neps_priorband")]
+    errors = np.random.default_rng(0).normal(30.0, 0.1, (len(arms), 12))
+    errors[-1] += gap  # the bad prior
+    comparison = compare_groups([(errors, None)])[0]
+    monkeypatch.setattr("experiments.report.baselines.finals", lambda *_: (errors, None))
+    monkeypatch.setattr("experiments.report.baselines.comparison_of", lambda *_: comparison)
+    (text,) = prior_blocks(None, TASK, arms)
+    assert text.text.startswith(
+        f"Mean final errors by prior: PriorBand, good prior {errors[1].mean():.2f} %, PriorBand"
+    )
+    assert text.text.endswith(f"PriorBand, bad prior {errors[3].mean():.2f} %. {verdict}")
+    assert list(prior_blocks(None, TASK, arms[:2])) == []
