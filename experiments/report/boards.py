@@ -38,7 +38,8 @@ class Standing(NamedTuple):
 def standings(results: Results, task: str, arms: Sequence[Arm]) -> dict[Arm, Standing]:
     """Return the final results of arms with the same objectives, best first, over the seeds that all have finished.
 
-    A run without a result has an error of 100 %, or no hypervolume. Without a common seed or a front, there are none.
+    A run without a result counts as an error of 100 %, or as a hypervolume of 0. The mapping is empty if the arms share
+    no seed or the release has no front.
     """
     if not arms:
         return {}
@@ -71,14 +72,14 @@ def fidelity_board(by_study: Mapping[str, Results]) -> Iterator[str | Block]:
     if len(by_study) > 1:
         one, other = (by_study[study.name].study for study in (FIDELITY, MULTIOBJECTIVE))
         yield Text(
-            f"Errors and shares do not compare with each other: runs of `{one.name}` have a budget of "
+            f"Errors and shares are not comparable with each other: runs of `{one.name}` have a budget of "
             f"{one.n_evaluations} mean full evaluations, runs of `{other.name}` one of {other.n_evaluations}."
         )
     yield Text(
-        "Neither compares with the numbers of JAHS-Bench-201, which has other data sets and measures hypervolume from "
-        "the worst values of the compared runs. Its leaderboards have three of these rows: black-box, the best single "
-        "fidelity (there “multi-fidelity”) and all together (“multi multi-fidelity”). The reference front includes "
-        "smaller networks, which these runs do not search, so no share reaches 1."
+        "Neither is comparable with the numbers of JAHS-Bench-201, which has other data sets and measures hypervolume "
+        "from the worst values of the compared runs. Its leaderboards have three of these rows: black-box, the best "
+        "single fidelity (there “multi-fidelity”) and all together (“multi multi-fidelity”). The reference front "
+        "includes smaller networks, which these runs do not search, so no share reaches 1."
     )
 
 

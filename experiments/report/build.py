@@ -10,7 +10,7 @@ import experiments.studies
 from experiments.packs import season_of
 from experiments.report.baselines import baselines_blocks
 from experiments.report.carried import carried_blocks, read_means
-from experiments.report.comparison import compared
+from experiments.report.comparison import compared_pairs
 from experiments.report.fidelity import fidelity_blocks
 from experiments.report.headline import headline
 from experiments.report.incumbents import leaderboard_blocks, retrained_blocks
@@ -38,11 +38,11 @@ _CHAPTERS: Final[Mapping[str, Callable[[Results], Iterator[str | Block]]]] = {
 }
 
 _NOT_THERE: Final[Mapping[str, str]] = {
-    "truth": "This study cannot run on the authors' model of JAHS-Bench-201, because its runs look recorded trainings "
-    "up, which the model does not contain.",
-    "families": "This study cannot run on the authors' model of JAHS-Bench-201, which is of one family.",
+    "truth": "This study cannot run on the authors' model of JAHS-Bench-201, because its runs look up "
+    "recorded trainings, which the model does not contain.",
+    "families": "This study cannot run on the authors' model of JAHS-Bench-201, which has only one model family.",
 }
-"""Why studies in other worlds have no results on an imported release."""
+"""Why some studies have no results on an imported release."""
 
 
 def build_document(
@@ -110,8 +110,7 @@ def _words(results: Results) -> Study:
 
 def _differing(results: Results) -> str:
     """Say how many pairs of arms differ; empty for a study that compares none."""
-    pairs = [pair for comparison in compared(results).values() for pair in comparison.pairs]
-    if not pairs:
+    if not (pairs := compared_pairs(results)):
         return ""
     n_significant, n_differ = sum(pair.is_significant for pair in pairs), sum(pair.differs for pair in pairs)
     hold = f"; {n_differ} of these also on the refits" if any(pair.holds is not None for pair in pairs) else ""

@@ -16,6 +16,7 @@ from experiments.analysis.critical_differences import HOLDS, Comparison, compare
 from experiments.report.results import RepetitionResult, Results
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
+from jahs.comparison.ranks import Pair
 from jahs.comparison.steps import Steps, hypervolume_over_time
 from jahs.comparison.summaries import FEWEST_SEEDS, p_text
 from jahs.errors import MissingData, UnknownName
@@ -55,6 +56,11 @@ def compared(results: Results) -> dict[tuple[str, tuple[str, ...]], Comparison]:
                 keys.append((task, tuple(arm.name for arm in arms)))
                 values.append((on_release, on_refits if on_refits.size else None))
     return dict(zip(keys, compare_groups(values), strict=True)) if keys else {}
+
+
+def compared_pairs(results: Results) -> list[Pair]:
+    """Return the tests of all pairs that a page compares."""
+    return [pair for comparison in compared(results).values() for pair in comparison.pairs]
 
 
 def comparison_of(results: Results, task: str, arms: Sequence[Arm]) -> Comparison | None:

@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from experiments.report.comparison import compared, finals, groups
+from experiments.report.comparison import compared, compared_pairs, finals, groups
 from experiments.report.joint import BETTER, WORSE, joint_verdicts
+from experiments.report.long import n_workers
 from experiments.report.results import Results
 from experiments.report.truth import TITLES, order_agreement
 from experiments.study import Arm
+from jahs.comparison.standings import REFERENCE
 from jahs.tasks.definitions import TASKS
 from workshop.resampling import interval_text
 
-_REFERENCE: Final = "random_search"
 _RIVALS: Final = {"hpo_random": "HPO in a random cell", "nas_random": "NAS with random hyperparameters"}
 
 
@@ -32,7 +33,7 @@ def _best_optimizer(results: Results) -> str:
         if not errors.size:
             continue
         means = errors.mean(axis=1)
-        best, others = int(means.argmin()), [i for i, arm in enumerate(arms) if arm.optimizer == _REFERENCE]
+        best, others = int(means.argmin()), [i for i, arm in enumerate(arms) if arm.optimizer == REFERENCE]
         reference = f"; random search {means[others[0]]:.2f} %" * bool(others and best not in others)
         parts.append(f"{_quoted(arms[best])} on {TASKS[task].title} ({means[best]:.2f} %{reference})")
     if not parts:
@@ -84,13 +85,13 @@ def _two_worlds(results: Results) -> str:
 
 def _workers(results: Results) -> str:
     """Say by how much the largest number of workers changes the final error."""
-    costs, most = [], max(arm.workers or 1 for arm in results.study.arms)
+    costs, most = [], max(map(n_workers, results.study.arms))
     for task in results.tasks:
         differences = []
         for _, arms in groups(results, task):
             errors = finals(results, task, arms)[0]
             by_workers = {
-                arm.workers or 1: float(each.mean()) for arm, each in zip(arms, errors, strict=True) if each.size
+                n_workers(arm): float(each.mean()) for arm, each in zip(arms, errors, strict=True) if each.size
             }
             if {1, most} <= by_workers.keys():
                 differences.append(by_workers[most] - by_workers[1])
@@ -110,7 +111,7 @@ def _quoted(arm: Arm) -> str:
 
 
 def _differing(results: Results) -> str:
-    pairs = [pair for comparison in compared(results).values() for pair in comparison.pairs]
+    pairs = compared_pairs(results)
     return f"{sum(pair.differs for pair in pairs)} of {len(pairs)} compared pairs differ"
 
 

@@ -127,7 +127,7 @@ def _answer(sides: Mapping[str, str], texts: Mapping[str, str], over: str) -> st
 
 
 def joint_verdicts(results: Results) -> list[dict[str, str]]:
-    """Return how joint search ends, by what the competitor searches, for each optimiser and task with a comparison."""
+    """Return the verdicts on joint search, by competitor, for each optimiser and task with a comparison."""
     verdicts = []
     for task in results.tasks:
         for _, arms in groups(results, task):
@@ -187,7 +187,7 @@ def paper_blocks(results: Results, there: Results | None) -> Iterator[str | Bloc
 
 
 def _disagreement(ours: Mapping[str, _Speedups], verdicts: Sequence[Mapping[str, str]]) -> Iterator[Text]:
-    """Say where our results differ from the paper's, and what is known of the reasons."""
+    """Yield what disagrees with the paper, and known reasons for it."""
     is_below = [
         (place, geometric_mean([s for s in speedups if s]).high < paper)
         for optimizer, (_, paper_speedups) in _PAPER.items()

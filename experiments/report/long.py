@@ -88,7 +88,7 @@ def _worker_blocks(results: Results, task: str) -> Iterator[Block]:
     groups = [
         arms
         for name in results.study.chapters
-        if len(arms := results.arms_of(name, task)) > 1 and _workers(arms[0]) == 1
+        if len(arms := results.arms_of(name, task)) > 1 and n_workers(arms[0]) == 1
     ]
     if not groups or not all(results.seeds(task, arms) for arms in groups):
         yield no_common_seed([arm for arms in groups for arm in arms])
@@ -96,17 +96,17 @@ def _worker_blocks(results: Results, task: str) -> Iterator[Block]:
     rows, curves, costs = [], [], []
     for number, arms in enumerate(groups):
         seeds = results.seeds(task, arms)
-        ends = np.array([float(results.study.n_evaluations) / _workers(arm) for arm in arms])
+        ends = np.array([float(results.study.n_evaluations) / n_workers(arm) for arm in arms])
         steps = [results.steps(task, arm, seeds) for arm in arms]
         final = np.stack([on_grid(arm_steps, end[None])[:, 0] for arm_steps, end in zip(steps, ends, strict=True)])
         final = np.nan_to_num(final, nan=TASKS[task].chance_error)  # (n_arms, n_seeds)
         summary = summarize(final.T)
         for i, arm in enumerate(arms):
             rows.append(_row(results, task, arm, final=final[[0, i]], steps=(steps[0], steps[i])))
-        x = np.array([_workers(arm) for arm in arms], dtype=np.float64)
+        x = np.array([n_workers(arm) for arm in arms], dtype=np.float64)
         mean, band = summary.mean, {"low": summary.mean - summary.se, "high": summary.mean + summary.se}
         curves.append(Curve(title=arms[0].chapter, x=x, y=mean, **band, number=number, is_step=False, has_markers=True))
-        costs.append(f"{arms[0].chapter} {mean[-1] - mean[0]:+.2f} ({_workers(arms[-1])} workers)")
+        costs.append(f"{arms[0].chapter} {mean[-1] - mean[0]:+.2f} ({n_workers(arms[-1])} workers)")
     yield answer(
         f"Cost of many workers instead of one for the same worker time on {TASKS[task].title}, in points of the final "
         f"mean validation error: {'; '.join(costs)}."
@@ -134,7 +134,8 @@ def _worker_blocks(results: Results, task: str) -> Iterator[Block]:
     )
 
 
-def _workers(arm: Arm) -> int:
+def n_workers(arm: Arm) -> int:
+    """Return the number of simulated workers of an arm."""
     return arm.workers or 1
 
 
@@ -143,9 +144,9 @@ def _row(
 ) -> tuple[str, ...]:
     """Return the row of an arm; `final` (2, n_seeds) and `steps` are for one worker and for this arm."""
     budget = float(results.study.n_evaluations)
-    label = arm.chapter, str(_workers(arm)), f"{budget / _workers(arm):g}", _finished_text(results, task, arm)
+    label = arm.chapter, str(n_workers(arm)), f"{budget / n_workers(arm):g}", _finished_text(results, task, arm)
     error = summary_text(summarize(final[1]))
-    if _workers(arm) == 1:
+    if n_workers(arm) == 1:
         return (*label, error, "–", "–")
     difference = mean_interval(final[1] - final[0])
     is_early = [curve.times <= _TARGET * budget for curve in steps[0]]

@@ -1,8 +1,8 @@
-"""The graph of all 15,625 cells, and that of the functions that they compute.
+"""Neighbourhood graphs of the 15,625 cells and of the functions that they compute.
 
-Values of cells are an array of shape (5, 5, 5, 5, 5, 5), one axis for each edge. The points of a graph are the cells or
-the functions, which have the mean value of the cells that compute them. A move changes the operation of one edge; two
-functions are one move apart if two of their cells are.
+Values of cells are an array of shape (5, 5, 5, 5, 5, 5), one axis for each edge. A point of a graph is a cell, or a
+function with the mean value of its cells. A move changes the operation of one edge; two functions are one move apart if
+any two of their cells are.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def beside_paper(paper: str, rows: Iterable[Sequence[str]], *, level: int = 95, 
 
 
 def beside_lightgbm(rows: Iterable[Sequence[str]], others: Iterable[Sequence[str]]) -> Iterator[Table]:
-    """Yield the table of our figures beside those of the releases' LightGBM models; nothing if there are none.
+    """Yield a table that compares our figures on XGBoost and on LightGBM; nothing if no release has LightGBM models.
 
     Args:
         rows: of `beside_paper`, on the released models.

@@ -190,7 +190,7 @@ def _finding(name: str, page: Comparison) -> str:
 def _against_others(name: str, page: Comparison) -> str:
     """Return a sentence on the significant differences from all but random search; empty if there is no other one."""
     tests = [each for each in page.pairs if name in each[:2] and REFERENCE not in each[:2]]
-    names: dict[bool, list[str]] = {True: [], False: []}  # by whether the optimiser is better than they
+    names: dict[bool, list[str]] = {True: [], False: []}  # by whether the optimiser is better than them
     for one, other, pair in tests:
         if pair.is_significant:
             is_better = (pair.rank_sum < 0) == (name == one)

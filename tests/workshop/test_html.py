@@ -1,4 +1,4 @@
-"""Pages: what they open with and fold, and figures inside them in a fraction of matplotlib's bytes."""
+"""Pages: the opening, folded sections, and compact inline figures."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def split_answers(section: Section) -> tuple[tuple[Block, ...], tuple[Block, ...
 
 
 def contents(blocks: Sequence[Block]) -> str:
-    """Say what is folded: "2 figures and 1 table"."""
+    """Return a summary of blocks, such as "2 figures and 1 table"."""
     counts = {kind.__name__.lower(): sum(isinstance(block, kind) for block in blocks) for kind in (Figure, Table)}
     return " and ".join(f"{n} {kind}{'s' * (n > 1)}" for kind, n in counts.items() if n) or "Details"
 
