@@ -31,7 +31,7 @@ from surrogate.data.measurements import Measurements, digest_measurements, read_
 from surrogate.data.rows import FEWEST, Facts, Rows, training_rows
 from surrogate.judging.agreement import agreement
 from surrogate.models.boosting import ForestSettings
-from surrogate.models.model import default_features, fit_surrogate
+from surrogate.models.model import Taught, default_features, distil, fit_surrogate
 from surrogate.models.search import Range, alone, evaluated, search
 from workshop.command import add_workers, run_command
 from workshop.folders import write_text, writing
@@ -112,9 +112,10 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
     """Search one metric's settings, and return its part of the history; `facts` come from `what_is_searched`."""
     metric = facts["metric"]
     default = ForestSettings(n_trees=facts["n_trees"], n_distilled=facts["n_distilled"])
+    taught = distil(metric, parts["train"], of_task, default.n_distilled) if default.n_distilled else None
 
     def score(point: Mapping[str, Any]) -> float:  # Any: NePS's values
-        return validation_tau(metric, of_task, parts, settings_of(point, default))
+        return validation_tau(metric, of_task, parts, settings_of(point, default), taught)
 
     options: dict[str, Any] = {"evaluations": evaluations, "optimizer": _OPTIMIZER}  # Any: arguments
     records = search(folder, FORESTS, score, facts=facts, parts=parts, **options)
@@ -124,11 +125,11 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
         for record in records
     ]
     best = max(history, key=lambda entry: -1.0 if entry["tau"] is None else entry["tau"], default=None)
-    default_tau = validation_tau(metric, of_task, parts, default)
+    default_tau = validation_tau(metric, of_task, parts, default, taught)
     # If tau is undefined, as for two rows, there is no score to choose by.
     is_better = best is not None and best["tau"] is not None and best["tau"] > default_tau
     settings = ForestSettings.from_dict(best["settings"]) if best is not None and is_better else default
-    measured_sizes = sizes(metric, of_task, parts, settings)
+    measured_sizes = sizes(metric, of_task, parts, settings, taught)
     return {
         "evaluations": history,
         "default_tau": None if math.isnan(default_tau) else default_tau,
@@ -140,14 +141,18 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
     }
 
 
-def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settings: ForestSettings) -> float:
+def validation_tau(
+    metric: str, of_task: Task, parts: Mapping[str, Rows], settings: ForestSettings, taught: Taught | None = None
+) -> float:
     """Fit on the training rows; return Kendall's tau on all validation rows."""
-    fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings)
+    fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings, taught=taught)
     valid = parts["valid"]
     return kendall_tau(fitted.measured(valid), fitted.predict(valid.X))
 
 
-def sizes(metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSettings) -> list[Facts]:
+def sizes(
+    metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSettings, taught: Taught | None = None
+) -> list[Facts]:
     """Measure forests of the best settings' depth and of smaller ones, each cut short at several numbers of trees.
 
     Returns:
@@ -157,7 +162,7 @@ def sizes(metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSet
     valid = parts["valid"]
     for depth in sorted({best.max_depth, *(depth for depth in _DEPTHS if depth < best.max_depth)}):
         settings = replace(best, max_depth=depth)
-        fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings)
+        fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings, taught=taught)
         nodes = [text.count("\n") for text in fitted.booster.get_dump()]
         for n_trees in sorted({best.n_trees, *(n for n in _TREES if n < best.n_trees)}):
             scores = agreement(metric, fitted.measured(valid), fitted.predict(valid.X, n_trees=n_trees))

@@ -1,13 +1,18 @@
 """A Gaussian process that predicts the learning curves of configs.
 
-The mean of the measured curves and their principal components are a basis for all curves; each coefficient has a
-process of its own, with a Matérn 5/2 kernel and one length scale for each input (Rasmussen and Williams, 2006, chapter
-5). The inputs are the features twice: standardised, and as ranks, because rates and sizes span orders of magnitude.
+A curve is the mean of the measured ones, plus its deviation at the last epoch times the regression of all epochs on it,
+plus principal components of what remains. Each of these coefficients has a process of its own, with a Matérn 5/2
+kernel and one length scale for each input (Rasmussen and Williams, 2006, chapter 5). The inputs are the features twice:
+standardised, and as ranks, because rates and sizes span orders of magnitude.
+
+Trainings that nearly fail differ more between seeds than those that succeed. Therefore a process with equal noise is
+fitted first, and its leave-one-out errors among configs of similar predictions are the variances of the final noise.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,12 +22,15 @@ from numpy.typing import NDArray
 _Floats = NDArray[np.float64]
 
 N_COMPONENTS: Final = 3
-MOST_TO_TUNE: Final = 600  # configs that length scales are fitted to; more take time and hardly change them
+MOST_TO_TUNE: Final = 1000  # configs that length scales are fitted to
 _FARTHEST: Final = 5.0  # most standard deviations between an input and the mean of the configs
 _JITTER: Final = 1e-6
-_N_STEPS: Final = 30
+_N_STEPS: Final = 60
 _NOISE: Final = 0.05  # where the fit starts; a share of the variance
 _SCALES: Final = (math.log(0.1), math.log(1e3))
+_N_NEAREST: Final = 151  # configs whose errors are averaged for the variance of the noise
+_VARIANCES: Final = (0.2, 20.0)  # smallest and largest variance of the noise, relative to the median
+_NEGLIGIBLE: Final = 1e-9
 _NOISES: Final = (math.log(1e-4), 0.0)
 _DECIMALS: Final = 2  # decimals of fitted logarithms, so that they do not depend on the last bit of a sum
 
@@ -34,16 +42,24 @@ class CurveProcess:
     # Scikit-learn's transformer of the features.
     inputs: Any  # scikit-learn has no types
     mean: _Floats  # mean of the curves, (n_epochs,)
-    components: _Floats  # (n_components, n_epochs)
+    components: _Floats  # (n_components, n_epochs); at the last epoch, only the first is not 0
     processes: tuple[_Process, ...]  # one for each coefficient
 
     def predict(self, F: NDArray[np.float32]) -> _Floats:
         """Return the curve of each config, (n, n_epochs), from its features at the last epoch."""
+        return self.mean + self._coefficients(F, self.processes) @ self.components
+
+    def predict_last(self, F: NDArray[np.float32]) -> _Floats:
+        """Return the last value of each curve, (n,)."""
+        last: _Floats = self.mean[-1] + self._coefficients(F, self.processes[:1])[:, 0]
+        return last
+
+    def _coefficients(self, F: NDArray[np.float32], processes: Sequence[_Process]) -> _Floats:
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # ships no types
 
         with threadpool_limits(1):
             Z = _inputs_of(self.inputs, F)
-            return self.mean + np.column_stack([process.predict(Z) for process in self.processes]) @ self.components
+            return np.column_stack([process.predict(Z) for process in processes])
 
 
 def fit_curves(F: NDArray[np.float32], curves: _Floats, n_trainings: _Floats) -> CurveProcess:
@@ -63,10 +79,33 @@ def fit_curves(F: NDArray[np.float32], curves: _Floats, n_trainings: _Floats) ->
         inputs.fit(np.asarray(F, dtype=np.float64))
         Z = _inputs_of(inputs, F)
         mean = np.average(curves, axis=0, weights=n_trainings)
-        U, size, components = np.linalg.svd(curves - mean, full_matrices=False)
-        size = size[:N_COMPONENTS][size[:N_COMPONENTS] > 0]
-        processes = tuple(_fit(Z, U[:, k] * size[k], 1 / n_trainings) for k in range(len(size)))
-    return CurveProcess(inputs=inputs, mean=mean, components=components[: len(size)], processes=processes)
+        coefficients, components = _basis(curves - mean)
+        first = _fit(Z, coefficients[:, 0], 1 / n_trainings)
+        errors = _leave_one_out_errors(first, 1 / n_trainings)
+        variances = _local_variances(coefficients[:, 0] - errors, errors**2 * n_trainings) / n_trainings
+        processes = tuple(_fit(Z, values, variances) for values in coefficients.T)
+    return CurveProcess(inputs=inputs, mean=mean, components=components, processes=processes)
+
+
+def _basis(deviations: _Floats) -> tuple[_Floats, _Floats]:
+    """Return coefficients, (n, k), and components, (k, n_epochs), of deviations from the mean curve, (n, n_epochs)."""
+    last = deviations[:, -1]
+    slopes = last @ deviations / (last @ last)
+    U, size, others = np.linalg.svd(deviations - np.outer(last, slopes), full_matrices=False)
+    n_others = min(N_COMPONENTS - 1, int((size > _NEGLIGIBLE * np.linalg.norm(last)).sum()))
+    coefficients = np.column_stack([last, U[:, :n_others] * size[:n_others]])
+    return coefficients, np.vstack([slopes, others[:n_others]])
+
+
+def _local_variances(predicted: _Floats, squares: _Floats) -> _Floats:
+    """Return the mean of the squared errors of the configs with the nearest predictions, relative to their median."""
+    from scipy.ndimage import uniform_filter1d
+
+    order = np.argsort(predicted, kind="stable")
+    means = np.empty(len(order))
+    means[order] = uniform_filter1d(squares[order], min(_N_NEAREST, len(order)), mode="nearest")
+    variances: _Floats = np.clip(means / np.median(means), *_VARIANCES)
+    return variances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,9 +116,11 @@ class _Process:
     A: _Floats
     weights: _Floats
     mean: float
+    sd: float  # of the values
+    noise: float  # a share of their variance, for a relative variance of 1
 
     def predict(self, Z: _Floats) -> _Floats:
-        parts = np.array_split(Z, max(len(Z) // 4000, 1))  # so that the kernel stays small
+        parts = np.array_split(Z, max(len(Z) // 150, 1))  # so that the kernel stays in the cache
         deviations = [_matern(_squares(part / self.scales, self.A))[0] @ self.weights for part in parts]
         return self.mean + np.concatenate(deviations)
 
@@ -108,20 +149,44 @@ def _fit(Z: _Floats, y: _Floats, variance: _Floats) -> _Process:
     ).x.round(_DECIMALS)
     scales = np.exp(best[:-1])
     A = Z / scales
-    K = _matern(_squares(A, A))[0] + np.diag(np.exp(best[-1]) * variance + _JITTER)
-    return _Process(scales=scales, A=A, weights=sd * cho_solve(cho_factor(K, lower=True), y), mean=mean)
+    noise = float(np.exp(best[-1]))
+    factor = cho_factor(_noisy_kernel(A, noise * variance), lower=True)
+    return _Process(scales=scales, A=A, weights=sd * cho_solve(factor, y), mean=mean, sd=sd, noise=noise)
+
+
+def _leave_one_out_errors(process: _Process, variance: _Floats) -> _Floats:
+    """Return each value minus its prediction by the others, (n,), with the length scales of all."""
+    from scipy.linalg import cholesky
+
+    K = _noisy_kernel(process.A, process.noise * variance)
+    errors: _Floats = process.weights / np.diag(_inverse(cholesky(K, lower=True)))
+    return errors
+
+
+def _noisy_kernel(A: _Floats, noise: _Floats) -> _Floats:
+    """Return the covariance of values at scaled inputs, relative to the variance of the values."""
+    return _matern(_squares(A, A))[0] + np.diag(noise + _JITTER)
+
+
+def _inverse(factor: _Floats) -> _Floats:
+    """Return the inverse of a matrix from its lower Cholesky factor."""
+    from scipy.linalg.lapack import dpotri
+
+    lower = np.tril(dpotri(factor, lower=1)[0])
+    inverse: _Floats = lower + np.tril(lower, -1).T
+    return inverse
 
 
 def _minus_log_likelihood(theta: _Floats, Z: _Floats, y: _Floats, variance: _Floats) -> tuple[float, _Floats]:
     """Return the negative log marginal likelihood, and its gradient for the logs of length scales and noise."""
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import cho_solve, cholesky
 
     A, noise = Z / np.exp(theta[:-1]), np.exp(theta[-1])
     kernel, slope = _matern(_squares(A, A))
-    factor = cho_factor(kernel + np.diag(noise * variance + _JITTER), lower=True)
-    alpha = cho_solve(factor, y)
-    value = float(y @ alpha / 2 + np.log(np.diag(factor[0])).sum())
-    by_kernel = (cho_solve(factor, np.eye(len(y))) - np.outer(alpha, alpha)) / 2
+    factor = cholesky(kernel + np.diag(noise * variance + _JITTER), lower=True)
+    alpha = cho_solve((factor, True), y)
+    value = float(y @ alpha / 2 + np.log(np.diag(factor)).sum())
+    by_kernel = (_inverse(factor) - np.outer(alpha, alpha)) / 2
     Q = by_kernel * slope
     by_scales = -4 * (Q.sum(axis=1) @ A**2 - (A * (Q @ A)).sum(axis=0))
     return value, np.append(by_scales, noise * (np.diag(by_kernel) @ variance))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
 from surrogate.data.rows import Rows, features_of
 from surrogate.models.boosting import ForestSettings, train_forest
-from surrogate.models.teacher import draw_configs, teach
+from surrogate.models.teacher import teach
 
 _HEADROOM: Final = 2.0
 _DEFAULT_FEATURES: Final = {
@@ -58,6 +58,13 @@ class Surrogate:
     def measured(self, rows: Rows) -> NDArray[np.float64]:
         """Return the measured values of rows in the unit of `predict`."""
         return rows.y * rows.epoch if self.target == "per_epoch" else rows.y
+
+
+class Taught(NamedTuple):
+    """A teacher's predictions of an accuracy; see `surrogate.models.teacher`."""
+
+    F: NDArray[np.float32]  # features of configs and epochs, (n_rows, n_features)
+    y: NDArray[np.float64]  # predicted accuracies, (n_rows,)
 
 
 def fit_again(
@@ -99,6 +106,14 @@ def fit_transform(metric: str, y: NDArray[np.float64], *, slope: float = 1.0) ->
     return BoundedTransform(lower=y.min() / _HEADROOM, upper=y.max() * _HEADROOM, slope=slope)
 
 
+def distil(metric: str, rows: Rows, of_task: Task, n: int, *, weights: NDArray[np.float64] | None = None) -> Taught:
+    """Fit a teacher to the rows of an accuracy, and return its predictions for `n` drawn configs."""
+    transform = fit_transform(metric, rows.y)
+    teacher = teach(rows, transform.forward(rows.y), of_task, default_features(metric), weights=weights)
+    F, predicted = teacher.distil(n)
+    return Taught(F, transform.inverse(predicted))
+
+
 def fit_surrogate(
     metric: str,
     rows: Rows,
@@ -108,6 +123,7 @@ def fit_surrogate(
     times: TimeCoefficients = DEFAULT_TIMES,
     weights: NDArray[np.float64] | None = None,
     n_bins: int = 256,
+    taught: Taught | None = None,
 ) -> Surrogate:
     """Fit a model on rows, with one thread: the same rows and settings give the same bytes on the same machine.
 
@@ -116,6 +132,7 @@ def fit_surrogate(
         rows: see `surrogate.data.rows.assemble`.
         times: coefficients of the features of a model of time.
         weights, n_bins: see `surrogate.models.boosting.train_forest`.
+        taught: what `distil` returns for the rows, if that is known; used only with `settings.n_distilled`.
     """
     features = default_features(metric, times)
     transform = fit_transform(metric, rows.y, slope=settings.slope)
@@ -124,11 +141,10 @@ def fit_surrogate(
     F = features_of(rows.X, features, of_task)
     y = transform.forward(rows.y)
     if settings.n_distilled:
-        teacher = teach(rows, F, y, of_task, features, weights=weights)
-        drawn = draw_configs(of_task, features, settings.n_distilled, teacher.epochs)
-        taught = teacher.predict(drawn)
-        weights = np.concatenate([np.ones(len(y)) if weights is None else weights, np.ones(len(taught))])
-        F, y = np.concatenate([F, drawn.F]), np.concatenate([y, taught])
+        if taught is None:
+            taught = distil(metric, rows, of_task, settings.n_distilled, weights=weights)
+        weights = np.concatenate([np.ones(len(y)) if weights is None else weights, np.ones(len(taught.y))])
+        F, y = np.concatenate([F, taught.F]), np.concatenate([y, transform.forward(taught.y)])
     return Surrogate(
         metric=metric,
         task=of_task,

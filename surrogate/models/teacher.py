@@ -1,85 +1,78 @@
-"""The teacher of the forest that ships: a Gaussian process and another forest, whose predictions it also learns.
+"""The teacher of the forest that ships: a Gaussian process, whose predictions it also learns.
 
 Accuracy is a smooth function of the rates and of the size of a network. Trees are step functions, which need more
 configs than a Gaussian process to approximate it; but a process predicts slowly, and more slowly with more configs.
 Therefore configs are drawn, the teacher predicts their accuracies, and the forest is fitted to the measurements and to
-these predictions (distillation). Decision 17 has the figures.
+these predictions (distillation). Decisions 17 and 21 have the figures.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.models.features import FeatureSet
+from jahs.schema import COLUMNS
 from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import space
 from jahs.tasks.definitions import Task
 from surrogate.data.rows import FEWEST_TO_FIT, Rows, features_of
-from surrogate.models.boosting import ForestSettings, train_forest
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.curve_process import CurveProcess, fit_curves
 
 _Floats = NDArray[np.float64]
 
 FEWEST_CURVES: Final = 8  # configs with all epochs that a teacher needs
-_FULL_SHARE: Final = 0.2
+_FULL_SHARE: Final = 0.15
+_BEST_SHARE: Final = 0.25
+_N_CANDIDATES: Final = 5  # for each of the best configs
 _N_EPOCHS: Final = 3  # per drawn config: the last one, and others at random
-_FOREST: Final = ForestSettings(
-    n_trees=1000, max_depth=4, min_child_weight=8, colsample_bylevel=0.25, learning_rate=0.04
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Drawn:
-    """Drawn configs and epochs."""
-
-    F_last: NDArray[np.float32]  # features of the configs at the last epoch, (n_configs, n_features)
-    epochs: NDArray[np.int64]  # the epochs of each config, (n_configs, n_each)
-    F: NDArray[np.float32]  # features at these epochs, (n_configs * n_each, n_features)
-
-
-@lru_cache(maxsize=3)  # `top_fits` draws three numbers of configs in every fold
-def draw_configs(of_task: Task, features: FeatureSet, n: int, epochs: tuple[int, ...]) -> Drawn:
-    """Return `n` configs, the same in every call, each at the last of some epochs and at two others.
-
-    A fifth are at full size, where conclusions are drawn.
-    """
-    n_full = round(_FULL_SHARE * n)
-    X = np.concatenate(
-        [
-            encode(drawn_space.sample_columns(size, seed=seed), epochs[-1])
-            for seed, (drawn_space, size) in enumerate(((space(), n - n_full), (space(LARGEST), n_full)))
-            if size
-        ]
-    )
-    others = np.random.default_rng(0).choice(epochs, size=(n, _N_EPOCHS - 1))
-    config_epochs = np.column_stack([np.full(n, epochs[-1]), others])
-    rows = np.repeat(X, _N_EPOCHS, axis=0)
-    rows[:, -1] = config_epochs.reshape(-1)
-    F_last, F = (features_of(each, features, of_task) for each in (X, rows))
-    return Drawn(F_last=F_last, epochs=config_epochs, F=F)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Teacher:
-    """The models fitted to the measurements, on the transformed scale: a process of the curves, and a forest."""
+    """A process fitted to the measured curves of a task, on the transformed scale."""
 
+    task: Task
+    features: FeatureSet
     epochs: tuple[int, ...]  # epochs of the curves
     curves: CurveProcess
-    forest: Any  # XGBoost's types are partial
 
-    def predict(self, drawn: Drawn) -> _Floats:
-        """Return the mean of both predictions for each row of `drawn.F`."""
-        columns = np.searchsorted(self.epochs, drawn.epochs)
-        curves = np.take_along_axis(self.curves.predict(drawn.F_last), columns, axis=1)
-        mean: _Floats = (curves.reshape(-1) + self.forest.inplace_predict(drawn.F)) / 2
-        return mean
+    def draw_configs(self, n: int) -> NDArray[np.float32]:
+        """Return `n` encoded configs at the last epoch: uniform ones, uniform ones at full size, and good ones.
+
+        The good ones are, by the teacher's prediction, the best fifth of others at full size: there optimisers end.
+        """
+        n_full, n_best = round(_FULL_SHARE * n), round(_BEST_SHARE * n)
+        draws = ((space(), n - n_full - n_best), (space(LARGEST), n_full), (space(LARGEST), _N_CANDIDATES * n_best))
+        uniform, full, candidates = (
+            encode(drawn_from.sample_columns(size, seed=seed), self.epochs[-1])
+            if size
+            else np.empty((0, len(COLUMNS)), np.float32)
+            for seed, (drawn_from, size) in enumerate(draws)
+        )
+        predicted = self.curves.predict_last(self._features_of(candidates)) if n_best else np.empty(0)
+        best = candidates[np.argsort(-predicted, kind="stable")[:n_best]]
+        return np.concatenate([uniform, full, best])
+
+    def distil(self, n: int) -> tuple[NDArray[np.float32], _Floats]:
+        """Return features and predictions of `n` drawn configs, each at the last epoch and at two random ones."""
+        X = self.draw_configs(n)
+        others = np.random.default_rng(0).choice(self.epochs, size=(n, _N_EPOCHS - 1))
+        epochs = np.column_stack([np.full(n, self.epochs[-1]), others])
+        rows = np.repeat(X, _N_EPOCHS, axis=0)
+        rows[:, -1] = epochs.reshape(-1)
+        curves = self.curves.predict(self._features_of(X))
+        predicted = np.take_along_axis(curves, np.searchsorted(self.epochs, epochs), axis=1)
+        return self._features_of(rows), predicted.reshape(-1)
+
+    def _features_of(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        return features_of(X, self.features, self.task)
 
 
 def has_enough(rows: Rows, settings: ForestSettings) -> bool:
@@ -96,7 +89,6 @@ def n_whole(rows: Rows) -> int:
 
 def teach(
     rows: Rows,
-    F: NDArray[np.float32],
     y: _Floats,
     of_task: Task,
     features: FeatureSet,
@@ -105,11 +97,10 @@ def teach(
 ) -> Teacher:
     """Fit a teacher to rows of an accuracy.
 
-    The process learns from the configs that have all epochs of the rows, by the mean of their trainings.
+    It learns from the configs that have all epochs of the rows, by the mean of their trainings.
 
     Args:
-        F: features of the rows.
-        y: their values on the transformed scale.
+        y: values of the rows on the transformed scale.
         weights: weights of the rows, the same for all rows of a config; None: 1. Rows of weight 0 are left out.
 
     Raises:
@@ -131,5 +122,4 @@ def teach(
     X[:, -1] = epochs[-1]
     total, count = total[is_whole], count[is_whole]
     curves = fit_curves(features_of(X, features, of_task), total / count, count[:, -1])
-    forest = train_forest(F, y, _FOREST, weights=weights)
-    return Teacher(epochs=tuple(epochs.tolist()), curves=curves, forest=forest)
+    return Teacher(task=of_task, features=features, epochs=tuple(epochs.tolist()), curves=curves)

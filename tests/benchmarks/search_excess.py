@@ -1,8 +1,8 @@
 """Compare a release's predictions for the configs that it proposed with those of its teacher and with trainings.
 
-A search ends where the model is too optimistic. The teacher (a Gaussian process and a forest, see
-`surrogate.models.teacher`) is fitted to the train and valid configs without the proposals of this release, and predicts
-those that are trained: the part of the release's excess that the teacher does not have is the shipped forest's own.
+A search ends where the model is too optimistic. The teacher (a Gaussian process, see `surrogate.models.teacher`) is
+fitted to the train and valid configs without the proposals of this release, and predicts those that are trained: the
+part of the release's excess that the teacher does not have is the shipped forest's own.
 
 Numbers of distilled configs may follow. For each, the forest is fitted with four seeds, and local search and evolution
 look for its ten best configs: how much better does it predict them than the teacher does? A fit takes half a minute.
@@ -25,7 +25,7 @@ from surrogate.data.rows import assemble, development_rows, features_of
 from surrogate.models.fitting import read_params
 from surrogate.models.model import default_features, fit_surrogate, fit_transform
 from surrogate.models.optima import MAIN, asking, best_found
-from surrogate.models.teacher import Drawn, teach
+from surrogate.models.teacher import teach
 from surrogate.packing import release_answers
 
 N_SEEDS, N_BEST, EVALUATIONS = 4, 10, 20_000
@@ -42,24 +42,18 @@ def main(folder: str, release_folder: str, *distilled: str) -> None:
     features = default_features(MAIN)
     settings = read_params(data / "search" / "params.json")[MAIN]
     transform = fit_transform(MAIN, rows.y, slope=settings.slope)
-    F = features_of(rows.X, features, measured.task)
-    teacher = teach(rows, F, transform.forward(rows.y), measured.task, features)
+    teacher = teach(rows, transform.forward(rows.y), measured.task, features)
 
     def taught(X):
-        F, last = features_of(X, features, measured.task), np.full((len(X), 1), measured.task.max_epoch)
-        return transform.inverse(teacher.predict(Drawn(F_last=F, epochs=last, F=F)))
+        return transform.inverse(teacher.curves.predict_last(features_of(X, features, measured.task)))
 
     trained = assemble(MAIN, measured)
     trained = trained.take(np.isin(trained.config_id, proposed) & (trained.epoch == measured.task.max_epoch))
     ids, first, place = np.unique(trained.config_id, return_index=True, return_inverse=True)
-    F_ends = features_of(trained.X[first], features, measured.task)
-    process, forest = teacher.curves.predict(F_ends)[:, -1], teacher.forest.inplace_predict(F_ends)
     found = {
         "trained": np.bincount(place, trained.y) / np.bincount(place),
         "release": release_answers(release, MAIN, trained.X[first]),
         "teacher": taught(trained.X[first]),
-        "its process": transform.inverse(process),
-        "its forest": transform.inverse(np.asarray(forest, np.float64)),
     }
     print(f"{len(ids)} configs, {len(trained)} trainings; {MAIN} after the last epoch")
     for name, values in found.items():

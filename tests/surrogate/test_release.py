@@ -31,7 +31,6 @@ from surrogate.contents import ReleaseSettings
 from surrogate.data.measurements import Measurements, read_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part
 from surrogate.judging import noise
-from surrogate.models import teacher
 from surrogate.packing import release_answers
 from surrogate.release import make_release
 from surrogate.timing import times_of
@@ -381,10 +380,7 @@ def test_a_history_of_another_version_is_refused(
 
 
 @pytest.mark.usefixtures("without_noise")
-def test_distillation_is_a_setting_of_the_accuracies(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(teacher, "_FOREST", replace(teacher._FOREST, n_trees=20))
+def test_distillation_is_a_setting_of_the_accuracies(runs: Path, tmp_path: Path) -> None:
     params = write_params(tmp_path / "tuned", read_measurements(runs))
     more = ["--workers", "1", "--curve-seeds", "0", "--params", str(params), "--refits", "0"]
     assert release.main([*arguments(runs, tmp_path / "distilled"), *more, "--distilled", "50", "--rates", "2"]) == 0

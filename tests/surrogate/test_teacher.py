@@ -9,12 +9,14 @@ import pytest
 
 from jahs.errors import InvalidArgument
 from jahs.models.features import FeatureBuilder
+from jahs.schema import COLUMNS
+from jahs.spaces.parameters import LARGEST
 from surrogate.data.rows import Rows, assemble, by_part
 from surrogate.models import curve_process
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.curve_process import fit_curves
-from surrogate.models.model import default_features, fit_surrogate
-from surrogate.models.teacher import draw_configs, teach
+from surrogate.models.model import default_features, distil, fit_surrogate
+from surrogate.models.teacher import teach
 from tests.surrogate.landscape import EPOCHS, TASK, measurements, split_of
 from workshop.ranks import kendall_tau
 
@@ -61,16 +63,68 @@ def test_a_config_with_more_trainings_is_followed_more_closely() -> None:
     assert np.abs(often - curves[0]).max() < np.abs(once - curves[0]).max()
 
 
-def test_drawn_configs_are_the_same_each_time_and_a_fifth_has_full_size() -> None:
-    drawn = draw_configs(TASK, FEATURES, 100, EPOCHS)
-    draw_configs.cache_clear()
-    again = draw_configs(TASK, FEATURES, 100, EPOCHS)
-    assert (drawn.F == again.F).all()
-    assert (drawn.epochs[:, 0] == EPOCHS[-1]).all()
-    assert set(drawn.epochs.ravel().tolist()) == set(EPOCHS)
-    columns = [FEATURES.columns.index(key) for key in ("N", "W", "Resolution")]
-    assert ((drawn.F_last[:, columns] == (5, 16, 1)).all(axis=1)).sum() >= 20
-    assert (drawn.F.reshape(100, 3, -1)[:, 0] == drawn.F_last).all()
+def test_noise_where_values_are_low_does_not_blur_the_high_ones() -> None:
+    """As in trainings: those that fail differ by much more between seeds than those that succeed."""
+    rng = np.random.default_rng(0)
+    F = rng.uniform(-1, 1, (400, 2)).astype(np.float32)
+    curves = curves_of(3 * F)
+    is_low = curves[:, -1] < 0
+    noisy = curves + rng.normal(0, np.where(is_low, 1.0, 0.02)[:, None], (400, 1))
+    predicted = fit_curves(F, noisy, np.ones(400)).predict(F)
+    assert np.abs(predicted - curves)[~is_low].mean() < 0.1
+
+
+def test_variances_of_noise_are_those_of_configs_with_similar_predictions() -> None:
+    predicted = np.random.default_rng(0).permutation(1000).astype(np.float64)
+    variances = curve_process._local_variances(predicted, np.where(predicted < 500, 4.0, 1.0))
+    far = np.abs(predicted - 500) > 100
+    assert variances[far & (predicted < 500)] / variances[far & (predicted > 500)].mean() == pytest.approx(4)
+    assert (curve_process._local_variances(predicted[:5], np.full(5, 2.0)) == 1).all()
+
+
+def test_the_last_value_of_a_curve_is_a_coefficient_of_its_own() -> None:
+    F = np.random.default_rng(0).uniform(-1, 1, (60, 3)).astype(np.float32)
+    process = fit_curves(F, curves_of(F, 7), np.ones(60))
+    assert process.predict_last(F) == pytest.approx(process.predict(F)[:, -1], abs=1e-9)
+    assert process.components[:, -1] == pytest.approx([1, *[0] * (len(process.components) - 1)], abs=1e-9)
+
+
+def test_leave_one_out_errors_are_those_of_fits_without_the_config() -> None:
+    rng = np.random.default_rng(0)
+    Z, y, variance = rng.normal(size=(20, 2)), rng.normal(size=20), rng.uniform(0.5, 2, 20)
+    process = curve_process._fit(Z, y, variance)
+    K = curve_process._noisy_kernel(process.A, process.noise * variance)
+    z = (y - process.mean) / process.sd
+    for i, error in enumerate(curve_process._leave_one_out_errors(process, variance)):
+        rest = np.delete(np.arange(20), i)
+        predicted = K[i, rest] @ np.linalg.solve(K[np.ix_(rest, rest)], z[rest])
+        assert error == pytest.approx(process.sd * (z[i] - predicted))
+
+
+def test_drawn_configs_are_uniform_at_full_size_and_good() -> None:
+    rows = PARTS["train"]
+    teacher = teach(rows, rows.y, TASK, FEATURES)
+    X = teacher.draw_configs(100)
+    assert (teacher.draw_configs(100) == X).all()
+    assert (X[:, -1] == EPOCHS[-1]).all()
+    is_full = (X[:, [COLUMNS.index(key) for key in LARGEST]] == [*LARGEST.values()]).all(axis=1)
+    assert not is_full[:60].all()
+    assert is_full[60:].all()
+    last = teacher.curves.predict_last(FeatureBuilder(FEATURES, TASK).build(X))
+    assert last[75:].min() > np.median(last[60:75])
+
+
+def test_what_a_forest_learns_are_curves_of_drawn_configs() -> None:
+    rows = PARTS["train"]
+    teacher = teach(rows, rows.y, TASK, FEATURES)
+    F, predicted = teacher.distil(40)
+    X = np.repeat(teacher.draw_configs(40), 3, axis=0)
+    X[:, -1] = F[:, FEATURES.columns.index("epoch")]
+    assert set(X[:, -1].tolist()) == set(EPOCHS)
+    assert (X[::3, -1] == EPOCHS[-1]).all()
+    assert (FeatureBuilder(FEATURES, TASK).build(X) == F).all()
+    last = teacher.curves.predict_last(F[::3])
+    assert predicted[::3] == pytest.approx(last)
 
 
 def test_a_forest_that_learns_from_the_teacher_ranks_better() -> None:
@@ -100,12 +154,22 @@ def test_rows_without_weight_are_not_learned() -> None:
     assert (plain == other).all()
 
 
+def test_a_teacher_may_be_given() -> None:
+    rows = PARTS["train"]
+    taught = distil("valid_acc", rows, TASK, 500)
+    first, again = (
+        fit_surrogate("valid_acc", rows, TASK, settings=TAUGHT, taught=given).booster.save_raw("ubj")
+        for given in (None, taught)
+    )
+    assert first == again
+
+
 def test_configs_that_lack_an_epoch_are_left_to_the_forest() -> None:
     rows = PARTS["train"]
     ids = np.unique(rows.config_id)
     is_cut = np.isin(rows.config_id, ids[:5]) & (rows.epoch == TASK.max_epoch)
     left = rows.take(~is_cut)
-    teacher = teach(left, FeatureBuilder(FEATURES, TASK).build(left.X), left.y, TASK, FEATURES)
+    teacher = teach(left, left.y, TASK, FEATURES)
     assert teacher.epochs == EPOCHS
     assert len(teacher.curves.processes[0].A) == len(ids) - 5
 

@@ -52,7 +52,7 @@ def test_a_better_fit_is_chosen_and_no_test_config_is_read() -> None:
 
 
 def test_what_answers_too_slowly_to_ship_is_shown_but_not_chosen() -> None:
-    fits = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=beside_the_forest("teacher", right))
+    fits = compare_fits(MEASURED, SPLIT, settings=QUICK, fit=beside_the_forest("Gaussian process", right))
     assert (fits["chosen"], fits["rows"][1][-1]) == ("forest", "–")
 
 
@@ -82,7 +82,7 @@ def test_every_fit_predicts_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(command, "_DISTILLED", (5_000,))
     parts = by_part(assemble("valid_acc", MEASURED), SPLIT)
     predicted = fit_all(parts["train"], parts["valid"], MEASURED, QUICK)
-    assert [*predicted] == ["forest", "Gaussian process", "teacher", "5,000 distilled"]
+    assert [*predicted] == ["forest", "Gaussian process", "5,000 distilled"]
     for values in predicted.values():
         assert values.shape == parts["valid"].y.shape
         assert (values >= 0).all()
@@ -100,7 +100,7 @@ def test_the_command_writes_what_is_read_back(
     fits = read_fits(tmp_path / "fits.json")
     assert "| forest |" in shown
     assert fits["verdict"] in shown
-    assert len(fits["rows"]) == 4
+    assert len(fits["rows"]) == 3
     monkeypatch.setattr(command, "compare_fits", lambda *_, **__: pytest.fail("it was computed before the refusal"))
     assert command.main(arguments(runs, tmp_path / "no" / "fits.json")) == 2
     assert "its folder does not exist; make it first" in capsys.readouterr().err
