@@ -76,7 +76,7 @@ FIDELITY: Final = Study(
                 view=ViewChoice(fidelities=fidelities),
                 chapter=chapter,
             )
-            for optimizer in ("successive_halving", "hyperband")
+            for optimizer in ("successive_halving", "hyperband", "dehb")
             for view, view_title, fidelities in _FIDELITY_VIEWS
         ),
     ),
@@ -136,18 +136,19 @@ MULTIOBJECTIVE: Final = Study(
 )
 
 MAIN: Final = "optimisers"  # the chapter of optimisers with their default settings
+_QUICK_TOOLS: Final = ("optuna_tpe", "differential_evolution", "dehb")  # strong ones that take a second for a run
 _OPTIMIZERS_OF_BASELINES: Final = (
     *("random_search", "local_search", "regularized_evolution", "evolution", "reinforce"),
     *("successive_halving", "hyperband", "asha"),
 )
 
 _SENSITIVITY: Final[tuple[tuple[str, str, tuple[Any, ...]], ...]] = (
-    ("regularized_evolution", "population_size", (10, 20, 50)),
+    ("regularized_evolution", "population_size", (10, 20, 50, 100)),
     ("regularized_evolution", "tournament_size", (2, 5, 10)),
     ("successive_halving", "eta", (2.0, 3.0, 4.0)),
     ("local_search", "n_initial", (1, 10, 50)),
     ("hyperband", "eta", (2.0, 3.0, 4.0)),
-    ("reinforce", "learning_rate", (0.1, 0.3, 0.9)),
+    ("reinforce", "learning_rate", (0.1, 0.3, 0.5, 0.9)),
 )
 """Optimiser, name of the setting, and its values."""
 
@@ -158,7 +159,7 @@ BASELINES: Final = Study(
     protocol=(
         "As in NAS-Bench-101: the incumbent is selected by validation accuracy, and its test regret is the best known "
         "mean test accuracy minus its own. Optimisers never see a test accuracy. Every rollout draws its own training "
-        "noise."
+        "noise, and a config that is proposed again is trained again, with another draw."
     ),
     n_seeds=100,
     arms=(
@@ -192,9 +193,10 @@ STRONG: Final = Study(
         "As in the study baselines, with 15 seeds, two of them also on every refit, because fitting models takes time. "
         "Settings are the defaults of each tool, and those of its paper for BANANAS. Black-box SMAC has the settings "
         "of NAS-Bench-101 (S2.2: 5 trees, one evaluation a config, 33 % of the proposals random), and every Hyperband "
-        "its eta of 3. Other settings of that section are not followed: BOHB has 33 % random proposals instead of 0 %, "
-        "and its other defaults; regularized evolution has a population of 20 and tournaments of 5, because a run has "
-        "about a hundred evaluations, instead of 100 and 10; TPE is Optuna's instead of Hyperopt's. Multi-fidelity "
+        "its eta of 3. BOHB runs with its defaults (33 % of the proposals random, 64 candidates, a bandwidth of at "
+        "least 0.001) and with those settings (none, 4 and 0.3). Two are not followed: regularized evolution has a "
+        "population of 20 and tournaments of 5, because a run has about a hundred evaluations, instead of 100 and 10 "
+        "(as in the study long); TPE is Optuna's instead of Hyperopt's. Multi-fidelity "
         "SMAC, which the paper does not have, keeps its defaults. PriorBand believes in one config with medium "
         "confidence. Priors follow a rule: of 1,000 random configs, ranked by the release's means, the good prior is "
         "the 10th, the medium one the 500th and the bad one the 991st."
@@ -203,6 +205,13 @@ STRONG: Final = Study(
     n_refit_seeds=2,
     arms=(
         *(arm_of(optimizer, chapter=MAIN) for optimizer in _STRONG_OPTIMIZERS),
+        arm_of(
+            "syne_tune_bohb",
+            "nasbench101",
+            title="BOHB, settings of NAS-Bench-101",
+            settings=(("random_fraction", 0.0), ("n_candidates", 4), ("min_bandwidth", 0.3)),
+            chapter=MAIN,
+        ),
         *(
             arm_of(
                 "neps_priorband",
@@ -241,7 +250,7 @@ TRUTH: Final = Study(
             world=world,
         )
         for world, title in (("table", "recorded trainings"), ("left_out", "surrogate fitted without them"))
-        for optimizer in _OPTIMIZERS_OF_BASELINES
+        for optimizer in (*_OPTIMIZERS_OF_BASELINES, *_QUICK_TOOLS)
     ),
 )
 
@@ -260,7 +269,7 @@ FAMILIES: Final = Study(
     arms=tuple(
         arm_of(optimizer, *more, chapter=title, world=world)
         for world, title, more in (("release", "XGBoost", ()), ("lightgbm", "LightGBM", ("lightgbm",)))
-        for optimizer in _OPTIMIZERS_OF_BASELINES
+        for optimizer in (*_OPTIMIZERS_OF_BASELINES, *_QUICK_TOOLS)
     ),
 )
 
@@ -270,12 +279,23 @@ LONG: Final = Study(
     question="Which optimisers still improve in long runs?",
     protocol=(
         "As in the case study of NAS-Bench-301 on local search: the budget is the time of 10,000 mean full "
-        "evaluations, in which optimisers that choose slow configs train fewer. Incumbents are reported by their means."
+        "evaluations, in which optimisers that choose slow configs train fewer. Incumbents are reported by their "
+        "means. Regularized evolution has a population of 20 and tournaments of 5, and those of NAS-Bench-101, 100 and "
+        "10. Optimisers that fit models would take days."
     ),
     n_evaluations=10_000,
     n_seeds=10,
     n_refit_seeds=2,
-    arms=tuple(arm_of(name, chapter=MAIN) for name in _OPTIMIZERS_OF_BASELINES[:4]),
+    arms=(
+        *(arm_of(name, chapter=MAIN) for name in _OPTIMIZERS_OF_BASELINES[:4]),
+        arm_of(
+            "regularized_evolution",
+            "population-100",
+            title="regularized evolution, population 100",
+            settings=(("population_size", 100), ("tournament_size", 10)),
+            chapter=MAIN,
+        ),
+    ),
 )
 
 WORKERS: Final = Study(
@@ -300,7 +320,10 @@ WORKERS: Final = Study(
             chapter=OPTIMIZERS[name].title,
             workers=workers,
         )
-        for name in ("random_search", "local_search", "regularized_evolution", "successive_halving", "asha")
+        for name in (
+            *("random_search", "local_search", "regularized_evolution", "differential_evolution", "optuna_tpe"),
+            *("successive_halving", "asha"),
+        )
         for workers in (1, 4, 16, 64)
     ),
 )

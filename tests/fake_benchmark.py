@@ -55,7 +55,9 @@ class FakeBenchmark:
         share = np.array([1 - math.exp(-3 * e / self.max_epoch) for e in range(self.max_epoch + 1)])[epoch]
         noise = np.zeros(len(X))
         if seed is not None:
-            noise = ((config_ids(configs) ^ np.uint64(seed * 2654435761)) % np.uint64(2001)).astype(float) / 1000 - 1
+            noise = ((config_ids(configs) ^ np.uint64(seed * 2654435761 % 2**64)) % np.uint64(2001)).astype(
+                float
+            ) / 1000 - 1
         final = 40 + 5 * n_convolutions + N + W / 4 + 4 * resolution - 8 * rate * rate
         valid = np.clip(10 + (final - 10 + noise) * share, 0, 100)
         work = (1 + n_convolutions * N * (W / 4) * resolution) * (1 + 0.01 * noise)

@@ -67,12 +67,13 @@ class Stepwise:
     """Turns every report of a proposal into a trial of its own, each continuing the one before.
 
     A training that is stopped at a report is then not trained further, while a simulation asks for a whole proposal at
-    once. With one worker and continued trainings, times and results are the same as with reports.
+    once. With one worker and continued trainings, times and results are the same as with reports. All trainings have
+    one seed, so a config that is proposed again has the same results, and is not trained again.
     """
 
-    def __init__(self, optimizer: Optimizer) -> None:
+    def __init__(self, optimizer: Optimizer, *, seed: int | None = None) -> None:
         self.name, self.settings = optimizer.name, optimizer.settings
-        self._optimizer = optimizer
+        self._optimizer, self._seed = optimizer, seed
         self._current: Proposal | None = None
         self._left: list[AskedFidelity] = []
 
@@ -84,7 +85,7 @@ class Stepwise:
                 return []
             self._current = batch[0] if isinstance(batch[0], Proposal) else Proposal(config=batch[0])
             self._left = [*self._current.reports, self._current.at]
-        return [replace(self._current, at=self._left.pop(0), reports=())]
+        return [replace(self._current, at=self._left.pop(0), reports=(), seed=self._seed)]
 
     def tell(self, trial: Trial) -> None:
         """Ask the optimiser whether to stop, or tell it the end of the current proposal."""
@@ -120,7 +121,7 @@ def simulation_of(
         log=log,
         facts=header,
     )
-    return simulation, Stepwise(make(arm.optimizer, view, seed=seed, **dict(arm.settings)))
+    return simulation, Stepwise(make(arm.optimizer, view, seed=seed, **dict(arm.settings)), seed=evaluation_seed)
 
 
 def simulate(world: SurrogateWorld, arm: Arm, facts: TaskFacts, *, seed: int, n_runs: int) -> Floats:

@@ -5,6 +5,7 @@ Every metric of every trial is queried again, and times are checked against the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -16,6 +17,7 @@ from jahs.comparison.logs import FINISHED, Floats
 from jahs.errors import CorruptFile
 from jahs.queries.views import View
 from jahs.simulate import Log, Trial
+from jahs.simulate.answers import redrawn
 from jahs.simulate.cluster import network_of
 from jahs.simulate.settings import Settings as SimulationSettings
 
@@ -141,17 +143,22 @@ def _ask(view: View, trials: Sequence[Trial], *, metrics: Sequence[str] | None =
 
 
 def _seed_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
-    """Yield trials whose noise seed differs from the simulation's."""
+    """Yield trials whose noise seed is not that of the run or of a repeated training of their network.
+
+    A log does not state the epochs that were asked of trials that stopped, so any of these seeds is accepted.
+    """
     if settings.evaluation_seed not in {None, settings.seed}:
         yield (
             f"evaluation_seed={settings.evaluation_seed} must be None or seed={settings.seed}: a run on a leaderboard "
             "cannot choose its noise"
         )
-    yield from (
-        f"trial {trial.trial}: seed={trial.seed}, but the header says evaluation_seed={settings.evaluation_seed}"
-        for trial in trials
-        if trial.seed != settings.evaluation_seed
-    )
+    own, n_before = settings.evaluation_seed, Counter[tuple[object, ...]]()
+    for trial in sorted(trials, key=lambda trial: trial.trial):
+        network = network_of(replace(trial, seed=None))
+        allowed = {own} if own is None else {redrawn(own, number) for number in range(n_before[network] + 1)}
+        if trial.seed not in allowed:
+            yield f"trial {trial.trial}: seed={trial.seed}, but the header says evaluation_seed={own}"
+        n_before[network] += 1
 
 
 def number_faults(trials: Sequence[Trial]) -> Iterator[str]:

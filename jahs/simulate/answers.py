@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Final, NamedTuple, cast
 
 import numpy as np
@@ -33,6 +34,36 @@ class Job(NamedTuple):
     answers: list[dict[str, float]]  # at each of these epochs, by metric
 
 
+class Draws:
+    """The seeds of the training noise of one run.
+
+    Whoever asks for a network again, at an epoch that was asked before, gets another training of it: another draw.
+    """
+
+    def __init__(self, evaluation_seed: int | None) -> None:
+        self._seed = evaluation_seed
+        self._trained: dict[tuple[object, ...], tuple[int, int]] = {}  # number and asked epoch of the latest training
+
+    def seed_of(self, config: Config, fidelity: Mapping[str, int | float]) -> int | None:
+        """Return the seed of the next proposal, and count its training."""
+        if self._seed is None:
+            return None
+        *sizes, epoch = (fidelity[name] for name in sorted(fidelity, key="epoch".__eq__))
+        network = (*config.values(), *sizes)
+        number, reached = self._trained.get(network, (0, 0))
+        number += epoch <= reached
+        self._trained[network] = (number, int(epoch))
+        return redrawn(self._seed, number)
+
+
+def redrawn(evaluation_seed: int, number: int) -> int:
+    """Return the seed of a network's training of this number in a run: that of the run for the first one, 0."""
+    if not number:
+        return evaluation_seed
+    digest = blake2b(f"{evaluation_seed} {number}".encode(), digest_size=8, person=b"jahs-redrawn-1").digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
 class Answers:
     """Queries one view on behalf of an optimiser."""
 
@@ -43,7 +74,7 @@ class Answers:
         self._space = view.space
         self._implied = view.space.implied
         self._has_epochs = "epoch" in view.fidelities
-        self._seed = evaluation_seed
+        self._draws = Draws(evaluation_seed)
 
     def answer(self, proposals: Sequence[Proposal | Mapping[str, object]]) -> list[Job | JahsError]:
         """Return a job for each proposal, or its error if it is invalid."""
@@ -82,11 +113,12 @@ class Answers:
         validated = self._space.validate(cast("Mapping[str, object]", config))
         fidelity = {"epoch": self._view.max_epoch, **self._view.fidelity(proposal.at)}
         epoch = int(fidelity["epoch"])
-        seed = self._seed if proposal.seed is None else read_seed(proposal.seed)
         reports = _read_reports(proposal.reports, epoch)
         if reports and not self._has_epochs:
             raise InvalidFidelity(f"reports={reports}: the epoch is not a fidelity of this view")
         epochs = (*reports, epoch)
+        own = proposal.seed
+        seed = self._draws.seed_of(validated, fidelity) if own is None else read_seed(own)
         return Job(validated, fidelity, seed, proposal.tag, epochs, [])
 
     def _query(self, jobs: Sequence[Job], seed: int | None) -> None:

@@ -29,7 +29,7 @@ class Proposal:
     Attributes:
         config: the config; keys that the view fixes, and Optimizer, may be left out.
         at: an epoch, a mapping of fidelities (those left out are full), or None: the full fidelity.
-        seed: seed of the training noise; None: the simulation's `evaluation_seed`.
+        seed: seed of the training noise; None: that of the simulation, see its `evaluation_seed`.
         reports: epochs before the last at which the optimiser wants to be shown the trial, and may stop it.
         tag: anything; it comes back with the trial and is not logged.
     """

@@ -114,6 +114,21 @@ def test_the_best_of_many_noise_seeds_is_refused(bench, tmp_path):
     assert [line.has_chosen_seeds for line in board.lines] == [False, True]
 
 
+def test_a_repeated_config_has_the_seeds_of_a_simulation_and_no_others(bench, tmp_path):
+    config, other = bench.sample(2, seed=3)
+    path = tmp_path / "repeats.jsonl"
+    steps = iter([config, other, config, config])
+    Simulation(bench, 1, n_trials=4, evaluation_seed=0, log=path, facts={"optimizer": "a"}).run(lambda _: next(steps))
+    assert not boards_of(bench, path)[1]
+
+    def first_is_the_second(header, trials, ending):
+        trials[0]["seed"], trials[2]["seed"] = trials[2]["seed"], trials[0]["seed"]
+        trials[0]["metrics"], trials[2]["metrics"] = trials[2]["metrics"], trials[0]["metrics"]
+
+    (refusal,) = boards_of(bench, rewrite(path, first_is_the_second))[1]
+    assert "trial 0: seed=" in refusal.fault
+
+
 def only_the_best(header, trials, ending):
     trials[:] = [max(trials, key=lambda trial: trial["metrics"].get("valid_acc", 0.0))]
     ending["n_trials"] = 1

@@ -294,8 +294,8 @@ def test_a_study_of_another_format_is_refused(reference, tmp_path):
         ),
         (["truth", "--noise", "mean"], "truth compares single trainings, and most configs have one"),
         (
-            ["truth", "--family", "model-based"],
-            "no arm of truth is model-based; its arms are table-random_search (model-f",
+            ["long", "--family", "model-based"],
+            "no arm of long is model-based; its arms are random_search (model-f",
         ),
         (["joint", "--family", "model-free", "--task", "cifar"], "did you mean 'cifar10'"),
         (["joint", "--family", "model-free", "--release", "nowhere"], "nowhere is not a release"),

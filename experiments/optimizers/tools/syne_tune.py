@@ -27,6 +27,8 @@ class BohbSettings(OptimizerSettings):
     eta: Annotated[int, Within(2)] = 3  # 1/eta of the trials continue at each rung
     grace_period: Annotated[int, Within(1)] = 1  # the first rung, in epochs
     random_fraction: Annotated[float, Within(0, 1)] = 0.33  # share of random configs
+    n_candidates: Annotated[int, Within(1)] = 64  # draws of the density of good configs for each proposal
+    min_bandwidth: Annotated[float, Within(0, excluded=0)] = 0.001  # of the densities
 
 
 class Bohb(Tool[BohbSettings]):
@@ -53,6 +55,8 @@ class Bohb(Tool[BohbSettings]):
             grace_period=settings.grace_period,
             reduction_factor=settings.eta,
             random_fraction=settings.random_fraction,
+            num_candidates=settings.n_candidates,
+            min_bandwidth=settings.min_bandwidth,
         )
         rungs = (int(milestone) for milestone, _ in self._scheduler.brackets[0].rungs)
         has_epochs = _EPOCH in self.view.fidelities

@@ -79,6 +79,30 @@ def test_the_same_or_fewer_epochs_are_trained_again():
     assert [t.end - t.start for t in trials] == [10.0, 10.0, 4.0, 2.0]
 
 
+def test_what_is_proposed_again_is_trained_again_with_another_draw():
+    config, other = BENCH.sample(2, seed=0)
+    epochs = [(config, 2), (config, 4), (config, 4), (other, 4), (config, 2), (config, 4)]
+    steps = iter([Proposal(config=each, at=epoch) for each, epoch in epochs])
+    trials = Simulation(BENCH, 1, n_trials=6, evaluation_seed=5).run(lambda _: next(steps))
+    first, continued, again, apart, third, last = [trial.seed for trial in trials]
+    assert first == continued == apart == 5
+    assert third == last  # it continues the third training
+    assert len({first, again, third}) == 3
+    for trial in trials:
+        assert trial.metrics == dict(BENCH.query(trial.config, at=trial.fidelity["epoch"], seed=trial.seed))
+    took = [trial.end - trial.start for trial in trials]
+    assert took[2] == pytest.approx(trials[2].metrics["runtime"])
+    assert took[5] == pytest.approx(trials[5].metrics["runtime"] - trials[4].metrics["runtime"])
+
+
+def test_a_seed_of_ones_own_is_kept_and_means_stay_means():
+    config = BENCH.sample(seed=0)
+    for seed, given in ((5, 5), (5, 7), (None, None)):
+        steps = iter([Proposal(config=config, seed=given)] * 3)
+        trials = Simulation(BENCH, 1, n_trials=3, evaluation_seed=seed).run(lambda _, steps=steps: next(steps))
+        assert [trial.seed for trial in trials] == [given] * 3
+
+
 def test_another_seed_is_another_training():
     trials = run(at(SLIM, 2), at(SLIM, 5, seed=1), at(SLIM, 9))
     assert trials[0].seed is None
