@@ -41,8 +41,7 @@ class Simulation:
         failure_rate: chance that a trial fails, after a uniformly random share of its time.
         thinking: the optimiser's own time: "free", "measured" on this machine's clock, or seconds for each ask. Where
             you drive, it is "free", and `think` charges that time.
-        evaluation_seed: seed of the training noise of every trial that does not ask for its own; None: the mean. A
-            network that is proposed again, at an epoch that was proposed before, is trained again, with another draw.
+        evaluation_seed: seed of the training noise of proposals without a seed, see `Proposal`; None: the mean.
         metrics: metrics to query and log, runtime always; None: all. Optimisers never see metrics of the test images.
         log: file to write; a log that was cut short is resumed.
         facts: more entries for the log's header, such as the optimiser's name where you drive.

@@ -29,7 +29,8 @@ class Proposal:
     Attributes:
         config: the config; keys that the view fixes, and Optimizer, may be left out.
         at: an epoch, a mapping of fidelities (those left out are full), or None: the full fidelity.
-        seed: seed of the training noise; None: that of the simulation, see its `evaluation_seed`.
+        seed: seed of the training noise; None: the simulation's `evaluation_seed`, but another one, and so another
+            training, if the network was proposed before at this epoch or a later one.
         reports: epochs before the last at which the optimiser wants to be shown the trial, and may stop it.
         tag: anything; it comes back with the trial and is not logged.
     """
