@@ -92,6 +92,38 @@ def speedup_of_arms(results: Results, task: str, fast: Arm, slow: Arm) -> Speedu
     return speedup(results.steps(task, fast, seeds), steps, budget=budget, guess=guess)
 
 
+def speedups_on_refits(results: Results, task: str, fast: Arm, slow: Arm) -> list[Speedup]:
+    """Return the speed-up of an arm on each refit, over the seeds that both have there; without refits that have
+    fewer than two, or where the slow arm has no result with one."""
+    by_refit: dict[int | None, tuple[dict[int, Steps], dict[int, Steps]]] = {}
+    for i, arm in enumerate((fast, slow)):
+        for result in results.on_refits.get((task, arm.name), ()):
+            own = result.repetition
+            by_refit.setdefault(own.refit, ({}, {}))[i][own.seed] = result.incumbents
+    budget, guess = float(results.study.n_evaluations), TASKS[task].chance_error
+    found = []
+    for ones, others in by_refit.values():
+        seeds = sorted(ones.keys() & others.keys())
+        steps = [others[seed] for seed in seeds]
+        if len(seeds) > 1 and all(len(each.times) for each in steps):
+            found.append(speedup([ones[seed] for seed in seeds], steps, budget=budget, guess=guess))
+    return found
+
+
+def range_text(found: Sequence[Speedup]) -> str:
+    """Return the median of speed-ups with the lowest and the highest; ≤ marks an upper bound, and – none at all."""
+    if not found:
+        return "–"
+    ordered = sorted(found, key=lambda each: (each.interval.value, not each.is_bound))
+    shown = (ordered[(len(ordered) - 1) // 2], ordered[0], ordered[-1])
+    middle, low, high = (f"{'≤ ' if each.is_bound else ''}{_number(each.interval.value)}" for each in shown)
+    return f"{middle}× ({low} to {high})"
+
+
+def _number(value: float) -> str:
+    return f"{value:.{1 if value >= 1 else 2}f}"
+
+
 def speedup_text(found: Sequence[Speedup]) -> str:
     """Return the geometric mean of speed-ups over tasks, and its interval if it has one; ≤ marks an upper bound."""
     interval = geometric_mean(found)

@@ -1,12 +1,21 @@
 """Speed-ups on paper."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from experiments.analysis.critical_differences import compare_groups
 from experiments.report.joint import _answer, _side, _verdict
 from experiments.report.long import _gain_text
-from experiments.report.speedups import geometric_mean, speedup, speedup_text, union_grid
+from experiments.report.speedups import (
+    geometric_mean,
+    range_text,
+    speedup,
+    speedup_text,
+    speedups_on_refits,
+    union_grid,
+)
 from jahs.comparison.steps import Steps
 
 
@@ -137,3 +146,24 @@ def test_what_holds_on_one_task_alone_is_not_claimed_for_all():
 
 def test_a_grid_has_the_times_of_all_steps_before_its_end():
     assert union_grid([steps((1, 5), (4, 3))], [steps((2, 4))], until=3.0).tolist() == [1, 2, 3]
+
+
+def test_speedups_on_refits_are_over_the_seeds_that_both_arms_have_there():
+    def results_of(*by_refit):
+        return tuple(
+            SimpleNamespace(repetition=SimpleNamespace(refit=refit, seed=seed), incumbents=own)
+            for refit, by_seed in enumerate(by_refit)
+            for seed, own in by_seed.items()
+        )
+
+    late, soon, never = steps((80, 10)), steps((8, 10)), steps((4, 50))
+    on_refits = {
+        ("digits", "slow"): results_of({0: late, 1: late}, {0: late, 1: late}, {0: late}),
+        ("digits", "fast"): results_of({0: soon, 1: soon, 2: never}, {0: never, 1: never}, {0: soon, 1: soon}),
+    }
+    fast, slow = (SimpleNamespace(name=name) for name in ("fast", "slow"))
+    results = SimpleNamespace(on_refits=on_refits, study=SimpleNamespace(n_evaluations=100))
+    found = speedups_on_refits(results, "digits", fast, slow)
+    assert [(each.interval.value, each.is_bound) for each in found] == [(10, False), (0.8, True)]
+    assert range_text(found) == "≤ 0.80× (≤ 0.80 to 10.0)"
+    assert range_text([]) == "–"
