@@ -30,6 +30,7 @@ from jahs.files.hashing import sha256_file
 from jahs.files.strict_json import parse_json
 from jahs.queries.views import View
 from jahs.release.find import full_path
+from jahs.release.manifest import MANIFEST, read_manifest
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial
 from jahs.spaces.parameters import show
@@ -189,13 +190,14 @@ class LogWriter:
 
 def describe_view(view: View) -> dict[str, object]:
     """Describe the view, for the header of a log."""
-    release = getattr(view.bench, "release", None)
-    manifest = None if release is None else Path(release) / "manifest.json"
-    identity = {name: getattr(view.bench, name, None) for name in ("refit", "model")}
+    release, digest, version = getattr(view.bench, "release", None), None, None
+    if release is not None and (manifest := Path(release) / MANIFEST).is_file():
+        digest, version = sha256_file(manifest), read_manifest(Path(release)).facts.get("version")
+    known = {"release_version": version, **{name: getattr(view.bench, name, None) for name in ("refit", "model")}}
     return {
         "task": getattr(getattr(view.bench, "task", None), "name", None),
-        "release": sha256_file(manifest) if manifest is not None and manifest.is_file() else None,
-        **{name: value for name, value in identity.items() if value is not None},
+        "release": digest,
+        **{name: value for name, value in known.items() if value is not None},
         "view": {"searched": view.space.searched, "fixed": view.space.fixed, "fidelities": view.full},
     }
 

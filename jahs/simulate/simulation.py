@@ -109,7 +109,7 @@ class Simulation:
         if fault := json_fault("facts", {} if facts is None else facts):
             raise InvalidArgument(fault)
         given = dict(facts or {})
-        own = {"format", "task", "refit", "model", "view", "metrics", *self.settings.facts()}
+        own = {"format", "task", "release_version", "refit", "model", "view", "metrics", *self.settings.facts()}
         own |= {key for key, value in describe_view(self._view).items() if value is not None}
         if taken := [key for key in given if key in own]:
             raise InvalidArgument(f"facts must not have {', '.join(taken)}, which the log's header has already")

@@ -78,6 +78,8 @@ def test_the_header_names_the_release(bench, tmp_path):
     header = read_log(tmp_path / "log").header
     assert header["task"] == "digits"
     assert header["release"] == sha256_file(bench.release / "manifest.json")
+    assert header["release_version"] == "test"
+    assert ", test, " in repr(bench)
 
 
 def test_a_fact_cannot_name_another_release_than_the_one_that_answers(bench):
