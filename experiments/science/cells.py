@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,17 +24,13 @@ from experiments.science.moves import (
     points_of_cells,
 )
 from experiments.science.papers import NO_SIGN, beside_lightgbm, beside_paper, compared, table
-from experiments.science.subjects import MAIN, Spread, Subject, answers, spread_of
+from experiments.science.subjects import MAIN, Spread, Subject, fidelities_of, spread_of, values_of_cells
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import number_text
-from jahs.queries.benchmark import Benchmark
 from jahs.spaces.cell import EDGES, OPERATIONS, all_ops
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, POOL
 from jahs.spaces.cell.paths import PATH_EDGES, live_paths
 from jahs.spaces.parameters import LARGEST
-from jahs.spaces.space import space
-from surrogate.data.rows import GROUP_VALUES
-from workshop.exhaustive import cells_on_grid
 from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.ranks import spearman
@@ -74,11 +70,11 @@ _DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-10
 Landscape = Mapping[str, Spread]  # measures of one task by name
 
 
-def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) -> Landscape:
-    """Return the landscape of a task at full size, and its measures at other sizes.
+def measure_cells(subject: Subject, *, fidelities: Sequence[Mapping[str, Any]]) -> Landscape:  # Any: int or float
+    """Return the landscape of a task at the highest fidelity, and its measures at others.
 
-    "by size": `MEASURES` and Spearman's rho with full size, (n_sizes, n_measures + 1). "time", if the models have
-    runtimes: mean relative change of the runtime in percent, (5, 5), as `replacements`, on the released models.
+    "by fidelity": `MEASURES` and Spearman's rho with the highest, (n_fidelities, n_measures + 1). "time", if the models
+    have runtimes: mean relative change of the runtime in percent, (5, 5), as `replacements`, on the released models.
     """
     by_model = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
     measured: dict[str, Callable[[Floats], Floats]] = {
@@ -91,21 +87,15 @@ def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) ->
         "gains": gains_of_shape,
     }
     landscape = {name: spread_of([measure(values) for values in by_model]) for name, measure in measured.items()}
-    by_size = []
+    by_fidelity = []
     for model, full in zip(subject.models, by_model, strict=True):
-        at_sizes = (values_of_cells(model, MAIN, size) for size in sizes)
-        by_size.append(np.array([[*measures_of(values), spearman(values, full)] for values in at_sizes]))
-    landscape["by size"] = spread_of(by_size)
+        at_each = (values_of_cells(model, MAIN, fidelity) for fidelity in fidelities)
+        by_fidelity.append(np.array([[*measures_of(values), spearman(values, full)] for values in at_each]))
+    landscape["by fidelity"] = spread_of(by_fidelity)
     if "runtime" in subject.bench.metrics and subject.bench.model is None:  # another family answers accuracies only
         on_log_scale = np.log(values_of_cells(subject.bench, "runtime", LARGEST))
         landscape["time"] = spread_of([100 * np.expm1(replacements(on_log_scale)[0])])
     return landscape
-
-
-def values_of_cells(bench: Benchmark, metric: str, sizes: Mapping[str, object]) -> Floats:
-    """Return a metric of every cell with the hyperparameters of the reference config, or else the default ones."""
-    setting = space({**(bench.reference_config or space().default()), **sizes})
-    return answers(bench, cells_on_grid(all_ops(), setting), metric).reshape(SHAPE)
 
 
 def reach_of(values: Floats, *, is_canonical: bool = False) -> Floats:
@@ -167,8 +157,9 @@ def gains_of_shape(values: Floats) -> Floats:
 
 def cells_page(subjects: Sequence[Subject]) -> Document:
     """Return the page; nothing on it is drawn at random."""
-    results = {task.title: measure_cells(task, sizes=GROUP_VALUES) for task in subjects}
-    others = {task.title: measure_cells(other, sizes=()) for task in subjects for other in task.on_lightgbm}
+    fidelities = {task.title: fidelities_of(task.bench) for task in subjects}
+    results = {task.title: measure_cells(task, fidelities=fidelities[task.title]) for task in subjects}
+    others = {task.title: measure_cells(other, fidelities=()) for task in subjects for other in task.on_lightgbm}
     summary = "; ".join(
         f"{title}: {_share_within_two(cells, ', functions')} of the functions and {_share_within_two(cells)} of the "
         f"cells are within two moves of one of the {N_BEST} best functions, and two cells that differ in one operation "
@@ -179,7 +170,7 @@ def cells_page(subjects: Sequence[Subject]) -> Document:
         title="The landscape of cells",
         subtitle=f"{summary}. In NAS-Bench-101, 35.4 % of the space is within six moves of the closest of its 12 best "
         "graphs (at most 26 are possible), and accuracies are uncorrelated beyond six; our correlations are of ranks.",
-        sections=sections_of([*_distances(results, others), *_tables(results)]),
+        sections=sections_of([*_distances(results, others), *_tables(results, fidelities)]),
     )
 
 
@@ -250,7 +241,9 @@ def _rows(texts: NDArray[np.str_]) -> list[tuple[str, ...]]:
     return [(name, *row) for name, row in zip(("cells", "functions"), texts.reshape(len(POINTS), -1), strict=True)]
 
 
-def _tables(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
+def _tables(
+    results: Mapping[str, Landscape], fidelities: Mapping[str, Sequence[Mapping[str, object]]]
+) -> Iterator[str | Block]:
     for title, cells in results.items():
         yield f"Replacing an operation: {title}"
         changes = _texts(cells["accuracy"], sign="+")
@@ -270,18 +263,19 @@ def _tables(results: Mapping[str, Landscape]) -> Iterator[str | Block]:
             np.hstack([counts, _texts(cells["shapes"])[:, 3:]]),
             n_labels=2,
         )
-    yield "Other sizes"
+    yield "Other fidelities"
     for title, cells in results.items():
-        by_size = zip(GROUP_VALUES, _texts(cells["by size"]), strict=True)
+        found = zip(fidelities[title], _texts(cells["by fidelity"]), strict=True)
         yield table(
-            f"The same measures at every size on {title}, and Spearman's rho of the cells with full size",
-            (*LARGEST, "points", *_OF_POINTS, "rho with full size"),
+            f"The same measures at every size and at earlier epochs on {title}, and Spearman's rho of the cells with "
+            "the highest fidelity",
+            (*LARGEST, "epoch", "points", *_OF_POINTS, "rho with the highest"),
             [
-                (*size.values(), *row, rho)
-                for size, (*measures, rho) in by_size
+                (*fidelity.values(), *row, rho)
+                for fidelity, (*measures, rho) in found
                 for row, rho in zip(_rows(np.array(measures)), (rho, "–"), strict=True)
             ],
-            n_labels=len(LARGEST) + 1,
+            n_labels=len(LARGEST) + 2,
             is_folded=True,
         )
 

@@ -12,9 +12,8 @@ import numpy as np
 from joblib import parallel_config
 from numpy.typing import NDArray
 
-from experiments.science.cells import values_of_cells
 from experiments.science.papers import OVER_SEEDS, beside_paper, compared, table
-from experiments.science.subjects import MAIN, Subject
+from experiments.science.subjects import MAIN, Subject, values_of_cells
 from jahs.adapters.importing import import_tool
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import mean_interval

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import jahs
+from experiments.science.moves import SHAPE
 from jahs.comparison.benches import open_benchmark, refits_of, release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
 from jahs.errors import MissingData
 from jahs.queries.queryable import Queryable
+from jahs.spaces.cell import all_ops
 from jahs.spaces.columns import Configs
+from jahs.spaces.parameters import LARGEST
+from jahs.spaces.space import space
+from surrogate.data.rows import GROUP_VALUES
+from workshop.exhaustive import cells_on_grid
 
 MAIN = "valid_acc"  # the metric of every study
 
@@ -75,6 +81,24 @@ def open_subject(task: str, release: Path | None, *, data: Path | None = None) -
     return Subject(bench, refits_of(bench, MAIN), data)
 
 
-def answers(bench: Queryable, configs: Configs, metric: str = MAIN) -> Floats:
-    """Return a metric of every config at the last epoch."""
-    return bench.query_many(configs, metrics=(metric,))[metric]
+def answers(bench: Queryable, configs: Configs, metric: str = MAIN, *, epoch: int | None = None) -> Floats:
+    """Return a metric of every config at an epoch; None: the last one."""
+    return bench.query_many(configs, at=epoch, metrics=(metric,))[metric]
+
+
+def fidelities_of(bench: jahs.Benchmark) -> list[dict[str, Any]]:  # Any: int or float
+    """Return all sizes at the last epoch, then full size at a 27th, a ninth and a third of the epochs."""
+    epochs = sorted({max(bench.max_epoch // share, 1) for share in (27, 9, 3)} - {bench.max_epoch})
+    at_last = [{**size, "epoch": bench.max_epoch} for size in GROUP_VALUES]
+    return at_last + [{**LARGEST, "epoch": epoch} for epoch in epochs]
+
+
+def values_of_cells(bench: jahs.Benchmark, metric: str, fidelity: Mapping[str, Any]) -> Floats:  # Any: int or float
+    """Return a metric of every cell with the hyperparameters of the reference config, or else the default ones.
+
+    Args:
+        fidelity: N, W, Resolution and the epoch, without which it is the last one.
+    """
+    sizes = {name: value for name, value in fidelity.items() if name != "epoch"}
+    setting = space({**(bench.reference_config or space().default()), **sizes})
+    return answers(bench, cells_on_grid(all_ops(), setting), metric, epoch=fidelity.get("epoch")).reshape(SHAPE)

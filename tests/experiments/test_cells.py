@@ -16,13 +16,13 @@ from experiments.science.cells import (
     measure_cells,
     measures_of,
     replacements,
-    values_of_cells,
 )
 from experiments.science.moves import autocorrelation_of_cells, distance_to, means_of_points
-from experiments.science.subjects import MAIN, open_subject
+from experiments.science.subjects import MAIN, fidelities_of, open_subject, values_of_cells
 from jahs.spaces.cell import EDGES, PATHS, all_ops, canonical_keys
 from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.parameters import LARGEST
+from surrogate.data.rows import GROUP_VALUES
 from tests.experiments.conftest import TASK
 from workshop.pages.markdown import to_markdown
 
@@ -90,12 +90,12 @@ def test_cells_chosen_by_their_accuracy_lose_by_any_replacement():
     assert np.isnan(replacements(np.ones(SHAPE))[2]).all()  # no cell is below the median
 
 
-def test_both_halves_and_the_intervals_of_every_size_are_on_the_page(release_with_refits):
+def test_both_halves_and_the_intervals_of_every_fidelity_are_on_the_page(release_with_refits):
     subject = open_subject(TASK, release_with_refits)
-    sizes = [LARGEST, {"N": 1, "W": 4, "Resolution": 0.25}]
-    landscape = measure_cells(subject, sizes=sizes)
-    values, errors = landscape["by size"]
-    assert values.shape == errors.shape == (2, len(MEASURES) + 1)
+    fidelities = [LARGEST, {"N": 1, "W": 4, "Resolution": 0.25}, {**LARGEST, "epoch": 1}]
+    landscape = measure_cells(subject, fidelities=fidelities)
+    values, errors = landscape["by fidelity"]
+    assert values.shape == errors.shape == (3, len(MEASURES) + 1)
     assert values[0, :-1] == pytest.approx(landscape["measures"].values)
     assert values[0, -1] == pytest.approx(1)
     assert errors[0, :-1] == pytest.approx(landscape["measures"].errors)
@@ -103,6 +103,18 @@ def test_both_halves_and_the_intervals_of_every_size_are_on_the_page(release_wit
     for cut in CUTS[:2]:
         assert f"| replacing a 3x3 by a 1x1 convolution, in {cut} | Fashion-MNIST" in page
     assert "two cells that differ in one operation have accuracy ranks that correlate at" in page
+
+
+def test_the_fidelities_are_all_sizes_and_earlier_epochs(release_with_refits):
+    bench = open_subject(TASK, release_with_refits).bench
+    found = fidelities_of(bench)
+    assert [{**size, "epoch": bench.max_epoch} for size in GROUP_VALUES] == found[: len(GROUP_VALUES)]
+    epochs = [fidelity["epoch"] for fidelity in found[len(GROUP_VALUES) :]]
+    assert epochs == sorted(set(epochs))
+    assert max(epochs) < bench.max_epoch
+    first, last = (values_of_cells(bench, MAIN, {**LARGEST, "epoch": epoch}) for epoch in (1, bench.max_epoch))
+    assert (first != last).any()
+    assert (last == values_of_cells(bench, MAIN, LARGEST)).all()
 
 
 def test_a_wider_cell_has_a_greater_directed_cut():
@@ -118,7 +130,7 @@ def test_a_wider_cell_has_a_greater_directed_cut():
 
 def test_gains_are_differences_of_mean_accuracy_and_the_walk_has_a_reach(release_with_refits):
     subject = open_subject(TASK, release_with_refits)
-    landscape = measure_cells(subject, sizes=[LARGEST])
+    landscape = measure_cells(subject, fidelities=[LARGEST])
     values, (depth, width) = values_of_cells(subject.bench, MAIN, LARGEST).ravel(), live_shape()
     assert landscape["gains"].at(1).value == pytest.approx(
         values[depth == 3].mean() - values[depth == 2].mean(), abs=1e-4
@@ -135,7 +147,7 @@ def test_gains_are_differences_of_mean_accuracy_and_the_walk_has_a_reach(release
 
 
 def test_a_release_without_runtimes_has_no_row_of_training_time(release_with_refits):
-    landscape = {**measure_cells(open_subject(TASK, release_with_refits), sizes=[LARGEST])}
+    landscape = {**measure_cells(open_subject(TASK, release_with_refits), fidelities=[LARGEST])}
     del landscape["time"]
     rows = list(_beside("title", landscape))
     assert not any("training time" in what for what, *_ in rows)

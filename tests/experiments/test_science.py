@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.science import __main__ as science
-from experiments.science import bootstrap, cells, encodings, hyperparameters, optimum, repeats
+from experiments.science import bootstrap, cells, encodings, hyperparameters, optimum, repeats, subjects
 from experiments.science.subjects import open_subject
 from jahs.spaces.cell import all_ops
 from jahs.spaces.parameters import LARGEST
@@ -44,7 +44,7 @@ def test_the_same_release_gives_the_same_page(study, release, release_with_refit
 
 @pytest.mark.parametrize("study", ["cells", "hyperparameters"])
 def test_figures_are_beside_those_of_the_second_family(study, release, release_with_refits, monkeypatch):
-    for page in (cells, hyperparameters):
+    for page in (subjects, hyperparameters):
         monkeypatch.setattr(page, "GROUP_VALUES", [LARGEST])
     for folder, n in ((release, 1), (release_with_refits, 0)):  # one has LightGBM's models
         page = to_markdown(science.STUDIES[study]([open_subject(TASK, folder)]), has_png=False)
