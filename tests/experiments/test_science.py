@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.science import __main__ as science
-from experiments.science import bootstrap, cells, encodings, hyperparameters, optimum, repeats, subjects
+from experiments.science import bootstrap, encodings, hyperparameters, optimum, repeats, subjects
 from experiments.science.subjects import open_subject
 from jahs.spaces.cell import all_ops
 from jahs.spaces.parameters import LARGEST
