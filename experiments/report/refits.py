@@ -35,7 +35,7 @@ from workshop.resampling import interval_text
 
 def refits_blocks(results: Results) -> Iterator[str | Block]:
     """Yield how far orders and differences hold over refits; nothing without repetitions on refits."""
-    rows, totals = [], np.zeros(3, dtype=int)
+    rows, by_arm, totals = [], list[tuple[str, ...]](), np.zeros(3, dtype=int)
     for task in results.tasks:
         for title, arms in groups(results, task):
             on_release, on_refits = finals(results, task, arms)
@@ -48,6 +48,8 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
                 totals += [len(significant), n_hold or 0, not is_known]
                 counts = str(len(tests.pairs)), str(len(significant)), number_text(n_hold, 0), str(n_always)
                 rows.append((task, title, *_refits_row(arms, on_release, on_refits), *counts))
+                for arm, shares in zip(arms, map(variance_shares, on_refits), strict=True):
+                    by_arm.append((task, title, arm.title, *(number_text(100 * share, 0) for share in shares)))
     if not rows:
         return
     values, by = "Final mean errors of the incumbents", "mean error"
@@ -82,16 +84,24 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
         "seeds, so shares of variance are from a crossed analysis of variance; given are the smallest and the largest "
         "of the arms, and the arm of the largest between refits."
     )
+    yield Table(
+        caption="Shares of the variance of each arm's final results on refits, in percent",
+        columns=("task", "arms", "arm", "between refits", "between seeds", "rest"),
+        rows=tuple(by_arm),
+        n_labels=3,
+        is_folded=True,
+    )
     yield Text(
-        "The last column counts the pairs whose mean difference has the same sign on all refits. With few seeds, the "
-        "sign of a small difference can change by chance, even between identical models. With two seeds or more on "
-        "each refit, we therefore estimate the probability that a new refit gives the sign found on the released "
-        f"models; a pair holds if it is at least {100 * HOLDS:.0f} %. The estimate assumes a normal distribution over "
-        "refits. Its centre is the mean difference on the refits, corrected by the luck of their few seeds, as far as "
-        "the released models with all seeds show it; its variance is the between-refit variance plus the squared "
-        "standard error of the centre. With few refits and seeds the estimate is uncertain: if a pair does not hold, "
-        "this does not show that its sign depends on the refit. Intervals over seeds and refits in the tables above "
-        "add the between-refit variance to the squared standard error over seeds."
+        "The last column of the first table counts the pairs whose mean difference has the same sign on all refits. "
+        "With few seeds, the sign of a small difference can change by chance, even between identical models. With "
+        "two seeds or more on each refit, we therefore estimate the probability that a new refit gives the sign "
+        f"found on the released models; a pair holds if it is at least {100 * HOLDS:.0f} %. The estimate assumes a "
+        "normal distribution over refits. Its centre is the mean difference on the refits, corrected by the luck of "
+        "their few seeds, as far as the released models with all seeds show it; its variance is the between-refit "
+        "variance plus the squared standard error of the centre. With few refits and seeds the estimate is "
+        "uncertain: if a pair does not hold, this does not show that its sign depends on the refit. Intervals over "
+        "seeds and refits in the tables above add the between-refit variance to the squared standard error over "
+        "seeds."
     )
 
 

@@ -81,7 +81,10 @@ def test_incumbents_are_chosen_by_draws_and_reported_by_means(study, release):
 def test_the_page_says_what_holds_on_refits(study, release):
     assert report([str(study), "--release", str(release), "--workers", "1"]) == 0
     tables = json.loads((study / "report" / "tables.json").read_text(encoding="utf-8"))["tables"]
-    (table,) = [table for table in tables if table["section"] == "Does it hold on refits?"]
+    table, by_arm = [table for table in tables if table["section"] == "Does it hold on refits?"]
+    for *_, arm, refits, seeds, rest in by_arm["rows"]:
+        assert arm
+        assert 99 <= sum(map(float, (refits, seeds, rest))) <= 101
     (row,) = table["rows"]
     cells = dict(zip(table["columns"], row, strict=True))
     assert cells["refits × seeds"] == f"{N_REFITS} × {SEEDS}"
