@@ -19,6 +19,7 @@ _FACADES = {"black_box": "HyperparameterOptimizationFacade", "multi_fidelity": "
 
 _TREES = 5  # trees of the forest; this and the share of random configs are those of NAS-Bench-101 (S2.2)
 _RANDOM = 1 / 3  # share of random configs
+_MOST_LEAVES = 2**14  # more than trials; a tree has memory for all from the start, and SMAC's 2**20 take 0.2 s each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,8 @@ class Smac(Tool[SmacSettings]):
         )
         logging.getLogger("smac").setLevel(logging.WARNING)  # it logs every new incumbent
         facade = getattr(tool, _FACADES[settings.facade])
-        more = {}
+        more = {"model": facade.get_model(scenario, **({} if has_budgets else {"n_trees": _TREES}))}
+        more["model"]._rf_opts["max_leaf_nodes"] = _MOST_LEAVES
         if has_budgets:
             # With several objectives, comparing incumbents at any other budget fails an assertion inside SMAC.
             more["intensifier"] = facade.get_intensifier(
@@ -60,7 +62,6 @@ class Smac(Tool[SmacSettings]):
             )
         else:
             more["intensifier"] = facade.get_intensifier(scenario, max_config_calls=1)  # a config is evaluated once
-            more["model"] = facade.get_model(scenario, n_trees=_TREES)
             more["random_design"] = facade.get_random_design(scenario, probability=_RANDOM)
         if len(self._objectives) > 1:
             parego = import_tool("smac.multi_objective.parego", needs="smac").ParEGO
