@@ -93,8 +93,10 @@ def speedup_of_arms(results: Results, task: str, fast: Arm, slow: Arm) -> Speedu
 
 
 def speedups_on_refits(results: Results, task: str, fast: Arm, slow: Arm) -> list[Speedup]:
-    """Return the speed-up of an arm on each refit, over the seeds that both have there; without refits that have
-    fewer than two, or where the slow arm has no result with one."""
+    """Return the speed-up of an arm on each refit, over the seeds that both have there.
+
+    Refits with fewer than two such seeds are left out, and those where the slow arm has no result with one of them.
+    """
     by_refit: dict[int | None, tuple[dict[int, Steps], dict[int, Steps]]] = {}
     for i, arm in enumerate((fast, slow)):
         for result in results.on_refits.get((task, arm.name), ()):

@@ -37,12 +37,13 @@ class Job(NamedTuple):
 class Draws:
     """The seeds of the training noise of one run.
 
-    Whoever asks for a network again, at an epoch that was asked before, gets another training of it: another draw.
+    A network that is proposed again, at an epoch that was proposed before or an earlier one, is trained again: its
+    noise is another draw.
     """
 
     def __init__(self, evaluation_seed: int | None) -> None:
         self._seed = evaluation_seed
-        self._trained: dict[tuple[object, ...], tuple[int, int]] = {}  # number and asked epoch of the latest training
+        self._trained: dict[tuple[object, ...], tuple[int, int]] = {}  # number and epoch of its latest training
 
     def seed_of(self, config: Config, fidelity: Mapping[str, int | float]) -> int | None:
         """Return the seed of the next proposal, and count its training."""
