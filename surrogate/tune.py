@@ -36,7 +36,7 @@ from surrogate.data.measurements import Measurements, digest_measurements, read_
 from surrogate.data.rows import FEWEST, Facts, Rows, training_rows
 from surrogate.judging.agreement import agreement
 from surrogate.models.boosting import ForestSettings
-from surrogate.models.model import Taught, default_features, distil, fit_surrogate
+from surrogate.models.model import Surrogate, Taught, default_features, distil, fit_surrogate
 from surrogate.models.search import Range, alone, evaluated, search
 from workshop.command import add_workers, run_command
 from workshop.folders import write_text, writing
@@ -56,6 +56,7 @@ FORESTS: Final[Mapping[str, Range]] = {
 _OPTIMIZER: Final = "pibo"  # Bayesian optimisation with priors, as in the paper
 _TOLERANCE: Final = 0.002  # the most validation tau that other settings or a smaller forest may lose against the best
 _TOLERANCE_R2: Final = 0.01
+_TOLERANCE_TOP: Final = 0.005
 _TOP: Final = 0.75
 _TREES: Final = (50, 100, 150, 200, 300, 400, 500)
 _DEPTHS: Final = (4, 5, 6, 8, 10)
@@ -139,7 +140,9 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
         near = [entry for entry in history if (entry["tau"] or -1.0) >= best["tau"] - _TOLERANCE]
         if metric in ACCURACIES and len(near) > 1:
             for entry in near:
-                entry["tau_top"] = top_tau(metric, of_task, parts, ForestSettings.from_dict(entry["settings"]), taught)
+                settings = ForestSettings.from_dict(entry["settings"])
+                fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings, taught=taught)
+                entry["tau_top"] = top_tau(of_task, parts["valid"], fitted)
             best = max(near, key=lambda entry: (entry["tau_top"], entry["tau"]))
         settings = ForestSettings.from_dict(best["settings"])
     measured_sizes = sizes(metric, of_task, parts, settings, taught)
@@ -163,14 +166,11 @@ def validation_tau(
     return kendall_tau(fitted.measured(valid), fitted.predict(valid.X))
 
 
-def top_tau(
-    metric: str, of_task: Task, parts: Mapping[str, Rows], settings: ForestSettings, taught: Taught | None = None
-) -> float:
-    """As `validation_tau`, on the best quarter of the validation rows of the last epoch; 0 where it is undefined."""
-    valid = parts["valid"].take(parts["valid"].epoch == of_task.max_epoch)
-    top = valid.take(valid.y >= np.quantile(valid.y, _TOP)) if len(valid) else valid
-    fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings, taught=taught)
-    return float(np.nan_to_num(kendall_tau(top.y, fitted.predict(top.X))))
+def top_tau(of_task: Task, valid: Rows, fitted: Surrogate, *, n_trees: int = 0) -> float:
+    """Return Kendall's tau on the best quarter of the validation rows of the last epoch, 0 where it is undefined."""
+    last = valid.take(valid.epoch == of_task.max_epoch)
+    top = last.take(last.y >= np.quantile(last.y, _TOP)) if len(last) else last
+    return float(np.nan_to_num(kendall_tau(top.y, fitted.predict(top.X, n_trees=n_trees))))
 
 
 def sizes(
@@ -179,7 +179,8 @@ def sizes(
     """Measure forests of the best settings' depth and of smaller ones, each cut short at several numbers of trees.
 
     Returns:
-        Settings, nodes, and validation tau and R2 of each; None where they are not defined.
+        Settings, nodes, and validation tau and R2 of each, None where they are not defined; of an accuracy also
+        `tau_top`, see `top_tau`.
     """
     forests = []
     valid = parts["valid"]
@@ -191,6 +192,8 @@ def sizes(
             scores = agreement(metric, fitted.measured(valid), fitted.predict(valid.X, n_trees=n_trees))
             cut = asdict(replace(settings, n_trees=n_trees))
             found = {"tau": scores["tau"], "r2": scores["r2"]}
+            if metric in ACCURACIES:
+                found["tau_top"] = top_tau(of_task, valid, fitted, n_trees=n_trees)
             forests.append({"settings": cut, "n_nodes": sum(nodes[:n_trees]), **found})
     return forests
 
@@ -199,7 +202,8 @@ def smallest(found: Sequence[Facts]) -> Facts:
     """Return the forest with the fewest nodes and practically the best scores; the largest if tau is undefined.
 
     Tau alone is not enough: a few trees with a small learning rate may rank well and still be far from the values. So
-    it is the smallest forest whose R2 is within 0.01 of the best, and whose tau is within 0.002 of the best of these.
+    it is the smallest forest whose R2 is within 0.01 of the best, whose tau is within 0.002 of the best of these, and
+    whose tau at the top, if known, is within 0.005 of the best of those.
     """
     known = [size for size in found if None not in (size["tau"], size["r2"])]
     if not known:
@@ -207,7 +211,10 @@ def smallest(found: Sequence[Facts]) -> Facts:
     least_r2 = max(size["r2"] for size in known) - _TOLERANCE_R2
     near = [size for size in known if size["r2"] >= least_r2]
     least_tau = max(size["tau"] for size in near) - _TOLERANCE
-    return min((size for size in near if size["tau"] >= least_tau), key=lambda size: (size["n_nodes"], -size["tau"]))
+    near = [size for size in near if size["tau"] >= least_tau]
+    least_top = max(size.get("tau_top", 0.0) for size in near) - _TOLERANCE_TOP
+    near = [size for size in near if size.get("tau_top", 0.0) >= least_top]
+    return min(near, key=lambda size: (size["n_nodes"], -size["tau"]))
 
 
 def settings_of(proposed: Mapping[str, Any], default: ForestSettings) -> ForestSettings:  # Any: NePS's values

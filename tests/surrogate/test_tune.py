@@ -17,11 +17,12 @@ import pytest
 
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.files.atomic import hold
+from jahs.tasks.definitions import Task
 from surrogate import tune
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Facts, Rows, assemble, by_part
 from surrogate.models.boosting import ForestSettings
-from surrogate.models.model import fit_surrogate
+from surrogate.models.model import Surrogate, fit_surrogate
 from surrogate.models.search import evaluated, search
 from surrogate.tune import FORESTS, settings_of, sizes, smallest, validation_tau
 from tests.surrogate.landscape import TASK, arguments, measurements, split_of, write_folder
@@ -102,6 +103,8 @@ def test_the_smallest_forest_within_the_tolerance_is_chosen() -> None:
     assert smallest([*forests, *far_off]) == forests[3]
     assert smallest([*forests, size(100, 0.899, r2=0.9401)])["n_nodes"] == 100
     assert smallest([size(10, 0.9, r2=None), size(20, 0.9)])["n_nodes"] == 20
+    good, bad = {**size(90, 0.899), "tau_top": 0.7}, {**size(50, 0.9), "tau_top": 0.6}
+    assert smallest([good, bad, {**size(80, 0.899), "tau_top": 0.696}])["n_nodes"] == 80
 
 
 def test_of_settings_that_are_as_good_those_with_the_best_top_are_chosen(
@@ -110,9 +113,13 @@ def test_of_settings_that_are_as_good_those_with_the_best_top_are_chosen(
     taus = {2: (0.70, 0.9), 3: (0.7995, 0.3), 4: (0.80, 0.1), 5: (0.7985, 0.2)}  # overall and at the top, by depth
     points = [{**POINT, "max_depth": depth} for depth in taus]
     records = [{"number": d, "tau": taus[d][0], "seconds": 0.0, "point": p} for d, p in zip(taus, points, strict=True)]
+
+    def measured_top(of_task: Task, valid: Rows, fitted: Surrogate, *, n_trees: int = 0) -> float:
+        return taus[fitted.settings.max_depth][1]
+
     monkeypatch.setattr(tune, "search", lambda *_, **__: records)
     monkeypatch.setattr(tune, "validation_tau", lambda *_: 0.5)
-    monkeypatch.setattr(tune, "top_tau", lambda _, __, ___, settings, ____: taus[settings.max_depth][1])
+    monkeypatch.setattr(tune, "top_tau", measured_top)
     facts = {"n_trees": 20, "n_distilled": 0}
     for metric, depth in (("valid_acc", 3), ("latency", 4)):
         found = tune.search_metric(tmp_path, {**facts, "metric": metric}, PARTS, TASK, evaluations=4)
@@ -125,10 +132,10 @@ def test_tau_at_the_top_is_that_of_the_best_quarter_at_the_last_epoch() -> None:
     settings = ForestSettings(n_trees=30, max_depth=3)
     valid = parts["valid"].take(parts["valid"].epoch == TASK.max_epoch)
     best = valid.take(np.argsort(-valid.y)[: len(valid) // 4 + 1])
-    tau = kendall_tau(best.y, fit_surrogate("valid_acc", parts["train"], TASK, settings=settings).predict(best.X))
-    assert tune.top_tau("valid_acc", TASK, parts, settings) == pytest.approx(tau, abs=0.02)
-    nothing = {**parts, "valid": valid.take(np.zeros(len(valid), np.bool_))}
-    assert tune.top_tau("valid_acc", TASK, nothing, settings) == 0.0
+    fitted = fit_surrogate("valid_acc", parts["train"], TASK, settings=settings)
+    tau = kendall_tau(best.y, fitted.predict(best.X))
+    assert tune.top_tau(TASK, parts["valid"], fitted) == pytest.approx(tau, abs=0.02)
+    assert tune.top_tau(TASK, valid.take(np.zeros(len(valid), np.bool_)), fitted) == 0.0
 
 
 def test_sizes_are_measured_on_the_forests_that_would_be_shipped() -> None:
