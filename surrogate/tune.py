@@ -6,9 +6,8 @@ these, the settings with the highest tau in the measured top quarter of the vali
 python -m surrogate.tune RUNS --split SPLIT --out DIR [--metrics ...] [--evaluations 20] [--workers 4]
 
 DIR holds a folder for each metric (see `surrogate.models.search`), `history.json` with every evaluation, and
-`params.json` with the chosen settings, which `surrogate.release --params` reads. Metrics are searched
-in parallel. Stop the command and give it again to continue the searches. Metrics that were searched there before, on
-the same measurements and split, stay in both files.
+`params.json` with the chosen settings, which `surrogate.release --params` reads. Stop the command and give it again to
+continue the searches. Metrics that were searched there before, on the same measurements and split, stay in both files.
 """
 
 from __future__ import annotations
@@ -135,16 +134,14 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
     default_tau = validation_tau(metric, of_task, parts, default, taught)
     # If tau is undefined, as for two rows, there is no score to choose by.
     is_better = best is not None and best["tau"] is not None and best["tau"] > default_tau
-    settings = default
-    if best is not None and is_better:
+    if best is not None and is_better and metric in ACCURACIES:
         near = [entry for entry in history if (entry["tau"] or -1.0) >= best["tau"] - _TOLERANCE]
-        if metric in ACCURACIES and len(near) > 1:
-            for entry in near:
-                settings = ForestSettings.from_dict(entry["settings"])
-                fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings, taught=taught)
-                entry["tau_top"] = top_tau(of_task, parts["valid"], fitted)
-            best = max(near, key=lambda entry: (entry["tau_top"], entry["tau"]))
-        settings = ForestSettings.from_dict(best["settings"])
+        for entry in near:
+            settings = ForestSettings.from_dict(entry["settings"])
+            fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings, taught=taught)
+            entry["tau_top"] = top_tau(of_task, parts["valid"], fitted)
+        best = max(near, key=lambda entry: (entry["tau_top"], entry["tau"]))
+    settings = ForestSettings.from_dict(best["settings"]) if best is not None and is_better else default
     measured_sizes = sizes(metric, of_task, parts, settings, taught)
     return {
         "evaluations": history,
