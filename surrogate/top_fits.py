@@ -29,7 +29,7 @@ from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, development_rows, features_of
-from surrogate.judging.agreement import first_seed
+from surrogate.judging.agreement import first_seed, top_tau
 from surrogate.judging.top import full_rows
 from surrogate.models.boosting import UNTUNED, ForestSettings
 from surrogate.models.fitting import held_out_rows, read_params
@@ -132,7 +132,7 @@ def _choose(scored: Rows, predicted: Mapping[str, _Floats]) -> str:
     for name, p in predicted.items():
         if name in (_PRESENT, _SHOWN) or not _is_eligible(scored, p, present):
             continue
-        gain = _gain(_top_tau, scored, p, present)
+        gain = _gain(top_tau, scored, p, present)
         if gain.low > 0 and gain.value > most:
             best, most = name, gain.value
     return best
@@ -140,11 +140,6 @@ def _choose(scored: Rows, predicted: Mapping[str, _Floats]) -> str:
 
 def _is_eligible(scored: Rows, p: _Floats, present: _Floats) -> bool:
     return kendall_tau(scored.y, p) >= kendall_tau(scored.y, present) - MOST_LOST
-
-
-def _top_tau(y: _Floats, p: _Floats) -> float:
-    is_top = y >= np.quantile(y, 0.75)
-    return kendall_tau(y[is_top], p[is_top])
 
 
 def _gain(score: Callable[[_Floats, _Floats], float], scored: Rows, p: _Floats, present: _Floats) -> Interval:
@@ -164,13 +159,13 @@ def _row(name: str, scored: Rows, p: _Floats, present: _Floats) -> list[str]:
     has_full = full.sum() >= _FEWEST_FULL
     differences = [
         "–" if name == _PRESENT else interval_text(_gain(score, scored, p, present), 3, sign="+")
-        for score in (kendall_tau, _top_tau)
+        for score in (kendall_tau, top_tau)
     ]
     return [
         name,
         f"{kendall_tau(y, p):.3f}",
         differences[0],
-        f"{_top_tau(y, p):.3f}",
+        f"{top_tau(y, p):.3f}",
         differences[1],
         f"{error[is_predicted_best].mean():+.2f}",
         f"{error[is_measured_best].mean():+.2f}",

@@ -1,7 +1,7 @@
 """Search each metric's settings with NePS, and choose the smallest forest that is practically as good as the best.
 
-Many settings of an accuracy rank all configs practically as well as the best ones, and differ where optimisers end. Of
-these, the settings with the highest tau in the measured top quarter of the validation configs are chosen.
+Many settings of an accuracy reach practically the highest tau over all configs, but differ among the best, where
+optimisers end. Of these settings, those with the highest tau in the top quarter of the validation configs are chosen.
 
 python -m surrogate.tune RUNS --split SPLIT --out DIR [--metrics ...] [--evaluations 20] [--workers 4]
 
@@ -33,7 +33,7 @@ from splits.split import Split
 from surrogate.command import add_distilled, add_fewest, integer_faults, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import FEWEST, Facts, Rows, training_rows
-from surrogate.judging.agreement import agreement
+from surrogate.judging.agreement import agreement, top_tau
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.model import Surrogate, Taught, default_features, distil, fit_surrogate
 from surrogate.models.search import Range, alone, evaluated, search
@@ -56,7 +56,6 @@ _OPTIMIZER: Final = "pibo"  # Bayesian optimisation with priors, as in the paper
 _TOLERANCE: Final = 0.002  # the most validation tau that other settings or a smaller forest may lose against the best
 _TOLERANCE_R2: Final = 0.01
 _TOLERANCE_TOP: Final = 0.005
-_TOP: Final = 0.75
 _TREES: Final = (50, 100, 150, 200, 300, 400, 500)
 _DEPTHS: Final = (4, 5, 6, 8, 10)
 
@@ -139,7 +138,7 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
         for entry in near:
             settings = ForestSettings.from_dict(entry["settings"])
             fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings, taught=taught)
-            entry["tau_top"] = top_tau(of_task, parts["valid"], fitted)
+            entry["tau_top"] = last_top_tau(of_task, parts["valid"], fitted)
         best = max(near, key=lambda entry: (entry["tau_top"], entry["tau"]))
     settings = ForestSettings.from_dict(best["settings"]) if best is not None and is_better else default
     measured_sizes = sizes(metric, of_task, parts, settings, taught)
@@ -163,11 +162,10 @@ def validation_tau(
     return kendall_tau(fitted.measured(valid), fitted.predict(valid.X))
 
 
-def top_tau(of_task: Task, valid: Rows, fitted: Surrogate, *, n_trees: int = 0) -> float:
-    """Return Kendall's tau on the best quarter of the validation rows of the last epoch, 0 where it is undefined."""
+def last_top_tau(of_task: Task, valid: Rows, fitted: Surrogate, *, n_trees: int = 0) -> float:
+    """Return the tau of the top quarter of the validation rows of the last epoch, 0 where it is undefined."""
     last = valid.take(valid.epoch == of_task.max_epoch)
-    top = last.take(last.y >= np.quantile(last.y, _TOP)) if len(last) else last
-    return float(np.nan_to_num(kendall_tau(top.y, fitted.predict(top.X, n_trees=n_trees))))
+    return float(np.nan_to_num(top_tau(last.y, fitted.predict(last.X, n_trees=n_trees)))) if len(last) else 0.0
 
 
 def sizes(
@@ -177,7 +175,7 @@ def sizes(
 
     Returns:
         Settings, nodes, and validation tau and R2 of each, None where they are not defined; of an accuracy also
-        `tau_top`, see `top_tau`.
+        `tau_top`, see `last_top_tau`.
     """
     forests = []
     valid = parts["valid"]
@@ -190,7 +188,7 @@ def sizes(
             cut = asdict(replace(settings, n_trees=n_trees))
             found = {"tau": scores["tau"], "r2": scores["r2"]}
             if metric in ACCURACIES:
-                found["tau_top"] = top_tau(of_task, valid, fitted, n_trees=n_trees)
+                found["tau_top"] = last_top_tau(of_task, valid, fitted, n_trees=n_trees)
             forests.append({"settings": cut, "n_nodes": sum(nodes[:n_trees]), **found})
     return forests
 

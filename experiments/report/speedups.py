@@ -85,11 +85,13 @@ def speedup_of_arms(results: Results, task: str, fast: Arm, slow: Arm) -> Speedu
     """Return the speed-up of an arm on a task, over the seeds that both have; None for fewer than two, or without a
     result of the slow arm with each."""
     seeds = results.seeds(task, (fast, slow))
-    steps = results.steps(task, slow, seeds)
-    if len(seeds) < 2 or not all(len(s.times) for s in steps):
+    return _speedup(results, task, *(results.steps(task, arm, seeds) for arm in (fast, slow)))
+
+
+def _speedup(results: Results, task: str, fast: Sequence[Steps], slow: Sequence[Steps]) -> Speedup | None:
+    if len(slow) < 2 or not all(len(steps.times) for steps in slow):
         return None
-    budget, guess = float(results.study.n_evaluations), TASKS[task].chance_error
-    return speedup(results.steps(task, fast, seeds), steps, budget=budget, guess=guess)
+    return speedup(fast, slow, budget=float(results.study.n_evaluations), guess=TASKS[task].chance_error)
 
 
 def speedups_on_refits(results: Results, task: str, fast: Arm, slow: Arm) -> list[Speedup]:
@@ -102,14 +104,11 @@ def speedups_on_refits(results: Results, task: str, fast: Arm, slow: Arm) -> lis
         for result in results.on_refits.get((task, arm.name), ()):
             own = result.repetition
             by_refit.setdefault(own.refit, ({}, {}))[i][own.seed] = result.incumbents
-    budget, guess = float(results.study.n_evaluations), TASKS[task].chance_error
     found = []
-    for ones, others in by_refit.values():
-        seeds = sorted(ones.keys() & others.keys())
-        steps = [others[seed] for seed in seeds]
-        if len(seeds) > 1 and all(len(each.times) for each in steps):
-            found.append(speedup([ones[seed] for seed in seeds], steps, budget=budget, guess=guess))
-    return found
+    for by_seed in by_refit.values():
+        seeds = sorted(set.intersection(*map(set, by_seed)))
+        found.append(_speedup(results, task, *([steps[seed] for seed in seeds] for steps in by_seed)))
+    return [each for each in found if each is not None]
 
 
 def range_text(found: Sequence[Speedup]) -> str:

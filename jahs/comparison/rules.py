@@ -17,8 +17,8 @@ from jahs.comparison.logs import FINISHED, Floats
 from jahs.errors import CorruptFile
 from jahs.queries.views import View
 from jahs.simulate import Log, Trial
-from jahs.simulate.answers import redrawn
-from jahs.simulate.cluster import network_of
+from jahs.simulate.answers import network_of, redrawn
+from jahs.simulate.cluster import training_of
 from jahs.simulate.settings import Settings as SimulationSettings
 
 RELATIVE: Final = 1e-5  # tolerance: processors differ in the last bits of a float32
@@ -90,7 +90,7 @@ def cost_faults(trials: Sequence[Trial], view: View, settings: SimulationSetting
     runtimes = _runtimes(reported, view)
     passed = {network: np.full(view.max_epoch, np.inf) for network in runtimes}  # earliest time of each epoch
     for trial in reported:
-        network, last = network_of(trial), int(trial.fidelity["epoch"]) - 1
+        network, last = training_of(trial), int(trial.fidelity["epoch"]) - 1
         runtime, earliest = runtimes[network], passed[network]
         is_reached = earliest[:last] <= trial.start + RELATIVE * (1 + runtime[:last])
         paid = 0.0 if settings.continuation == "scratch" else float(runtime[:last][is_reached].max(initial=0.0))
@@ -107,7 +107,7 @@ def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], F
     """
     by_network: dict[tuple[object, ...], list[Trial]] = {}
     for trial in trials:
-        by_network.setdefault(network_of(trial), []).append(trial)
+        by_network.setdefault(training_of(trial), []).append(trial)
     queries = []
     for group in by_network.values():
         last = max(group, key=lambda trial: trial.fidelity["epoch"])
@@ -117,7 +117,7 @@ def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], F
     runtimes = {network: np.full(view.max_epoch, np.nan) for network in by_network}
     answers = _ask(view, queries, metrics=("runtime",))["runtime"]
     for trial, answer in zip(queries, answers.tolist(), strict=True):
-        runtimes[network_of(trial)][int(trial.fidelity["epoch"]) - 1] = answer
+        runtimes[training_of(trial)][int(trial.fidelity["epoch"]) - 1] = answer
     return runtimes
 
 
@@ -143,7 +143,7 @@ def _ask(view: View, trials: Sequence[Trial], *, metrics: Sequence[str] | None =
 
 
 def _seed_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
-    """Yield trials whose noise seed is not that of the run or of a repeated training of their network.
+    """Yield trials whose noise seed is neither the run's own nor that of a repeated training of the same network.
 
     A log does not state the epochs that were asked of trials that stopped, so any of these seeds is accepted.
     """
@@ -154,7 +154,7 @@ def _seed_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Itera
         )
     own, n_before = settings.evaluation_seed, Counter[tuple[object, ...]]()
     for trial in sorted(trials, key=lambda trial: trial.trial):
-        network = network_of(replace(trial, seed=None))
+        network = network_of(trial.config, trial.fidelity)
         allowed = {own} if own is None else {redrawn(own, number) for number in range(n_before[network] + 1)}
         if trial.seed not in allowed:
             yield f"trial {trial.trial}: seed={trial.seed}, but the header says evaluation_seed={own}"

@@ -34,6 +34,11 @@ class Job(NamedTuple):
     answers: list[dict[str, float]]  # at each of these epochs, by metric
 
 
+def network_of(config: Config, fidelity: Mapping[str, int | float]) -> tuple[object, ...]:
+    """Return the identity of a network: config, N, W and Resolution. A larger one of the same config is another."""
+    return (*config.values(), *(value for name, value in fidelity.items() if name != "epoch"))
+
+
 class Draws:
     """The seeds of the training noise of one run.
 
@@ -49,16 +54,15 @@ class Draws:
         """Return the seed of the next proposal, and count its training."""
         if self._seed is None:
             return None
-        *sizes, epoch = (fidelity[name] for name in sorted(fidelity, key="epoch".__eq__))
-        network = (*config.values(), *sizes)
+        network, epoch = network_of(config, fidelity), int(fidelity["epoch"])
         number, reached = self._trained.get(network, (0, 0))
         number += epoch <= reached
-        self._trained[network] = (number, int(epoch))
+        self._trained[network] = (number, epoch)
         return redrawn(self._seed, number)
 
 
 def redrawn(evaluation_seed: int, number: int) -> int:
-    """Return the seed of a network's training of this number in a run: that of the run for the first one, 0."""
+    """Return the noise seed of a network's training number 0, 1, ... in a run; number 0 has the run's own seed."""
     if not number:
         return evaluation_seed
     digest = blake2b(f"{evaluation_seed} {number}".encode(), digest_size=8, person=b"jahs-redrawn-1").digest()

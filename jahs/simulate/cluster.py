@@ -11,19 +11,15 @@ from heapq import heappop, heappush
 from typing import Final
 
 from jahs.errors import InvalidArgument
-from jahs.simulate.answers import Job
+from jahs.simulate.answers import Job, network_of
 from jahs.simulate.settings import Settings
 from jahs.simulate.trial import Status, Trial
 from jahs.spaces.parameters import is_integer, show
 
 
-def network_of(trained: Job | Trial) -> tuple[object, ...]:
-    """Return the identity of a network, which a training continues: config, N, W, Resolution and seed.
-
-    A larger network of the same config begins at its first epoch.
-    """
-    sizes = (value for name, value in trained.fidelity.items() if name != "epoch")
-    return (*trained.config.values(), *sizes, trained.seed)
+def training_of(trained: Job | Trial) -> tuple[object, ...]:
+    """Return the identity of a training, which a later trial may continue: its network and its seed."""
+    return (*network_of(trained.config, trained.fidelity), trained.seed)
 
 
 _STOP: Final = -2
@@ -153,7 +149,7 @@ class Cluster:
 
         Two trainings may start from one checkpoint.
         """
-        reached = self._reached.get(network_of(job), ()) if self._reached else ()
+        reached = self._reached.get(training_of(job), ()) if self._reached else ()
         return max((each for each in reached if each[0] < job.epochs[-1]), default=(0, 0.0))
 
     def _handle(self, running: _Running, kind: int) -> Trial:
@@ -164,7 +160,7 @@ class Cluster:
         running.reported = kind
         is_last = (epoch := running.job.epochs[kind]) == self._max_epoch
         if self._settings.continuation == "resume" and not is_last:
-            reached = self._reached.setdefault(network_of(running.job), [])
+            reached = self._reached.setdefault(training_of(running.job), [])
             reached.append((epoch, running.job.answers[kind]["runtime"]))
         if kind == len(running.job.epochs) - 1:
             return self._end(running, "finished")

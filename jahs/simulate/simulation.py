@@ -96,24 +96,24 @@ class Simulation:
         self._answers = Answers(self._view, metrics=metrics, evaluation_seed=self.settings.evaluation_seed)
         self._hidden = frozenset(filter(is_hidden, self._answers.metrics))
         self._cluster = Cluster(self.settings, max_epoch=oracle.max_epoch)
-        self._facts = self._read_facts(facts)
+        self._described = describe_view(self._view)
+        self._facts = self._read_facts({} if facts is None else facts)
         self._writer: LogWriter | None = None
         self._state: Literal["new", "open", "run", "over"] = "new"
         self._submitted: list[Trial] = []
 
-    def _read_facts(self, facts: Mapping[str, object] | None) -> dict[str, object]:
+    def _read_facts(self, facts: Mapping[str, object]) -> dict[str, object]:
         """Return the caller's facts for the header of the log.
 
         Values that JSON cannot represent are refused, and so are keys that the simulation writes itself.
         """
-        if fault := json_fault("facts", {} if facts is None else facts):
+        if fault := json_fault("facts", facts):
             raise InvalidArgument(fault)
-        given = dict(facts or {})
         own = {"format", "task", "release_version", "refit", "model", "view", "metrics", *self.settings.facts()}
-        own |= {key for key, value in describe_view(self._view).items() if value is not None}
-        if taken := [key for key in given if key in own]:
+        own |= {key for key, value in self._described.items() if value is not None}
+        if taken := [key for key in facts if key in own]:
             raise InvalidArgument(f"facts must not have {', '.join(taken)}, which the log's header has already")
-        return given
+        return dict(facts)
 
     @property
     def now(self) -> float:
@@ -262,7 +262,7 @@ class Simulation:
                 "drive, and charge the optimiser's time with think(seconds)"
             )
         if self._log is not None:
-            facts = {**describe_view(self._view), "optimizer": None, "optimizer_settings": {}, **(optimizer or {})}
+            facts = {**self._described, "optimizer": None, "optimizer_settings": {}, **(optimizer or {})}
             settings = {**self.settings.facts(), "metrics": self._answers.metrics}
             self._writer = LogWriter(self._log, {**facts, **settings, **self._facts})
         self._state = "open" if optimizer is None else "run"

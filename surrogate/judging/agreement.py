@@ -31,6 +31,7 @@ MAIN_CUTS: Final = ("all", "last epoch", "best tenth")
 """The cuts that models are compared by; metrics without epochs have no last epoch."""
 
 _FEWEST: Final = 3
+_TOP: Final = 0.75
 _N_BINS: Final = 10
 _N_RESAMPLES: Final = 200
 _FEWEST_PAIRS: Final = 20
@@ -77,6 +78,12 @@ def agreement(metric: str, measured: _Floats, predicted: _Floats) -> Scores:
         "calibration_slope": slope,
     }
     return {"n": len(measured), **{name: value if math.isfinite(value) else None for name, value in scores.items()}}
+
+
+def top_tau(y: _Floats, predicted: _Floats) -> float:
+    """Return Kendall's tau of the measurements of the top quarter and their predictions."""
+    is_top = y >= np.quantile(y, _TOP)
+    return kendall_tau(y[is_top], predicted[is_top])
 
 
 def first_seed(rows: Rows) -> NDArray[np.bool_]:

@@ -119,7 +119,7 @@ def test_of_settings_that_are_as_good_those_with_the_best_top_are_chosen(
 
     monkeypatch.setattr(tune, "search", lambda *_, **__: records)
     monkeypatch.setattr(tune, "validation_tau", lambda *_: 0.5)
-    monkeypatch.setattr(tune, "top_tau", measured_top)
+    monkeypatch.setattr(tune, "last_top_tau", measured_top)
     facts = {"n_trees": 20, "n_distilled": 0}
     for metric, depth in (("valid_acc", 3), ("latency", 4)):
         found = tune.search_metric(tmp_path, {**facts, "metric": metric}, PARTS, TASK, evaluations=4)
@@ -134,8 +134,8 @@ def test_tau_at_the_top_is_that_of_the_best_quarter_at_the_last_epoch() -> None:
     best = valid.take(np.argsort(-valid.y)[: len(valid) // 4 + 1])
     fitted = fit_surrogate("valid_acc", parts["train"], TASK, settings=settings)
     tau = kendall_tau(best.y, fitted.predict(best.X))
-    assert tune.top_tau(TASK, parts["valid"], fitted) == pytest.approx(tau, abs=0.02)
-    assert tune.top_tau(TASK, valid.take(np.zeros(len(valid), np.bool_)), fitted) == 0.0
+    assert tune.last_top_tau(TASK, parts["valid"], fitted) == pytest.approx(tau, abs=0.02)
+    assert tune.last_top_tau(TASK, valid.take(np.zeros(len(valid), np.bool_)), fitted) == 0.0
 
 
 def test_sizes_are_measured_on_the_forests_that_would_be_shipped() -> None:
