@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
+from jahs.files.tables import take
 from jahs.queries.benchmark import Benchmark
 from jahs.release import Release, read_release
 from jahs.release.models import REFITS
@@ -28,7 +29,7 @@ from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import LARGEST
 from jahs.spaces.seeds import read_seed
 from jahs.spaces.space import space
-from splits.final import final_beside, n_reads
+from splits.final import UNIFORM, FinalTest, final_beside, n_reads
 from splits.kinship import kin
 from splits.split import Split
 from surrogate.card.figures import figures_of, write_figures
@@ -41,6 +42,7 @@ from surrogate.judging.top import (
     FEWEST,
     best_tenth,
     bootstrapped,
+    figure,
     full_rows,
     least_difference,
     leave_sources_out,
@@ -61,6 +63,7 @@ from workshop.command import run_command
 from workshop.folders import check_file, commit
 from workshop.measured import rows_of
 from workshop.ranks import kendall_tau
+from workshop.repeats import FEWEST_PAIRS, pairs_of_seeds
 
 _N_FOLDS: Final = 8
 _N_SAMPLE: Final = 20_000
@@ -68,14 +71,21 @@ _N_ENDS: Final = 10
 
 
 def figures(
-    measured: Measurements, split: Split, release: Release, *, final: Measurements | None = None, seed: int = 0
+    measured: Measurements,
+    split: Split,
+    release: Release,
+    *,
+    members: FinalTest | None = None,
+    final: Measurements | None = None,
+    seed: int = 0,
 ) -> Facts:
     """Return every figure of a release: on the ordinary test part, on the final test set, and without a test set.
 
     Args:
         measured, split: see `surrogate.data.measurements.read_with_split`.
         release: made from train and valid of this split, or of one that it extends: no config has moved since.
-        final: the final test set, if it is read.
+        members: the final test set, if there is one.
+        final: its measurements, if they are read.
         seed: seed of the folds, and of the sample that refits are compared on.
 
     Raises:
@@ -86,9 +96,13 @@ def figures(
     parts, settings = by_part(rows, split), settings_of(release)
     fitted = fit_surrogate(MAIN, parts["train"], measured.task, settings=settings)
     final_facts = None
-    if final is not None:
+    if members is not None and final is not None:
         final_rows = assemble(MAIN, final)
-        final_facts = {**_part_facts(release, final_rows, final_rows, final), "n_configs": final_rows.n_configs}
+        final_facts = {
+            **_part_facts(release, final_rows, final_rows, final),
+            "n_configs": final_rows.n_configs,
+            "seeds": _seed_facts(members, final),
+        }
     release_facts = {"protocol": measured.protocol, "release": release.sha256, "answers_as": sorted(release.answers_as)}
     facts: Facts = rounded(
         {
@@ -100,6 +114,7 @@ def figures(
                 "uniform": _on_uniform(measured, parts["test"], fitted),
             },
             "final": final_facts,
+            "final_counts": None if members is None else members.counts,
             "search": proposed_gap(release, measured),
             **_fold_facts(measured, join_rows([parts["train"], parts["valid"]]), rows, settings, seed),
             "shipped_refits": _shipped_facts(release, seed),
@@ -132,6 +147,19 @@ def _part_facts(release: Release, test: Rows, all_rows: Rows, measured: Measurem
     return {
         **best_tenth(test, predicted, repeats, repeats_predicted),
         "top_quarter": top_quarter(test, predicted, repeats),
+    }
+
+
+def _seed_facts(members: FinalTest, final: Measurements) -> dict[str, Facts]:
+    """Return the agreement of two trainings of the uniform configs of the final test set, by metric."""
+    is_uniform = np.array(members.groups) == UNIFORM
+    runs = take(final.runs, np.isin(final.runs["config_id"], members.config_ids[is_uniform]))
+    return {
+        metric: not_measured(f"{n} configs with two seeds; {FEWEST_PAIRS} are needed")
+        if tau is None
+        else figure(tau.value, interval=(tau.low, tau.high), n=n)
+        for metric, pairs in pairs_of_seeds(runs).items()
+        for n, tau in (pairs.repeats(),)
     }
 
 
@@ -255,13 +283,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         read_seed(given.seed)
         fits = None if given.fits is None else read_fits(given.fits)
         check_file(given.out)
-        final = None
+        members, final = final_beside(given.split), None
         if given.read_final:
             what_for = {"command": "surrogate.figures", "release": release.sha256, "commit": commit()}
             final = read_final_measurements(given.runs, given.split, what_for=what_for)
-        facts = figures(measured, split, release, final=final, seed=given.seed)
+        facts = figures(measured, split, release, members=members, final=final, seed=given.seed)
         facts["n_reads"] = n_reads(given.split)
-        facts["final_counts"] = None if (members := final_beside(given.split)) is None else members.counts
         facts["fits"] = fits
         write_figures(given.out, _with_kept(facts, given.out, release))
         return done

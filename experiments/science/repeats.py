@@ -7,41 +7,41 @@ of an imported table and the exact ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
 from experiments.science.papers import NO_SIGN, beside_paper, table
 from experiments.science.subjects import Subject
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, number_text
-from jahs.errors import InvalidArgument
-from jahs.files.runs import read_configs, read_profile, read_protocol, sorted_runs
+from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
+from jahs.files.runs import read_configs, read_profile, read_protocol
 from jahs.files.tables import Table as Rows
 from jahs.files.tables import read_table, take
 from jahs.models.cost import n_macs
 from jahs.published.oddities import ODDITY_COLUMNS
+from jahs.release import Release
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
 from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import LARGEST
 from jahs.tasks.definitions import TASKS, Task, task
+from surrogate.card.figures import figures_of
 from surrogate.data.measurements import read_measurements
 from surrogate.data.rows import group_numbers
 from workshop.exhaustive import at_full_size
-from workshop.measured import halves_of_visits, last_rows, rows_of
+from workshop.measured import halves_of_visits, rows_of
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import draw_estimates
-from workshop.ranks import kendall_tau, kendall_tau_within
-from workshop.resampling import bootstrap_estimates, interval_text
-
-_FEWEST: Final = 10  # the bootstrap interval of a tau of few configs is too narrow
+from workshop.ranks import kendall_tau
+from workshop.repeats import Pairs, Repeats, pairs_of_seeds
+from workshop.resampling import interval_text
 
 _PAPER: Final[Mapping[str, tuple[float, float]]] = {
     "latency": (0.523, 0.547),
@@ -63,9 +63,10 @@ PAPER_FLOPS: Final[Mapping[object, float]] = dict(zip(FIDELITY_GROUPS, _TAUS, st
 _PAPER_OVERALL: Final = 0.695729
 _PAPER_TASK: Final = TASKS["colorectal_histology"].title
 
-_METHOD: Final = """The paper trains 20 configs at full size with two fresh seeds. These are the recorded configs with
-    two seeds or more, the first two of each, after the last epoch. Many were proposed as good ones, and a narrow range
-    of accuracies lowers tau. Runtimes are compared within one processor and version of the training code; their tau is
+_METHOD: Final = """The paper trains 20 configs at full size with two fresh seeds. "Random" configs are the uniform ones
+    of the final test set, which is kept for such questions. The others are recorded configs with two seeds or more, the
+    first two of each, after the last epoch; at full size, many were proposed as good ones, and a narrow range of
+    accuracies lowers tau. Runtimes are compared within one processor and version of the training code; their tau is
     the mean over these, weighted with the numbers of pairs of configs. Latency does not depend on the seed here;
     instead, two visits to the same config at different times are compared, each the least of several repeats, where
     the paper measured once. FLOPS and size follow from the config, so their tau is 1, as in the paper."""
@@ -75,30 +76,12 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 
 
-class Pairs(NamedTuple):
-    """Two measurements of configs, and a number of the place of each; values of two places do not compare."""
-
-    first: Floats
-    second: Floats
-    place: NDArray[np.int64]
-
-    def tau(self, at: NDArray[np.int64]) -> float:
-        """Return Kendall's tau of the configs at these positions."""
-        return kendall_tau_within(self.first[at], self.second[at], self.place[at])
-
-
-class Repeats(NamedTuple):
-    """Kendall's tau between two measurements of `n` configs; None for fewer than ten."""
-
-    n: int
-    tau: Interval | None
-
-
 def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
-    """Return the agreement of the recorded configs with two seeds, at full and at all sizes, by metric.
+    """Return the agreement of the configs with two seeds by metric: at full size, at all sizes, and in the final test.
 
-    They are from the task's folder of runs if that has the release's protocol; else from the release, which has no
-    repeated measurements of latency.
+    Recorded configs are from the task's folder of runs if that has the release's protocol; else from the release, which
+    has no repeated measurements of latency. The uniform configs of the final test set were compared when
+    `surrogate.figures` read it; without figures of this release, they are left out.
     """
     recorded = release_of(subject.bench).table
     configs, runs = recorded.configs, recorded.runs
@@ -113,38 +96,23 @@ def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
         runs_in, *halves_in = (take(t, np.isin(t["config_id"], chosen)) for t in (runs, *halves))
         one, other = [half["latency"].astype(np.float64) for half in halves_in] or [np.array([])] * 2
         latencies = Pairs(one, other, np.zeros(len(one), np.int64))
-        found[size] = {}
-        for name, pairs in {"latency": latencies, **pairs_of_seeds(runs_in)}.items():
-            n, tau = len(pairs.first), None
-            if n >= _FEWEST:
-                (tau,) = bootstrap_estimates(pairs.tau, n, level=0.95, n_resamples=500)
-            found[size][name] = Repeats(n, tau)
+        pairs = {"latency": latencies, **pairs_of_seeds(runs_in)}
+        found[size] = {name: of_metric.repeats() for name, of_metric in pairs.items()}
+    if final := None if subject.data is None else _final_repeats(subject.data, release_of(subject.bench)):
+        found["full size, random configs"] = final
     return found
 
 
-def pairs_of_seeds(runs: Rows) -> dict[str, Pairs]:
-    """Return each metric after the last epoch of the first two finished runs of every config that has two.
-
-    The two runtimes of a config are of one processor and version of torch, which timed other configs twice as well.
-    """
-    last = last_rows(sorted_runs(runs))
-    last = take(last, (last["status"] == "finished") & (last["epoch"] == last["epoch"].max(initial=0)))
-    timed = take(last, np.isfinite(last["runtime"]))
-    accuracies = {name: _pairs(last, name, ["epoch"]) for name in ("train_acc", "valid_acc", "test_acc")}
-    return {"runtime": _pairs(timed, "runtime", ["machine", "torch_version"]), **accuracies}
-
-
-def _pairs(runs: Rows, metric: str, place: list[str]) -> Pairs:
-    """Return the first two values of every config that has two in one place; those of two places are two pairs.
-
-    `place` is what identifies a place. One with a single config is left out. `runs` are in the order of seeds.
-    """
-    places = pd.DataFrame({key: runs[key] for key in place}).groupby(place).ngroup()
-    values = pd.DataFrame({"config": runs["config_id"], "value": runs[metric].astype(np.float64), "place": places})
-    n_before = values.groupby(["config", "place"]).cumcount()
-    pairs = values[n_before == 0].merge(values[n_before == 1], on=["config", "place"], sort=True)
-    pairs = pairs[pairs.groupby("place")["place"].transform("size") > 1]
-    return Pairs(pairs["value_x"].to_numpy(), pairs["value_y"].to_numpy(), pairs["place"].to_numpy())
+def _final_repeats(data: Path, release: Release) -> dict[str, Repeats]:
+    """Return the agreement of the uniform configs of the final test set; empty if the release has no such figures."""
+    with suppress(MissingData, ProtocolMismatch):
+        seeds = (figures_of(data / release.task.name / "figures.json", release)["final"] or {}).get("seeds", {})
+        return {
+            metric: Repeats(tau["n"], Interval(value=tau["value"], low=tau["interval"][0], high=tau["interval"][1]))
+            for metric, tau in seeds.items()
+            if tau["value"] is not None
+        }
+    return {}
 
 
 def flops_agreement(columns: Columns, recorded: Floats, task: Task) -> dict[tuple[object, ...] | None, float]:
@@ -192,7 +160,8 @@ def repeats_page(subjects: Sequence[Subject], tables: Sequence[Path] = ()) -> Do
     estimates, numbers, rows = {}, [], []
     for name, (number, (title, by_size)) in product(_PAPER, enumerate(found.items())):
         for where, of in by_size.items():
-            rows.append(_row(f"τ of {name}, {where} (n={of[name].n})", title, name, of[name].tau))
+            if name in of:
+                rows.append(_row(f"τ of {name}, {where} (n={of[name].n})", title, name, of[name].tau))
         if (tau := by_size["all sizes"][name].tau) is not None:
             estimates[f"{name}, {title}"] = tau
             numbers.append(number)

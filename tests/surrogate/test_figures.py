@@ -30,6 +30,7 @@ from surrogate.models.model import fit_surrogate
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 from tests.surrogate.landscape import PROTOCOL, TASK, arguments, measurements, split_of, write_folder
+from workshop.repeats import pairs_of_seeds
 
 SETTINGS = ForestSettings(n_trees=6, max_depth=3)
 WITH_FINAL = measurements(8)
@@ -87,6 +88,24 @@ def test_the_final_test_set_is_read_only_when_it_is_asked_for_and_then_counted(
     assert call(runs, release, tmp_path / "two.json", "--read-final") == 0
     facts = read_figures(tmp_path / "two.json")
     assert (facts["final"]["n_configs"], facts["n_reads"]) == (20, 1)
+
+
+def test_seeds_are_compared_on_the_uniform_configs_of_the_final_test_set_alone() -> None:
+    repeated = np.unique(WITH_FINAL.runs["config_id"][WITH_FINAL.runs["seed"] == 1])
+    configs = take(WITH_FINAL.configs, np.isin(WITH_FINAL.configs["config_id"], repeated))
+    groups = tuple("tpe" if i % 3 == 0 else "uniform" for i in range(len(repeated)))
+    members = FinalTest(
+        task=TASK.name, protocol=PROTOCOL, configs=tuple(rows(configs)), groups=groups, seeds=(0, 1)
+    )  # fmt: skip
+    found = command._seed_facts(members, WITH_FINAL)["valid_acc"]
+    is_uniform = np.array(groups) == "uniform"
+    of_uniform = take(WITH_FINAL.runs, np.isin(WITH_FINAL.runs["config_id"], configs["config_id"][is_uniform]))
+    expected = pairs_of_seeds(of_uniform)["valid_acc"].repeats()
+    assert expected.n == is_uniform.sum() >= 10
+    assert expected.tau is not None
+    assert (found["value"], found["n"]) == (expected.tau.value, expected.n)
+    few = replace(members, groups=("tpe",) * len(groups))
+    assert "two seeds; 10 are needed" in command._seed_facts(few, WITH_FINAL)["valid_acc"]["missing"]
 
 
 def test_refits_that_ship_are_compared_as_a_user_asks_them(tmp_path: Path) -> None:
