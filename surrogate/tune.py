@@ -1,7 +1,8 @@
 """Search each metric's settings with NePS, and choose the smallest forest that is practically as good as the best.
 
-Many settings of an accuracy reach practically the highest tau over all configs, but differ among the best, where
-optimisers end. Of these settings, those with the highest tau in the top quarter of the validation configs are chosen.
+Many settings of validation or test accuracy reach practically the highest tau over all configs, but differ among the
+best, where optimisers end. Of these settings, those with the highest tau in the top quarter of the validation configs
+are chosen. Training accuracy is no objective: its forest may be smaller.
 
 python -m surrogate.tune RUNS --split SPLIT --out DIR [--metrics ...] [--evaluations 20] [--workers 4]
 
@@ -54,8 +55,10 @@ FORESTS: Final[Mapping[str, Range]] = {
 
 _OPTIMIZER: Final = "pibo"  # Bayesian optimisation with priors, as in the paper
 _TOLERANCE: Final = 0.002  # the most validation tau that other settings or a smaller forest may lose against the best
+_TOLERANCE_TRAIN: Final = 0.005  # the same of training accuracy
 _TOLERANCE_R2: Final = 0.01
 _TOLERANCE_TOP: Final = 0.005
+_OBJECTIVES: Final = ("valid_acc", "test_acc")
 _TREES: Final = (50, 100, 150, 200, 300, 400, 500)
 _DEPTHS: Final = (4, 5, 6, 8, 10)
 
@@ -133,7 +136,7 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
     default_tau = validation_tau(metric, of_task, parts, default, taught)
     # If tau is undefined, as for two rows, there is no score to choose by.
     is_better = best is not None and best["tau"] is not None and best["tau"] > default_tau
-    if best is not None and is_better and metric in ACCURACIES:
+    if best is not None and is_better and metric in _OBJECTIVES:
         near = [entry for entry in history if (entry["tau"] or -1.0) >= best["tau"] - _TOLERANCE]
         for entry in near:
             settings = ForestSettings.from_dict(entry["settings"])
@@ -148,7 +151,7 @@ def search_metric(folder: Path, facts: Facts, parts: Mapping[str, Rows], of_task
         "beats_default": is_better,
         "n_valid_configs": parts["valid"].n_configs,
         "sizes": measured_sizes,
-        "chosen": smallest(measured_sizes),
+        "chosen": smallest(measured_sizes, tolerance=_TOLERANCE_TRAIN if metric == "train_acc" else _TOLERANCE),
         "optimizer": _OPTIMIZER,
     }
 
@@ -174,8 +177,7 @@ def sizes(
     """Measure forests of the best settings' depth and of smaller ones, each cut short at several numbers of trees.
 
     Returns:
-        Settings, nodes, and validation tau and R2 of each, None where they are not defined; of an accuracy also
-        `tau_top`, see `last_top_tau`.
+        Settings, nodes, and validation tau and R2 of each, None where they are not defined, and the tau at the top.
     """
     forests = []
     valid = parts["valid"]
@@ -187,25 +189,25 @@ def sizes(
             scores = agreement(metric, fitted.measured(valid), fitted.predict(valid.X, n_trees=n_trees))
             cut = asdict(replace(settings, n_trees=n_trees))
             found = {"tau": scores["tau"], "r2": scores["r2"]}
-            if metric in ACCURACIES:
+            if metric in _OBJECTIVES:
                 found["tau_top"] = last_top_tau(of_task, valid, fitted, n_trees=n_trees)
             forests.append({"settings": cut, "n_nodes": sum(nodes[:n_trees]), **found})
     return forests
 
 
-def smallest(found: Sequence[Facts]) -> Facts:
+def smallest(found: Sequence[Facts], *, tolerance: float = _TOLERANCE) -> Facts:
     """Return the forest with the fewest nodes and practically the best scores; the largest if tau is undefined.
 
     Tau alone is not enough: a few trees with a small learning rate may rank well and still be far from the values. So
-    it is the smallest forest whose R2 is within 0.01 of the best, whose tau is within 0.002 of the best of these, and
-    whose tau at the top, if known, is within 0.005 of the best of those.
+    it is the smallest forest whose R2 is within 0.01 of the best, whose tau is within `tolerance` of the best of these,
+    and whose tau at the top, if known, is within 0.005 of the best of those.
     """
     known = [size for size in found if None not in (size["tau"], size["r2"])]
     if not known:
         return max(found, key=lambda size: size["n_nodes"])
     least_r2 = max(size["r2"] for size in known) - _TOLERANCE_R2
     near = [size for size in known if size["r2"] >= least_r2]
-    least_tau = max(size["tau"] for size in near) - _TOLERANCE
+    least_tau = max(size["tau"] for size in near) - tolerance
     near = [size for size in near if size["tau"] >= least_tau]
     least_top = max(size.get("tau_top", 0.0) for size in near) - _TOLERANCE_TOP
     near = [size for size in near if size.get("tau_top", 0.0) >= least_top]

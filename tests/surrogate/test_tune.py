@@ -102,6 +102,7 @@ def test_the_smallest_forest_within_the_tolerance_is_chosen() -> None:
     far_off = [size(10, 0.95, r2=-4.0), size(20, 0.9, r2=0.93)]
     assert smallest([*forests, *far_off]) == forests[3]
     assert smallest([*forests, size(100, 0.899, r2=0.9401)])["n_nodes"] == 100
+    assert smallest([*forests, size(100, 0.8955)], tolerance=0.005)["n_nodes"] == 100
     assert smallest([size(10, 0.9, r2=None), size(20, 0.9)])["n_nodes"] == 20
     good, bad = {**size(90, 0.899), "tau_top": 0.7}, {**size(50, 0.9), "tau_top": 0.6}
     assert smallest([good, bad, {**size(80, 0.899), "tau_top": 0.696}])["n_nodes"] == 80
