@@ -61,15 +61,18 @@ class _Tables:
         self._has_several = has_several
         self._rows: dict[tuple[object, ...], int] = {}  # row of each config
         self._logs: list[tuple[object, ...]] = []
-        self._row_of_trial = array("i")
+        self._places: dict[int, int] = {}  # place of each config among those of the log
+        self._asked_rows = array("i")
+        self._back = array("i")
         self._fidelities: dict[tuple[object, ...], int] = {}
-        self._asked = array("H")
+        self._fidelity_of_trial = array("H")
         self._ends: list[tuple[float, ...]] = []
 
     def add(self, own: Repetition, log: Log, digest: str) -> None:
         """Append a log."""
         header, ending = cast("dict[str, Any]", log.header), cast("dict[str, Any]", log.ending)  # Any: JSON
         full = header["view"]["fidelities"]
+        self._places = {}
         ends: list[tuple[float, ...]] = []  # place, end and accuracy of trials at the highest fidelity
         for place, trial in enumerate(log.trials):
             config, fidelity = cast("dict[str, Any]", trial.config), trial.fidelity  # Any: values of keys
@@ -94,13 +97,14 @@ class _Tables:
         own_logs: dict[int, int] = {}  # number of each log, there and here
         settings = [tuple(config.values()) for config in rows(configs)]
         first = first_trials(logs).tolist()
-        row_of_trial = np.cumsum(trials["config_step"], dtype=np.int64).tolist()
+        row_of_trial = trials["config"].tolist()
         asked = [trial[1:] for trial in _records(trials, "trials.parquet")]
         for number, facts in enumerate(_records(logs, "logs.parquet")):
             if facts[0] != task:
                 continue
             own_logs[number] = len(self._logs)
             self._logs.append(facts)
+            self._places = {}
             for trial in range(first[number], first[number + 1]):
                 self._add_trial(settings[row_of_trial[trial]], asked[trial])
         found = _records(ends, "ends.parquet")
@@ -108,8 +112,12 @@ class _Tables:
 
     def _add_trial(self, config: tuple[object, ...], asked: tuple[object, ...]) -> None:
         """Append a trial: its config, and the epoch, sizes and status."""
-        self._row_of_trial.append(self._rows.setdefault(config, len(self._rows)))
-        self._asked.append(self._fidelities.setdefault(asked, len(self._fidelities)))
+        row, n_before = self._rows.setdefault(config, len(self._rows)), len(self._places)
+        place = self._places.setdefault(row, n_before)
+        if place == n_before:
+            self._asked_rows.append(row)
+        self._back.append(n_before - place)
+        self._fidelity_of_trial.append(self._fidelities.setdefault(asked, len(self._fidelities)))
 
     def tables(self, known_rates: Floats) -> tuple[dict[str, Table], Floats]:
         """Return the tables, and the known rates followed by those that are new; refuse an invalid config."""
@@ -118,15 +126,16 @@ class _Tables:
         )
         rates = {rate: row for row, rate in enumerate(known_rates.tolist())}
         rate_of = [[rates.setdefault(rate, len(rates)) for rate in configs[key].tolist()] for key in RATES]
-        asked = np.array(self._asked)
-        fidelities = [np.array(values)[asked] for values in zip(*self._fidelities, strict=True)]
+        fidelity_of = np.array(self._fidelity_of_trial)
+        fidelities = [np.array(values)[fidelity_of] for values in zip(*self._fidelities, strict=True)]
         found: dict[str, Sequence[Any]] = {  # Any: each column has a type of its own
             "logs.parquet": list(zip(*self._logs, strict=True)),
             "configs.parquet": [
                 *(np.diff(row, prepend=0) for row in rate_of),
                 *(values for key, values in configs.items() if key not in RATES),
             ],
-            "trials.parquet": [np.diff(self._row_of_trial, prepend=0), *fidelities],
+            "asked.parquet": [np.diff(self._asked_rows, prepend=0)],
+            "trials.parquet": [self._back, *fidelities],
             "ends.parquet": list(zip(*self._ends, strict=True)) or [[]] * 4,
         }
         tables = {

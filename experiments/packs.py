@@ -55,8 +55,9 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             **{f"{key}_step": "int32" for key in RATES},  # row of the rate, delta-encoded
             **{key: CONFIG_COLUMNS[key] for key in CONFIG_KEYS if key not in RATES},
         },
+        "asked.parquet": {"config_step": "int32"},  # row of each config of a log, in order, delta-encoded
         "trials.parquet": {
-            "config_step": "int32",  # row of the config, delta-encoded
+            "back": "int32",  # 0: a config that is new in the log; 1: the newest one before, 2: the one before that
             "epoch": "int16",
             "N": "int8",
             "W": "int8",
@@ -153,23 +154,30 @@ def rates_of_pack(path: Path, rates: Floats) -> Floats:
 
 
 def read_packed_tables(path: Path) -> tuple[Table, Table, Table, Table]:
-    """Return the logs, configs, trials and ends of a pack; refuse tables that do not belong together."""
-    logs, packed, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
+    """Return the logs, configs, trials and ends of a pack; refuse tables that do not belong together.
+
+    Trials have the row of their config as `config`.
+    """
+    logs, packed, asked, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
     rates = rates_of_pack(path, read_rates(path.resolve().parent))
     first = first_trials(logs)
     at = first[ends["log"]] + ends["trial"]
-    config_of = np.cumsum(trials["config_step"], dtype=np.int64)
     rate_of = {key: np.cumsum(packed[f"{key}_step"], dtype=np.int64) for key in RATES}
+    row_of, n_new = np.cumsum(asked["config_step"], dtype=np.int64), np.cumsum(trials["back"] == 0)
+    place = n_new - np.maximum(trials["back"], 1)
+    own = np.repeat(np.append(0, n_new)[first[:-1]], logs["n_trials"]) if first[-1] == len(place) else place + 1
     if (
-        first[-1] != len(config_of)
-        or np.any((config_of < 0) | (config_of >= len(packed["N"])))
+        first[-1] != len(place)
+        or np.any((place < own) | (trials["back"] < 0))
+        or (n_new[-1] if len(n_new) else 0) != len(row_of)
+        or np.any((row_of < 0) | (row_of >= len(packed["N"])))
         or np.any(at >= first[ends["log"] + 1])
         or np.any(np.diff(ends["log"]) < 0)
         or any(np.any((row < 0) | (row >= len(rates))) for row in rate_of.values())
     ):
         raise CorruptFile(f"{path}: the tables do not belong together; restore the folder from a copy")
     configs = {key: rates[rate_of[key]] if key in RATES else packed[key] for key in CONFIG_KEYS}
-    return logs, configs, trials, ends
+    return logs, configs, {**trials, "config": row_of[place]}, ends
 
 
 def first_trials(logs: Table) -> NDArray[np.int64]:
@@ -185,10 +193,9 @@ def read_pack(path: Path) -> Iterator[LogContent]:
     """
     logs, configs, trials, ends = read_packed_tables(path)
     first = first_trials(logs)
-    row_of_trial = np.cumsum(trials["config_step"], dtype=np.int64)
     own = np.searchsorted(ends["log"], np.arange(len(logs["seed"]) + 1))
     at = first[ends["log"]] + ends["trial"]
-    asked, place = np.unique(row_of_trial[at], return_inverse=True)
+    asked, place = np.unique(trials["config"][at], return_inverse=True)
     known = rows(take(configs, asked))
     n_finished = np.diff(np.concatenate([[0], np.cumsum(trials["status"] == FINISHED)])[first])
     columns = (logs[name].tolist() for name in ("task", "arm", "refit", "seed", "n_trials", "settings"))

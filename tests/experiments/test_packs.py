@@ -21,6 +21,7 @@ from experiments.packs import (
     RATES_FILE,
     read_manifest,
     read_pack,
+    read_packed_table,
     read_packed_tables,
     read_rates,
     season_of,
@@ -63,7 +64,7 @@ def test_a_pack_has_every_trial_of_every_log_and_the_release_knows_the_rest(stud
     rates = read_rates(packed.parent).tolist()
     assert len(set(rates)) == len(rates)
     assert set(rates) == {config[key] for config in configs for key in ("LearningRate", "WeightDecay")}
-    row, first = np.cumsum(trials["config_step"]), 0
+    row, first = trials["config"], 0
     for number, own in enumerate(read_pack(packed)):
         path = study / own.repetition.path
         log = read_log(path)
@@ -178,13 +179,30 @@ def test_a_damaged_or_missing_file_is_refused(study, tmp_path, name):
         list(read_pack(packed))
 
 
-@pytest.mark.parametrize("name", ["trials.parquet", "configs.parquet"])
+@pytest.mark.parametrize("name", ["trials.parquet", "configs.parquet", "asked.parquet"])
 def test_tables_of_two_packs_do_not_make_one(study, tmp_path, copy, name):
     packed = pack(study, tmp_path)
     for log in copy.rglob("seed-0001.jsonl"):
         log.unlink()
     other = pack(copy, tmp_path / "other")
     shutil.copy(other / name, packed)
+    said = read_manifest(packed / MANIFEST)
+    said["files"][name] = sha256((packed / name).read_bytes()).hexdigest()
+    (packed / MANIFEST).write_text(sealed_text(said))
+    with pytest.raises(CorruptFile, match="do not belong together"):
+        list(read_pack(packed))
+
+
+@pytest.mark.parametrize("where", ["nowhere", "first log"])
+def test_a_trial_of_a_config_that_its_log_does_not_have_is_refused(study, tmp_path, where):
+    packed = pack(study, tmp_path)
+    name = "trials.parquet"
+    trials = read_packed_table(packed / name)
+    back = trials["back"].copy()
+    again = np.flatnonzero(back)[-1]
+    back[again] = -1 if where == "nowhere" else np.sum(back[:again] == 0)
+    trials["back"] = back
+    write_table(packed / name, trials, COLUMNS[name])
     said = read_manifest(packed / MANIFEST)
     said["files"][name] = sha256((packed / name).read_bytes()).hexdigest()
     (packed / MANIFEST).write_text(sealed_text(said))
