@@ -3,11 +3,12 @@
 import pytest
 
 from experiments.science import __main__ as science
-from experiments.science import bootstrap, encodings, hyperparameters, optimum, repeats, subjects
+from experiments.science import bootstrap, encodings, hyperparameters, optimum, subjects
 from experiments.science.subjects import open_subject
 from jahs.spaces.cell import all_ops
 from jahs.spaces.parameters import LARGEST
 from tests.experiments.conftest import TASK, page_written_twice
+from workshop import repeats
 from workshop.pages.markdown import to_markdown
 from workshop.resampling import bootstrap_estimates
 
