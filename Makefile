@@ -117,19 +117,28 @@ suite: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.suite --out jahs/seasons/suites --page docs/studies/suite --workers $(JOBS)
 
 # A study's logs are of the embedded releases, so others have a folder of their own; finished runs are not run again.
-# Where the study ran on the real landscape, which has no training noise, its order without noise stands beside it.
+# With LANDSCAPE, studies also run there, but for the arms that need a reference config or a measured latency. Where a study
+# ran on the real landscape, which has no training noise, its order without noise stands beside it.
 # The leaderboard comes last: it reads the packs of the whole season, of which two studies have no board.
 studies: $(TEST_READY)
 	@$(TEST)/bin/python -m pip install -qq --no-deps $(STUDIES_PINS:%=-r %)
 	@set -e; packed() { $(TEST)/bin/python -m experiments.pack "$$@" | sed -n 's/.*"pack": "\(.*\)".*/\1/p'; }; \
+	run() { $(TEST)/bin/python -m experiments.run $$study --workers $(JOBS) "$$@"; }; \
+	on_landscape() { run --release $(LANDSCAPE) --noise mean --out $$logs-real "$$@"; packed $$logs-real --out data/studies; }; \
 	for study in $(STUDIES); do \
 	    logs=build/studies/$$(cat jahs/releases/*/manifest.json | cksum | cut -d' ' -f1)/$$study; \
-	    $(TEST)/bin/python -m experiments.run $$study --workers $(JOBS) --out $$logs; \
+	    run --out $$logs; \
 	    pack=$$(packed $$logs --out data/studies); \
+	    test -z "$(LANDSCAPE)" || case $$study in \
+	        truth | families) ;; \
+	        baselines) on_landscape --seeds 30 $(CONTROL:%=--arms %);; \
+	        joint) on_landscape --arms '*-jahs' --arms '*-nas_*' --arms '*-hpo_[!r]*' --arms '*-hpo_random' --arms '*-hpo_resnet';; \
+	        multiobjective) on_landscape --arms '*-latency' --arms '*-n-params' --arms '*-full-size-*';; \
+	        *) on_landscape;; \
+	    esac; \
 	    real=data/studies/cifar10-JAHS-Bench-201/$$study; more=; \
 	    if [ -d $$real ] && [ $$study = baselines ]; then \
-	        $(TEST)/bin/python -m experiments.run $$study --noise mean --seeds 20 $(CONTROL:%=--arms %) --workers $(JOBS) \
-	            --out $$logs-means; \
+	        run --noise mean --seeds 20 $(CONTROL:%=--arms %) --out $$logs-means; \
 	        more="--control $$(packed $$logs-means --out data/studies/means)"; \
 	    fi; \
 	    $(TEST)/bin/python -m experiments.report $$pack --docs --out docs/studies/$$study --ship jahs/seasons \
