@@ -11,6 +11,7 @@ import pytest
 
 import jahs
 from experiments.optimizers import make
+from experiments.optimizers.tools import neps as neps_tool
 from jahs.adapters import neps as jahs_neps
 from jahs.adapters.importing import import_tool
 from jahs.errors import InvalidArgument, InvalidConfig
@@ -226,3 +227,17 @@ def test_a_prior_that_contradicts_the_space_and_an_unknown_confidence_are_refuse
     for params in (None, {1: 2}):
         with pytest.raises(InvalidConfig):
             jahs_neps.to_config(params, space)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("name", ["neps_hyperband", "neps_priorband"])
+def test_full_brackets_and_higher_rungs_are_left_out_and_change_no_proposal(name, workers, monkeypatch):
+    def proposed():
+        view = View(BENCH, fidelities=("epoch",))
+        simulation = Simulation(view, workers=workers, n_trials=120)
+        return [(trial.config, trial.fidelity) for trial in simulation.stream(make(name, view, seed=1))]
+
+    quick = proposed()
+    monkeypatch.setattr(neps_tool, "_OpenBrackets", lambda create: create)
+    assert proposed() == quick
+    assert len({fidelity["epoch"] for _, fidelity in quick}) > 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -56,7 +56,10 @@ class Neps(Tool[NepsSettings]):
             more["initial_design_size"] = settings.initial_design_size
         self._chance = adapter.Chance(self.tool_seed())
         with self._chance:
-            self._neps = tool.AskAndTell(algorithm(space, **more))
+            optimizer = algorithm(space, **more)
+            if has_budgets:
+                optimizer.create_brackets = _OpenBrackets(optimizer.create_brackets)
+            self._neps = tool.AskAndTell(optimizer)
 
     def _ask_tool(self) -> tuple[Config, float | None, Any]:
         with self._chance:
@@ -67,3 +70,44 @@ class Neps(Tool[NepsSettings]):
     def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         with self._chance:
             self._neps.tell(trial, self.told_losses(result)[0])
+
+
+class _OpenBrackets:
+    """Hyperband's brackets without the full ones, which NePS builds again for every proposal and never uses."""
+
+    def __init__(self, create: Callable[[Any], list[Any]]) -> None:
+        self._create = create
+        self._full: set[int] = set()  # ids of the configs of full brackets
+
+    def __call__(self, table: Any) -> list[Any]:
+        is_open = ~table.index.get_level_values("id").isin(self._full)
+        found = self._create(_Trials(table[is_open]))
+        for brackets in found:
+            rungs = [rung for bracket in brackets.sh_brackets for rung in bracket.rungs]
+            if not any(rung.has_capacity() for rung in rungs):
+                self._full.update(number for rung in rungs for number in rung.config_ids)
+        return found
+
+
+class _Trials:
+    """NePS's table of trials, which it searches for the lowest rung of each config whenever it proposes one.
+
+    The rows of the table are in the order of configs and rungs.
+    """
+
+    def __init__(self, table: Any) -> None:
+        self.index = table.index
+        self._table = table
+        ids = table.index.get_level_values("id")
+        self._first = dict(zip(ids[::-1].tolist(), range(len(ids) - 1, -1, -1), strict=True))
+
+    @property
+    def loc(self) -> _Trials:
+        """The rows of some configs; of a single one, the lowest rung alone."""
+        return self
+
+    def __getitem__(self, config: Any) -> Any:
+        if isinstance(config, list):
+            return self._table.loc[config]
+        first = self._first[config]
+        return self._table.iloc[first : first + 1]
