@@ -158,24 +158,24 @@ def read_packed_tables(path: Path) -> tuple[Table, Table, Table, Table]:
 
     Trials have the row of their config as `config`.
     """
+    wrong = CorruptFile(f"{path}: the tables do not belong together; restore the folder from a copy")
     logs, packed, asked, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
     rates = rates_of_pack(path, read_rates(path.resolve().parent))
-    first = first_trials(logs)
-    at = first[ends["log"]] + ends["trial"]
+    first, back = first_trials(logs), trials["back"]
+    if first[-1] != len(back):
+        raise wrong
+    n_new = np.concatenate([[0], np.cumsum(back == 0)])  # number of asked configs before each trial, and finally of all
+    row_of, place = np.cumsum(asked["config_step"], dtype=np.int64), n_new[1:] - np.maximum(back, 1)
     rate_of = {key: np.cumsum(packed[f"{key}_step"], dtype=np.int64) for key in RATES}
-    row_of, n_new = np.cumsum(asked["config_step"], dtype=np.int64), np.cumsum(trials["back"] == 0)
-    place = n_new - np.maximum(trials["back"], 1)
-    own = np.repeat(np.append(0, n_new)[first[:-1]], logs["n_trials"]) if first[-1] == len(place) else place + 1
     if (
-        first[-1] != len(place)
-        or np.any((place < own) | (trials["back"] < 0))
-        or (n_new[-1] if len(n_new) else 0) != len(row_of)
+        n_new[-1] != len(row_of)
+        or np.any((back < 0) | (place < np.repeat(n_new[first[:-1]], logs["n_trials"])))
         or np.any((row_of < 0) | (row_of >= len(packed["N"])))
-        or np.any(at >= first[ends["log"] + 1])
+        or np.any(first[ends["log"]] + ends["trial"] >= first[ends["log"] + 1])
         or np.any(np.diff(ends["log"]) < 0)
         or any(np.any((row < 0) | (row >= len(rates))) for row in rate_of.values())
     ):
-        raise CorruptFile(f"{path}: the tables do not belong together; restore the folder from a copy")
+        raise wrong
     configs = {key: rates[rate_of[key]] if key in RATES else packed[key] for key in CONFIG_KEYS}
     return logs, configs, {**trials, "config": row_of[place]}, ends
 
