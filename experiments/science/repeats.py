@@ -98,7 +98,7 @@ def measure_repeats(subject: Subject) -> dict[str, dict[str, Repeats]]:
         latencies = Pairs(one, other, np.zeros(len(one), np.int64))
         pairs = {"latency": latencies, **pairs_of_seeds(runs_in)}
         found[size] = {name: of_metric.repeats() for name, of_metric in pairs.items()}
-    if final := None if subject.data is None else _final_repeats(subject.data, release_of(subject.bench)):
+    if subject.data is not None and (final := _final_repeats(subject.data, release_of(subject.bench))):
         found["full size, random configs"] = final
     return found
 

@@ -143,7 +143,7 @@ def _ask(view: View, trials: Sequence[Trial], *, metrics: Sequence[str] | None =
 
 
 def _seed_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
-    """Yield trials whose noise seed is neither the run's own nor that of a repeated training of the same network.
+    """Yield faults of noise seeds: each must be that of the run or of a repeated training of the same network.
 
     A log does not state the epochs that were asked of trials that stopped, so any of these seeds is accepted.
     """
