@@ -46,7 +46,7 @@ class ReleaseSettings:
     params: Path | None = None
     fewest: int = FEWEST
     seed: int = 0
-    curve_seeds: int = 5
+    curve_seeds: int = 2
     distilled: int | None = None
     n_refits: int = N_REFITS
     families: Sequence[str] = ()

@@ -244,7 +244,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="the release; one that is there is replaced")
     parser.add_argument("--seed", type=int, default=0, help="seed of bootstraps and reference points (%(default)s)")
     parser.add_argument(
-        "--curve-seeds", type=int, default=5, help="fits of each size of the learning curve (%(default)s)"
+        "--curve-seeds", type=int, default=2, help="fits of each size of the learning curve (%(default)s)"
     )
     parser.add_argument(
         "--refits",

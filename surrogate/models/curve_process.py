@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Floats = NDArray[np.float64]
+_Matrix = NDArray[Any]  # Any: single or double precision
 
 N_COMPONENTS: Final = 3
 MOST_TO_TUNE: Final = 1000  # configs that length scales are fitted to
 _FARTHEST: Final = 5.0  # most standard deviations between an input and the mean of the configs
 _JITTER: Final = 1e-6
-_N_STEPS: Final = 60
-_NOISE: Final = 0.05  # where the fit starts; a share of the variance
+_N_STEPS: Final = 30
+_NOISE: Final = 0.3  # where the fit starts; a share of the variance; from a tenth of it, some fits fail
 _SCALES: Final = (math.log(0.1), math.log(1e3))
 _N_NEAREST: Final = 151  # configs whose errors are averaged for the variance of the noise
 _VARIANCES: Final = (0.2, 20.0)  # smallest and largest variance of the noise, relative to the median
@@ -120,9 +121,11 @@ class _Process:
     noise: float  # a share of their variance, for a relative variance of 1
 
     def predict(self, Z: _Floats) -> _Floats:
-        parts = np.array_split(Z, max(len(Z) // 150, 1))  # so that the kernel stays in the cache
-        deviations = [_matern(_squares(part / self.scales, self.A))[0] @ self.weights for part in parts]
-        return self.mean + np.concatenate(deviations)
+        """Return the coefficient, (n,), in single precision, which is far more exact than the process is."""
+        B, A, weights = (numbers.astype(np.float32) for numbers in (Z / self.scales, self.A, self.weights))
+        parts = np.array_split(B, max(len(B) // 150, 1))  # so that the kernel stays in the cache
+        deviations = [_matern(_squares(part, A))[0] @ weights for part in parts]
+        return self.mean + np.concatenate(deviations, dtype=np.float64)
 
 
 def _inputs_of(inputs: Any, F: NDArray[np.float32]) -> _Floats:  # Any: scikit-learn's
@@ -192,13 +195,13 @@ def _minus_log_likelihood(theta: _Floats, Z: _Floats, y: _Floats, variance: _Flo
     return value, np.append(by_scales, noise * (np.diag(by_kernel) @ variance))
 
 
-def _squares(A: _Floats, B: _Floats) -> _Floats:
+def _squares(A: _Matrix, B: _Matrix) -> _Matrix:
     """Return the squared distances of rows, (n, m)."""
-    squares: _Floats = np.maximum((A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2 * A @ B.T, 0.0)
+    squares: _Matrix = np.maximum((A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2 * A @ B.T, 0.0)
     return squares
 
 
-def _matern(squares: _Floats) -> tuple[_Floats, _Floats]:
+def _matern(squares: _Matrix) -> tuple[_Matrix, _Matrix]:
     """Return the Matérn 5/2 kernel of squared distances, and its derivative with respect to them."""
     r = np.sqrt(5 * squares)
     decay = np.exp(-r)
