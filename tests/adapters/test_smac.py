@@ -183,3 +183,18 @@ def test_a_model_is_fitted_after_the_initial_design() -> None:
     view = VIEWS["nas"]
     trials = Simulation(view, 2, n_trials=8).run(make("smac_black_box", view, seed=0, n_trials=8))
     assert len({str(trial.config) for trial in trials}) == 8
+
+
+def test_configs_are_equal_if_their_values_are() -> None:
+    space = BENCH.space
+    make("smac_black_box", View(BENCH), seed=0, n_trials=4)  # it compares arrays first
+    configuration_space = jahs_smac.make_space(space, seed=0)
+    first, *others = configuration_space.sample_configuration(20)
+    config = dict(first)
+    rounded = config | {"WeightDecay": config["WeightDecay"] + 1e-12}  # ConfigSpace rounds to nine digits
+    larger = config | {"WeightDecay": config["WeightDecay"] * 1.001}
+    assert all(other != first for other in others)
+    for values in (config, rounded, larger):
+        other = type(first)(configuration_space, values=values)
+        assert (other == first) == (dict(other) == config)
+    assert first != config
