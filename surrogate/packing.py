@@ -103,7 +103,7 @@ def refits_of(
         noise: `NoiseModel.to_dict()`; None: the scales of the refits are not calibrated.
     """
     shipped = {m: join_rows([rows["train"], rows["valid"]]) for m, rows in parts.items() if m in ACCURACIES}
-    share = refit_share(shipped, fitted, n_refits=n_refits)
+    share = refit_share(shipped, fitted, n_refits=n_refits, workers=workers)
     options: dict[str, Any] = {"share": share, "seed": seed, "n_refits": n_refits, "workers": workers}
     _log.info("refits: %d of each of %s, with %.0f %% of the trees", n_refits, ", ".join(shipped), 100 * share)
     packs, forests = pack_refits(fit_refits(shipped, fitted, **options), models)

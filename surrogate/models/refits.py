@@ -95,9 +95,10 @@ def refit_share(
     *,
     n_refits: int = N_REFITS,
     most_bytes: int = MOST_BYTES,
+    workers: int = 1,
 ) -> float:
     """Return the largest share of the trees with which all refits are small enough, estimated from refit 0."""
-    first = fit_refits(training, fitted, share=1.0, seed=0, n_refits=1)
+    first = fit_refits(training, fitted, share=1.0, seed=0, n_refits=1, workers=workers)
     size = n_refits * sum(_size(_forest([models[0]])) for models in first.values())
     for share in _SHARES:
         if share * size <= _ROOM * most_bytes:
