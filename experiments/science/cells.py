@@ -24,7 +24,9 @@ from experiments.science.moves import (
     points_of_cells,
 )
 from experiments.science.papers import NO_SIGN, beside_lightgbm, beside_paper, compared, table
+from experiments.science.step_times import step_changes
 from experiments.science.subjects import MAIN, Spread, Subject, fidelities_of, spread_of, values_of_cells
+from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import number_text
 from jahs.spaces.cell import EDGES, OPERATIONS, all_ops
@@ -57,13 +59,16 @@ _PAPER: Final[Mapping[int, tuple[str, float, float]]] = {
 
 _METHOD: Final = f"""All 15,625 cells are queried at full size and the last epoch, with the hyperparameters of the
     release's reference config, so sums over cells are exact and only the models err: ± is 1.96 standard deviations
-    between the refits. Refits cover accuracies only, so training times have no interval. A move changes the operation
-    of one edge. The best cells compute one of the {N_BEST} best functions, as NAS-Bench-101 takes its best graph and 11
-    others. For the measures of functions, cells that compute the same function are one point with their mean value, as
-    NAS-Bench-101 counts isomorphic graphs once: a change of a dead edge costs nothing, and a random move leads to each
-    function that is one move apart with equal probability. The paper's changes are means over all its cells.
-    Correlations are of ranks; the fitness-distance correlation is negative where accuracy falls with the distance from
-    the best cells. Width is the number of live paths: the greatest directed cut, as in NAS-Bench-101."""
+    between the refits. Refits cover accuracies only, so predicted training times have no interval. The paper's are
+    compared with recorded times of a training step at full size, whose logarithm is regressed on the number of edges
+    with each operation, the activation and TrivialAugment (± is 1.96 standard deviations of a bootstrap over configs).
+    A move changes the operation of one edge. The best cells compute one of the {N_BEST} best functions, as
+    NAS-Bench-101 takes its best graph and 11 others. For the measures of functions, cells that compute the same
+    function are one point with their mean value, as NAS-Bench-101 counts isomorphic graphs once: a change of a dead
+    edge costs nothing, and a random move leads to each function that is one move apart with equal probability. The
+    paper's changes are means over all its cells. Correlations are of ranks; the fitness-distance correlation is
+    negative where accuracy falls with the distance from the best cells. Width is the number of live paths: the greatest
+    directed cut, as in NAS-Bench-101."""
 _WHY: Final = "the models err by as much, or cheaper operations are as good in short training; not tested"
 _DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-101's at most 26"
 
@@ -75,6 +80,7 @@ def measure_cells(subject: Subject, *, fidelities: Sequence[Mapping[str, Any]]) 
 
     "by fidelity": `MEASURES` and Spearman's rho with the highest, (n_fidelities, n_measures + 1). "time", if the models
     have runtimes: mean relative change of the runtime in percent, (5, 5), as `replacements`, on the released models.
+    "step time", if enough configs were profiled: see `step_changes`.
     """
     by_model = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
     measured: dict[str, Callable[[Floats], Floats]] = {
@@ -95,6 +101,8 @@ def measure_cells(subject: Subject, *, fidelities: Sequence[Mapping[str, Any]]) 
     if "runtime" in subject.bench.metrics and subject.bench.model is None:  # another family answers accuracies only
         on_log_scale = np.log(values_of_cells(subject.bench, "runtime", LARGEST))
         landscape["time"] = spread_of([100 * np.expm1(replacements(on_log_scale)[0])])
+        if (release := release_of(subject.bench)).has("table.npz") and (steps := step_changes(release.table)):
+            landscape["step time"] = steps
     return landscape
 
 
@@ -222,10 +230,10 @@ def _beside(title: str, cells: Landscape) -> Iterator[tuple[str, ...]]:
         for cut, subset in enumerate(CUTS[:2]):
             change, paper = cells["accuracy"].at(cut, CONV3X3, operation), f"{points} points"
             yield compared(f"{replacement}, in {subset}", title, paper, change, sign=-1, show=show, why=_WHY)
-        if "time" in cells:
-            slower, reason = cells["time"].at(CONV3X3, operation).value, "no interval: refits cover accuracies only"
-            same = "yes" if slower < 0 else "no"
-            yield f"{replacement}, training time", title, f"{percent} %", f"{slower:+.1f} %", same, reason
+        if "step time" in cells:
+            change = cells["step time"].at(CONV3X3, operation)
+            show_time = partial(interval_text, digits=1, sign="+")
+            yield compared(f"{replacement}, training time (%)", title, f"{percent}", change, sign=-1, show=show_time)
     for i, gain in enumerate(GAINS):
         paper = "a depth of 3 is best (figure 5)" if "depth" in gain else "rises up to a width of 5 (figure 5)"
         yield compared(f"mean accuracy of cells of {gain} (points)", title, paper, cells["gains"].at(i), show=show)
@@ -248,8 +256,11 @@ def _tables(
         yield f"Replacing an operation: {title}"
         changes = _texts(cells["accuracy"], sign="+")
         tables = {f"Mean change of validation accuracy in points, in {CUTS[k]}": changes[k] for k in (0, 1)}
-        if "time" in cells:
-            tables["Geometric mean change of the training time in percent"] = _texts(cells["time"], sign="+")
+        times = {
+            "time": "Geometric mean change of the training time in percent, predicted",
+            "step time": "Change of the time of a training step in percent, by a regression of recorded times",
+        }
+        tables |= {caption: _texts(cells[name], sign="+") for name, caption in times.items() if name in cells}
         for caption, texts in tables.items():
             np.fill_diagonal(texts, "–")
             yield table(caption, ("from \\ to", *OPERATIONS), np.column_stack([OPERATIONS, texts]))

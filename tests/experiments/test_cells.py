@@ -18,12 +18,17 @@ from experiments.science.cells import (
     replacements,
 )
 from experiments.science.moves import autocorrelation_of_cells, distance_to, means_of_points
+from experiments.science.step_times import step_changes
 from experiments.science.subjects import MAIN, fidelities_of, open_subject, values_of_cells
+from jahs.release import RecordedTable
 from jahs.spaces.cell import EDGES, PATHS, all_ops, canonical_keys
+from jahs.spaces.cell.operations import CONV3X3
 from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.parameters import LARGEST
+from jahs.spaces.space import space
 from surrogate.data.rows import GROUP_VALUES
 from tests.experiments.conftest import TASK
+from workshop.exhaustive import ops_of
 from workshop.pages.markdown import to_markdown
 
 SHAPE = (5,) * 6
@@ -146,12 +151,42 @@ def test_gains_are_differences_of_mean_accuracy_and_the_walk_has_a_reach(release
     )
 
 
-def test_a_release_without_runtimes_has_no_row_of_training_time(release_with_refits):
-    landscape = {**measure_cells(open_subject(TASK, release_with_refits), fidelities=[LARGEST])}
-    del landscape["time"]
-    rows = list(_beside("title", landscape))
-    assert not any("training time" in what for what, *_ in rows)
-    assert all(reason for *_, reason in rows)
+def profiled(n, *, noise=0.0):
+    """Return profiles: at full size, a step takes twice as long for each 3x3 convolution; half of the nets are small."""
+    columns = {key: np.tile(values, 2) for key, values in space(LARGEST).sample_columns(n, seed=0).items()}
+    columns["N"][n:] = 1
+    ids = np.arange(2 * n, dtype=np.uint64)
+    logs = np.log(2) * (ops_of(columns) == CONV3X3).sum(axis=1) + 0.3 * (columns["Activation"] == "Mish")
+    times = np.where(columns["N"] == 1, 1.0, np.exp(logs + noise * RNG.normal(size=2 * n)))
+    order = RNG.permutation(2 * n)
+    profile = {"config_id": ids[order], "step_time_s": times[order]}
+    return RecordedTable(configs={"config_id": ids, **columns}, runs={}, profile=profile)
+
+
+def test_the_time_of_an_operation_is_found_among_other_factors():
+    found = step_changes(profiled(200))
+    assert found.values[CONV3X3] == pytest.approx([-50 + 50 * (b == CONV3X3) for b in range(5)])
+    assert found.values[:, CONV3X3] == pytest.approx([100 - 100 * (a == CONV3X3) for a in range(5)])
+    assert found.errors == pytest.approx(np.zeros((5, 5)), abs=1e-6)
+    noisy = step_changes(profiled(200, noise=0.2))
+    is_other = ~np.eye(5, dtype=np.bool_)
+    assert (noisy.errors[is_other] > 1).all()
+    assert (np.abs(noisy.values - found.values) < 2 * noisy.errors)[is_other].all()
+
+
+def test_few_profiled_configs_have_no_times_of_operations():
+    assert step_changes(profiled(29)) is None
+    assert step_changes(profiled(30)) is not None
+
+
+def test_training_times_are_compared_only_where_steps_were_recorded(release_with_refits):
+    landscape = measure_cells(open_subject(TASK, release_with_refits), fidelities=[LARGEST])
+    more = {"step time": step_changes(profiled(200))}
+    for cells, n in ((landscape, 0), ({**landscape, **more}, 2)):
+        rows = list(_beside("title", cells))
+        times = [row for row in rows if "training time" in row[0]]
+        assert [same for *_, same, _ in times] == ["yes"] * n
+        assert all(reason for *_, reason in rows)
 
 
 def test_a_hill_is_found_from_afar():
