@@ -152,7 +152,7 @@ def test_gains_are_differences_of_mean_accuracy_and_the_walk_has_a_reach(release
 
 
 def profiled(n, *, noise=0.0):
-    """Return profiles: at full size, a step takes twice as long for each 3x3 convolution; half of the nets are small."""
+    """Return profiles: at full size, a step takes twice as long for each 3x3 convolution; others are small."""
     columns = {key: np.tile(values, 2) for key, values in space(LARGEST).sample_columns(n, seed=0).items()}
     columns["N"][n:] = 1
     ids = np.arange(2 * n, dtype=np.uint64)
