@@ -34,7 +34,7 @@ def add_release_flags(parser: argparse.ArgumentParser) -> None:
 def add_distilled(parser: argparse.ArgumentParser, *, default: int | None) -> None:
     """Add --distilled; None: as many as the settings say."""
     otherwise = "as many as the settings say" if default is None else default
-    about = f"random configs that a Gaussian process and a forest label for the models of accuracies ({otherwise})"
+    about = f"random configs that a Gaussian process labels for the models of accuracies ({otherwise})"
     parser.add_argument("--distilled", type=int, default=default, help=about)
 
 

@@ -218,7 +218,7 @@ def _model_text(facts: Facts) -> str:
         f"{facts['features']['columns']} features (set “{facts['features']['name']}”). It was fitted to "
         f"{counts['rows']:,} rows of {counts['configs']:,} configs"
         + (
-            f", and to predictions of a Gaussian process and a forest for {drawn:,} drawn configs (distillation)."
+            f", and to the predictions of a teacher for {drawn:,} drawn configs (distillation)."
             if (drawn := settings.get("n_distilled", 0))
             else "."
         )
