@@ -213,7 +213,7 @@ def outputs(watts: float = WATTS_PER_CORE) -> dict[Path, str]:
     }
     shared = sorted(
         path
-        for name in ("candidates", "live", "nasbench201", "studies")
+        for name in ("candidates", "live", "nasbench201", "next", "studies")
         for path in (DATA / name).rglob("*")
         if path.is_file() and path.suffix in FORMATS  # not a lock that a command left behind
     )
