@@ -143,7 +143,7 @@ def _ask(view: View, trials: Sequence[Trial], *, metrics: Sequence[str] | None =
 
 
 def _seed_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
-    """Yield faults of noise seeds: each must be that of the run or of a repeated training of the same network.
+    """Yield the faults of noise seeds. Allowed are the seed of the run and those of repeated trainings of a network.
 
     A log does not state the epochs that were asked of trials that stopped, so any of these seeds is accepted.
     """
