@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.models.features import FeatureSet
-from jahs.schema import COLUMNS
 from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import LARGEST
-from jahs.spaces.space import space
+from jahs.spaces.space import Space, space
 from jahs.tasks.definitions import Task
 from surrogate.data.rows import FEWEST_TO_FIT, Rows, features_of
 from surrogate.models.boosting import ForestSettings
@@ -31,6 +30,8 @@ FEWEST_CURVES: Final = 8  # configs with all epochs that a teacher needs
 _FULL_SHARE: Final = 0.15
 _BEST_SHARE: Final = 0.25
 _N_CANDIDATES: Final = 5  # for each of the best configs
+_N_GENERATIONS: Final = 4
+_MUTATED: Final = 0.15  # share of a mutant's keys that are drawn anew
 _N_EPOCHS: Final = 3  # per drawn config: the last one, and others at random
 
 
@@ -46,19 +47,32 @@ class Teacher:
     def draw_configs(self, n: int) -> NDArray[np.float32]:
         """Return `n` encoded configs at the last epoch: uniform ones, uniform ones at full size, and good ones.
 
-        The good ones are, by the teacher's prediction, the best fifth of others at full size: there optimisers end.
+        Half of the good ones are, by the teacher's prediction, the best tenth of others at full size. The other half
+        are mutants of the best that evolution finds: there optimisers end, and a forest must know what is worse.
         """
-        n_full, n_best = round(_FULL_SHARE * n), round(_BEST_SHARE * n)
-        draws = ((space(), n - n_full - n_best), (space(LARGEST), n_full), (space(LARGEST), _N_CANDIDATES * n_best))
-        uniform, full, candidates = (
-            encode(drawn_from.sample_columns(size, seed=seed), self.epochs[-1])
-            if size
-            else np.empty((0, len(COLUMNS)), np.float32)
-            for seed, (drawn_from, size) in enumerate(draws)
-        )
-        predicted = self.curves.predict_last(self._features_of(candidates)) if n_best else np.empty(0)
-        best = candidates[np.argsort(-predicted, kind="stable")[:n_best]]
-        return np.concatenate([uniform, full, best])
+        n_full, n_good = round(_FULL_SHARE * n), round(_BEST_SHARE * n)
+        n_mutants = n_good // 2
+        uniform = self._random(space(), n - n_full - n_good, seed=0)
+        full = self._random(space(LARGEST), n_full, seed=1)
+        good = self._best(self._random(space(LARGEST), _N_CANDIDATES * n_good, seed=2), n_good - n_mutants)
+        parents = good
+        for seed in range(3, 3 + _N_GENERATIONS):
+            pool = np.concatenate([parents, self._mutants(parents, n_mutants, seed=seed)])
+            parents = self._best(np.unique(pool, axis=0), n_mutants)
+        return np.concatenate([uniform, full, good, self._mutants(parents, n_mutants, seed=3 + _N_GENERATIONS)])
+
+    def _random(self, drawn_from: Space, n: int, *, seed: int) -> NDArray[np.float32]:
+        return encode(drawn_from.sample_columns(n, seed=seed), self.epochs[-1])
+
+    def _best(self, X: NDArray[np.float32], n: int) -> NDArray[np.float32]:
+        if not n:
+            return X[:0]
+        return X[np.argsort(-self.curves.predict_last(self._features_of(X)), kind="stable")[:n]]
+
+    def _mutants(self, parents: NDArray[np.float32], n: int, *, seed: int) -> NDArray[np.float32]:
+        rng = np.random.default_rng(seed)
+        fresh = self._random(space(LARGEST), n, seed=seed)
+        return np.where(rng.random(fresh.shape) < _MUTATED, fresh, parents[rng.integers(max(len(parents), 1), size=n)])
 
     def distil(self, n: int) -> tuple[NDArray[np.float32], _Floats]:
         """Return features and predictions of `n` drawn configs, each at the last epoch and at two random ones."""

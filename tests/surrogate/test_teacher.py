@@ -101,7 +101,7 @@ def test_leave_one_out_errors_are_those_of_fits_without_the_config() -> None:
         assert error == pytest.approx(process.sd * (z[i] - predicted))
 
 
-def test_drawn_configs_are_uniform_at_full_size_and_good() -> None:
+def test_drawn_configs_are_uniform_at_full_size_good_and_mutants_of_the_best() -> None:
     rows = PARTS["train"]
     teacher = teach(rows, rows.y, TASK, FEATURES)
     X = teacher.draw_configs(100)
@@ -111,7 +111,10 @@ def test_drawn_configs_are_uniform_at_full_size_and_good() -> None:
     assert not is_full[:60].all()
     assert is_full[60:].all()
     last = teacher.curves.predict_last(FeatureBuilder(FEATURES, TASK).build(X))
-    assert last[75:].min() > np.median(last[60:75])
+    assert last[75:88].min() > np.median(last[60:75])
+    assert np.median(last[88:]) > np.median(last[75:88])
+    for n in range(6):
+        assert len(teacher.draw_configs(n)) == n
 
 
 def test_what_a_forest_learns_are_curves_of_drawn_configs() -> None:
