@@ -7,6 +7,9 @@ standardised, and as ranks, because rates and sizes span orders of magnitude.
 
 Trainings that nearly fail differ more between seeds than those that succeed. Therefore a process with equal noise is
 fitted first, and its leave-one-out errors among configs of similar predictions are the variances of the final noise.
+
+Where hardly any config was measured, a process can predict more than any measured config reached, and a search ends
+there. `CurveProcess.capped` therefore assumes that nothing is better than the best of the fitted configs.
 """
 
 from __future__ import annotations
@@ -55,6 +58,19 @@ class CurveProcess:
         last: _Floats = self.mean[-1] + self._coefficients(F, self.processes[:1])[:, 0]
         return last
 
+    def capped(self, F: NDArray[np.float32]) -> _Floats:
+        """Return the curve of each config, (n, n_epochs), if no last value can exceed the best of the fitted configs.
+
+        The posterior of the last value is truncated there; its mean changes where it is both high and uncertain.
+        """
+        from threadpoolctl import threadpool_limits
+
+        found = self._coefficients(F, self.processes)
+        is_good = found[:, 0] > self.processes[0].mean  # the others are too far below the best
+        with threadpool_limits(1):
+            found[is_good, 0] = self.processes[0].capped(_inputs_of(self.inputs, F[is_good]), found[is_good, 0])
+        return self.mean + found @ self.components
+
     def _coefficients(self, F: NDArray[np.float32], processes: Sequence[_Process]) -> _Floats:
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # ships no types
 
@@ -82,7 +98,7 @@ def fit_curves(F: NDArray[np.float32], curves: _Floats, n_trainings: _Floats) ->
         mean = np.average(curves, axis=0, weights=n_trainings)
         coefficients, components = _basis(curves - mean)
         first = _fit(Z, coefficients[:, 0], 1 / n_trainings)
-        errors = _leave_one_out_errors(first, 1 / n_trainings)
+        errors = _leave_one_out_errors(first)
         variances = _local_variances(coefficients[:, 0] - errors, errors**2 * n_trainings) / n_trainings
         processes = tuple(_fit(Z, values, variances) for values in coefficients.T)
     return CurveProcess(inputs=inputs, mean=mean, components=components, processes=processes)
@@ -119,6 +135,8 @@ class _Process:
     mean: float
     sd: float  # of the values
     noise: float  # a share of their variance, for a relative variance of 1
+    factor: _Floats  # lower Cholesky factor of the covariance of the values, relative to their variance
+    best: float  # highest mean of the posterior at a fitted config
 
     def predict(self, Z: _Floats) -> _Floats:
         """Return the coefficient, (n,), in single precision, which is far more exact than the process is."""
@@ -126,6 +144,21 @@ class _Process:
         parts = np.array_split(B, max(len(B) // 150, 1))  # so that the kernel stays in the cache
         deviations = [_matern(_squares(part, A))[0] @ weights for part in parts]
         return self.mean + np.concatenate(deviations, dtype=np.float64)
+
+    def capped(self, Z: _Floats, predicted: _Floats) -> _Floats:
+        """Return the means of the posteriors with these means, (n,), truncated at the best of the fitted configs."""
+        from scipy.linalg import solve_triangular
+        from scipy.special import log_ndtr
+
+        parts = np.array_split(Z / self.scales, max(len(Z) // 1000, 1))
+        known = [
+            (solve_triangular(self.factor, _matern(_squares(self.A, part))[0], lower=True) ** 2).sum(axis=0)
+            for part in parts
+        ]
+        sd = self.sd * np.sqrt(np.maximum(1 - np.concatenate(known), _JITTER))
+        bound = (self.best - predicted) / sd
+        capped: _Floats = predicted - sd * np.exp(-(bound**2) / 2 - math.log(2 * math.pi) / 2 - log_ndtr(bound))
+        return capped
 
 
 def _inputs_of(inputs: Any, F: NDArray[np.float32]) -> _Floats:  # Any: scikit-learn's
@@ -135,7 +168,7 @@ def _inputs_of(inputs: Any, F: NDArray[np.float32]) -> _Floats:  # Any: scikit-l
 
 def _fit(Z: _Floats, y: _Floats, variance: _Floats) -> _Process:
     """Fit a process to values whose noise has the given variances, relative to one another."""
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import cho_solve, cholesky
     from scipy.optimize import minimize
 
     mean, sd = float(y.mean()), float(y.std())
@@ -153,16 +186,17 @@ def _fit(Z: _Floats, y: _Floats, variance: _Floats) -> _Process:
     scales = np.exp(best[:-1])
     A = Z / scales
     noise = float(np.exp(best[-1]))
-    factor = cho_factor(_noisy_kernel(A, noise * variance), lower=True)
-    return _Process(scales=scales, A=A, weights=sd * cho_solve(factor, y), mean=mean, sd=sd, noise=noise)
+    factor = cholesky(_noisy_kernel(A, noise * variance), lower=True)
+    alpha = cho_solve((factor, True), y)
+    best = mean + sd * float((y - (noise * variance + _JITTER) * alpha).max())
+    return _Process(
+        scales=scales, A=A, weights=sd * alpha, mean=mean, sd=sd, noise=noise, factor=factor, best=best
+    )  # fmt: skip
 
 
-def _leave_one_out_errors(process: _Process, variance: _Floats) -> _Floats:
+def _leave_one_out_errors(process: _Process) -> _Floats:
     """Return each value minus its prediction by the others, (n,), with the length scales of all."""
-    from scipy.linalg import cholesky
-
-    K = _noisy_kernel(process.A, process.noise * variance)
-    errors: _Floats = process.weights / np.diag(_inverse(cholesky(K, lower=True)))
+    errors: _Floats = process.weights / np.diag(_inverse(process.factor))
     return errors
 
 

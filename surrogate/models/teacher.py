@@ -81,7 +81,7 @@ class Teacher:
         epochs = np.column_stack([np.full(n, self.epochs[-1]), others])
         rows = np.repeat(X, _N_EPOCHS, axis=0)
         rows[:, -1] = epochs.reshape(-1)
-        curves = self.curves.predict(self._features_of(X))
+        curves = self.curves.capped(self._features_of(X))
         predicted = np.take_along_axis(curves, np.searchsorted(self.epochs, epochs), axis=1)
         return self._features_of(rows), predicted.reshape(-1)
 

@@ -95,10 +95,39 @@ def test_leave_one_out_errors_are_those_of_fits_without_the_config() -> None:
     process = curve_process._fit(Z, y, variance)
     K = curve_process._noisy_kernel(process.A, process.noise * variance)
     z = (y - process.mean) / process.sd
-    for i, error in enumerate(curve_process._leave_one_out_errors(process, variance)):
+    for i, error in enumerate(curve_process._leave_one_out_errors(process)):
         rest = np.delete(np.arange(20), i)
         predicted = K[i, rest] @ np.linalg.solve(K[np.ix_(rest, rest)], z[rest])
         assert error == pytest.approx(process.sd * (z[i] - predicted))
+
+
+def test_no_capped_curve_ends_above_the_best_fitted_config() -> None:
+    rng = np.random.default_rng(0)
+    F = rng.uniform(-1, 1, (80, 2)).astype(np.float32)
+    last = (F.sum(axis=1) + rng.normal(0, 0.05, 80)).astype(np.float64)
+    process = fit_curves(F, np.column_stack([last / 2, last]), np.ones(80))
+    far = rng.uniform(-3, 3, (500, 2)).astype(np.float32)
+    plain, capped = process.predict(far), process.capped(far)
+    best = process.mean[-1] + process.processes[0].best
+    assert best <= last.max() + 0.1
+    assert plain[:, -1].max() > best
+    assert capped[:, -1].max() <= best
+    assert (capped[:, -1] <= plain[:, -1]).all()
+    is_low = plain[:, -1] < best - 2
+    assert capped[is_low] == pytest.approx(plain[is_low], abs=1e-6)
+
+
+def test_a_capped_value_is_the_mean_of_the_truncated_posterior() -> None:
+    rng = np.random.default_rng(0)
+    Z, y, variance = rng.normal(size=(20, 2)), rng.normal(size=20), rng.uniform(0.5, 2, 20)
+    process = curve_process._fit(Z, y, variance)
+    K = curve_process._noisy_kernel(process.A, process.noise * variance)
+    new = rng.normal(size=(1, 2))
+    k = curve_process._matern(curve_process._squares(new / process.scales, process.A))[0][0]
+    mean, sd = process.predict(new)[0], process.sd * np.sqrt(1 - k @ np.linalg.solve(K, k))
+    draws = mean + sd * rng.normal(size=200_000)
+    expected = draws[draws < process.best].mean()
+    assert process.capped(new, np.array([mean]))[0] == pytest.approx(expected, abs=0.01 * sd)
 
 
 def test_drawn_configs_are_uniform_at_full_size_good_and_mutants_of_the_best() -> None:
@@ -126,7 +155,7 @@ def test_what_a_forest_learns_are_curves_of_drawn_configs() -> None:
     assert set(X[:, -1].tolist()) == set(EPOCHS)
     assert (X[::3, -1] == EPOCHS[-1]).all()
     assert (FeatureBuilder(FEATURES, TASK).build(X) == F).all()
-    last = teacher.curves.predict_last(F[::3])
+    last = teacher.curves.capped(F[::3])[:, -1]
     assert predicted[::3] == pytest.approx(last)
 
 
