@@ -63,16 +63,18 @@ class CurveProcess:
 
         The posterior of the last value is truncated there; its mean changes where it is both high and uncertain.
         """
-        from threadpoolctl import threadpool_limits
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # ships no types
 
-        found = self._coefficients(F, self.processes)
-        is_good = found[:, 0] > self.processes[0].mean  # the others are too far below the best
+        first = self.processes[0]
         with threadpool_limits(1):
-            found[is_good, 0] = self.processes[0].capped(_inputs_of(self.inputs, F[is_good]), found[is_good, 0])
+            Z = _inputs_of(self.inputs, F)
+            found = np.column_stack([process.predict(Z) for process in self.processes])
+            is_good = found[:, 0] > first.mean  # the others are too far below the best
+            found[is_good, 0] = first.capped(Z[is_good], found[is_good, 0])
         return self.mean + found @ self.components
 
     def _coefficients(self, F: NDArray[np.float32], processes: Sequence[_Process]) -> _Floats:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # ships no types
+        from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1):
             Z = _inputs_of(self.inputs, F)
@@ -175,23 +177,21 @@ def _fit(Z: _Floats, y: _Floats, variance: _Floats) -> _Process:
     y = (y - mean) / sd
     subset = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST_TO_TUNE)).round().astype(np.int64))
     start = np.append(np.full(Z.shape[1], np.log(Z.shape[1]) / 2), np.log(_NOISE))
-    best: _Floats = minimize(  # type: ignore[call-overload]  # its types lack jac=True
-        lambda theta: _minus_log_likelihood(theta, Z[subset], y[subset], variance[subset]),
+    theta: _Floats = minimize(  # type: ignore[call-overload]  # its types lack jac=True
+        lambda point: _minus_log_likelihood(point, Z[subset], y[subset], variance[subset]),
         start,
         jac=True,
         method="L-BFGS-B",
         bounds=[_SCALES] * Z.shape[1] + [_NOISES],
         options={"maxiter": _N_STEPS},
     ).x.round(_DECIMALS)
-    scales = np.exp(best[:-1])
+    scales = np.exp(theta[:-1])
     A = Z / scales
-    noise = float(np.exp(best[-1]))
+    noise = float(np.exp(theta[-1]))
     factor = cholesky(_noisy_kernel(A, noise * variance), lower=True)
     alpha = cho_solve((factor, True), y)
     best = mean + sd * float((y - (noise * variance + _JITTER) * alpha).max())
-    return _Process(
-        scales=scales, A=A, weights=sd * alpha, mean=mean, sd=sd, noise=noise, factor=factor, best=best
-    )  # fmt: skip
+    return _Process(scales=scales, A=A, weights=sd * alpha, mean=mean, sd=sd, noise=noise, factor=factor, best=best)
 
 
 def _leave_one_out_errors(process: _Process) -> _Floats:
