@@ -7,9 +7,6 @@ their first seed. The teacher (`surrogate.models.teacher`) is shown for comparis
 A forest is eligible if it loses at most 0.005 of tau over the whole space. Of the eligible ones, the one with the
 highest tau in the measured top quarter is chosen, if the 90 % interval of its gain is above 0; for the last
 line, the fit is chosen on all other folds before it predicts a fold, so that its scores are not biased by the choice.
-
-Last, searches find the ten best configs of a forest that is fitted to all of these rows, and its teacher predicts them.
-Where a forest exceeds its teacher, optimisers exploit its errors.
 """
 
 from __future__ import annotations
@@ -28,7 +25,6 @@ from numpy.typing import NDArray
 from jahs.comparison.summaries import Interval
 from jahs.errors import CorruptFile
 from jahs.files.sealed_json import read_sealed, sealed_text
-from jahs.spaces.encoding import encode
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
@@ -38,7 +34,7 @@ from surrogate.judging.top import full_rows
 from surrogate.models.boosting import UNTUNED, ForestSettings
 from surrogate.models.fitting import held_out_rows, read_params
 from surrogate.models.model import default_features, fit_surrogate, fit_transform
-from surrogate.models.optima import MAIN, asking, best_found
+from surrogate.models.optima import MAIN
 from surrogate.models.teacher import teach
 from workshop.command import run_command
 from workshop.folders import check_file, commit, write_text
@@ -52,9 +48,6 @@ _FEWEST_FULL: Final = 20
 _PRESENT: Final = "forest"
 _SHOWN: Final = "Gaussian process"  # for comparison: it answers too slowly to ship
 _DISTILLED: Final = (20_000, 80_000)
-_SEARCHES: Final = ("local_search", "regularized_evolution")
-_EVALUATIONS: Final = 10_000  # of each search
-_N_BEST: Final = 10
 _HEADS: Final = (
     "fit", "tau, whole space", "difference", "tau, measured top quarter", "difference", "bias, predicted best tenth",
     "bias, measured best tenth", "MAE, predicted best tenth", "tau, full size",
@@ -69,7 +62,7 @@ def fit_all(train: Rows, out: Rows, measured: Measurements, settings: ForestSett
     """Return the predictions of every fit to `train` for `out`, the plain forest first."""
     features, transform = default_features(MAIN), fit_transform(MAIN, train.y)
     teacher = teach(train, transform.forward(train.y), measured.task, features)
-    taught = teacher.curves.predict_last(features_of(out.X, features, measured.task))
+    taught = teacher.curves.capped(features_of(out.X, features, measured.task))[:, -1]
     return {
         _PRESENT: fit_forest(train, out, measured, settings),
         _SHOWN: transform.inverse(taught),
@@ -83,28 +76,6 @@ def fit_forest(
     """Return the predictions of a forest that learns from the teacher for `n_distilled` drawn configs."""
     settings = replace(settings, n_distilled=n_distilled)
     return fit_surrogate(MAIN, train, measured.task, settings=settings).predict(out.X)
-
-
-def predicted_best(
-    measured: Measurements, split: Split, *, settings: ForestSettings = UNTUNED, evaluations: int = _EVALUATIONS
-) -> dict[str, float]:
-    """Return the mean predictions of a forest and of its teacher for the forest's ten best configs at full size."""
-    rows = development_rows(MAIN, measured, split)
-    features, transform = default_features(MAIN), fit_transform(MAIN, rows.y)
-    teacher = teach(rows, transform.forward(rows.y), measured.task, features)
-    settings = replace(settings, n_distilled=settings.n_distilled or max(_DISTILLED, default=0))
-    forest = fit_surrogate(MAIN, rows, measured.task, settings=settings)
-    found = best_found(
-        asking(forest),
-        _SEARCHES,
-        n=_N_BEST,
-        evaluations=evaluations,
-        seed=0,
-        is_known=lambda columns: np.zeros(len(columns["N"]), np.bool_),
-    )
-    X = encode(found, measured.task.max_epoch)
-    taught = transform.inverse(teacher.curves.predict_last(features_of(X, features, measured.task)))
-    return {"forest": float(forest.predict(X).mean()), "teacher": float(taught.mean())}
 
 
 def compare_fits(
@@ -217,16 +188,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if given.out:
             check_file(given.out)
         settings = read_params(given.params).get(MAIN, UNTUNED) if given.params else UNTUNED
-        read = read_with_split(given.runs, given.split)
-        best = predicted_best(*read, settings=settings)
-        fits = compare_fits(*read, settings=settings, n_folds=given.folds)
+        fits = compare_fits(*read_with_split(given.runs, given.split), settings=settings, n_folds=given.folds)
         if given.out:
             write_text(given.out, sealed_text(fits))
         table = table_text(fits["columns"], fits["rows"])
-        return (
-            f"{table}\n\n{fits['n_configs']} configs, {given.folds} folds; {fits['verdict']}\nTen best configs of the "
-            f"forest: it predicts {best['forest']:.2f} %, its teacher {best['teacher']:.2f} %"
-        )
+        return f"{table}\n\n{fits['n_configs']} configs, {given.folds} folds; {fits['verdict']}"
 
     return run_command("surrogate.top_fits", work)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part
 from surrogate.judging.top import full_rows
 from surrogate.models.boosting import ForestSettings
-from surrogate.top_fits import compare_fits, fit_all, fit_forest, predicted_best, read_fits
+from surrogate.top_fits import compare_fits, fit_all, fit_forest, read_fits
 from tests.surrogate.landscape import arguments, measurements, split_of, write_folder
 
 MEASURED = measurements(10)
@@ -50,16 +49,6 @@ def test_a_better_fit_is_chosen_and_no_test_config_is_read() -> None:
     assert fits["rows"][1][1:] == fits["rows"][2][1:]
     test = by_part(assemble("valid_acc", MEASURED), SPLIT)["test"]
     assert not seen & set(test.config_id.tolist())
-
-
-def test_a_forest_exceeds_its_teacher_where_searches_end_and_less_so_with_small_steps() -> None:
-    def excess(**settings: float) -> float:
-        taught = replace(QUICK, n_distilled=500, **settings)
-        best = predicted_best(MEASURED, SPLIT, settings=taught, evaluations=300)
-        return best["forest"] - best["teacher"]
-
-    fast, slow = excess(n_trees=100, max_depth=8, learning_rate=1.0), excess(n_trees=100, max_depth=8)
-    assert fast > max(slow, 0.0)
 
 
 def test_what_answers_too_slowly_to_ship_is_shown_but_not_chosen() -> None:
