@@ -69,7 +69,7 @@ class CurveProcess:
         with threadpool_limits(1):
             Z = _inputs_of(self.inputs, F)
             found = np.column_stack([process.predict(Z) for process in self.processes])
-            is_good = found[:, 0] > first.mean  # the others are too far below the best
+            is_good = found[:, 0] > first.best - first.sd  # the others are too far below the best to change
             found[is_good, 0] = first.capped(Z[is_good], found[is_good, 0])
         return self.mean + found @ self.components
 
