@@ -28,8 +28,8 @@ _Floats = NDArray[np.float64]
 
 FEWEST_CURVES: Final = 8  # configs with all epochs that a teacher needs
 _FULL_SHARE: Final = 0.15
-_BEST_SHARE: Final = 0.25
-_N_CANDIDATES: Final = 5  # for each of the best configs
+_GOOD_SHARE: Final = 0.25
+_N_CANDIDATES: Final = 5  # for each good config
 _N_GENERATIONS: Final = 4
 _MUTATED: Final = 0.15  # share of a mutant's keys that are drawn anew
 _N_EPOCHS: Final = 3  # per drawn config: the last one, and others at random
@@ -50,7 +50,7 @@ class Teacher:
         Half of the good ones are, by the teacher's prediction, the best tenth of others at full size. The other half
         are mutants of the best that evolution finds: there optimisers end, and a forest must know what is worse.
         """
-        n_full, n_good = round(_FULL_SHARE * n), round(_BEST_SHARE * n)
+        n_full, n_good = round(_FULL_SHARE * n), round(_GOOD_SHARE * n)
         n_mutants = n_good // 2
         uniform = self._random(space(), n - n_full - n_good, seed=0)
         full = self._random(space(LARGEST), n_full, seed=1)
@@ -75,7 +75,7 @@ class Teacher:
         return np.where(rng.random(fresh.shape) < _MUTATED, fresh, parents[rng.integers(max(len(parents), 1), size=n)])
 
     def distil(self, n: int) -> tuple[NDArray[np.float32], _Floats]:
-        """Return features and predictions of `n` drawn configs, each at the last epoch and at two random ones."""
+        """Return features and capped predictions of `n` drawn configs, at the last epoch and two random ones."""
         X = self.draw_configs(n)
         others = np.random.default_rng(0).choice(self.epochs, size=(n, _N_EPOCHS - 1))
         epochs = np.column_stack([np.full(n, self.epochs[-1]), others])
