@@ -62,7 +62,7 @@ def fit_all(train: Rows, out: Rows, measured: Measurements, settings: ForestSett
     """Return the predictions of every fit to `train` for `out`, the plain forest first."""
     features, transform = default_features(MAIN), fit_transform(MAIN, train.y)
     teacher = teach(train, transform.forward(train.y), measured.task, features)
-    taught = teacher.curves.capped(features_of(out.X, features, measured.task))[:, -1]
+    taught = teacher.curves.predict(features_of(out.X, features, measured.task), is_capped=True)[:, -1]
     return {
         _PRESENT: fit_forest(train, out, measured, settings),
         _SHOWN: transform.inverse(taught),

@@ -9,7 +9,7 @@ Trainings that nearly fail differ more between seeds than those that succeed. Th
 fitted first, and its leave-one-out errors among configs of similar predictions are the variances of the final noise.
 
 Where hardly any config was measured, a process can predict more than any measured config reached, and a search ends
-there. `CurveProcess.capped` therefore assumes that nothing is better than the best of the fitted configs.
+there. Capped predictions therefore assume that nothing is better than the best of the fitted configs.
 """
 
 from __future__ import annotations
@@ -49,36 +49,33 @@ class CurveProcess:
     components: _Floats  # (n_components, n_epochs); at the last epoch, only the first is not 0
     processes: tuple[_Process, ...]  # one for each coefficient
 
-    def predict(self, F: NDArray[np.float32]) -> _Floats:
-        """Return the curve of each config, (n, n_epochs), from its features at the last epoch."""
-        return self.mean + self._coefficients(F, self.processes) @ self.components
+    def predict(self, F: NDArray[np.float32], *, is_capped: bool = False) -> _Floats:
+        """Return the curve of each config, (n, n_epochs), from its features at the last epoch.
+
+        Args:
+            is_capped: whether no last value can exceed the best of the fitted configs. The posterior of the last value
+                is truncated there; its mean changes where it is both high and uncertain.
+        """
+        return self.mean + self._coefficients(F, self.processes, is_capped=is_capped) @ self.components
 
     def predict_last(self, F: NDArray[np.float32]) -> _Floats:
         """Return the last value of each curve, (n,)."""
         last: _Floats = self.mean[-1] + self._coefficients(F, self.processes[:1])[:, 0]
         return last
 
-    def capped(self, F: NDArray[np.float32]) -> _Floats:
-        """Return the curve of each config, (n, n_epochs), if no last value can exceed the best of the fitted configs.
-
-        The posterior of the last value is truncated there; its mean changes where it is both high and uncertain.
-        """
+    def _coefficients(
+        self, F: NDArray[np.float32], processes: Sequence[_Process], *, is_capped: bool = False
+    ) -> _Floats:
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # ships no types
 
-        first = self.processes[0]
+        first = processes[0]
         with threadpool_limits(1):
             Z = _inputs_of(self.inputs, F)
-            found = np.column_stack([process.predict(Z) for process in self.processes])
-            is_good = found[:, 0] > first.best - first.sd  # the others are too far below the best to change
-            found[is_good, 0] = first.capped(Z[is_good], found[is_good, 0])
-        return self.mean + found @ self.components
-
-    def _coefficients(self, F: NDArray[np.float32], processes: Sequence[_Process]) -> _Floats:
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1):
-            Z = _inputs_of(self.inputs, F)
-            return np.column_stack([process.predict(Z) for process in processes])
+            found = np.column_stack([process.predict(Z) for process in processes])
+            if is_capped:
+                is_good = found[:, 0] > first.best - first.sd  # the others are too far below the best to change
+                found[is_good, 0] = first.capped(Z[is_good], found[is_good, 0])
+        return found
 
 
 def fit_curves(F: NDArray[np.float32], curves: _Floats, n_trainings: _Floats) -> CurveProcess:

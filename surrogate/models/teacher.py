@@ -48,7 +48,8 @@ class Teacher:
         """Return `n` encoded configs at the last epoch: uniform ones, uniform ones at full size, and good ones.
 
         Half of the good ones are, by the teacher's prediction, the best tenth of others at full size. The other half
-        are mutants of the best that evolution finds: there optimisers end, and a forest must know what is worse.
+        are mutants of the best configs that an evolutionary search on the teacher finds. Optimisers end up near these,
+        so the forest must also learn which of their neighbours are worse.
         """
         n_full, n_good = round(_FULL_SHARE * n), round(_GOOD_SHARE * n)
         n_mutants = n_good // 2
@@ -81,7 +82,7 @@ class Teacher:
         epochs = np.column_stack([np.full(n, self.epochs[-1]), others])
         rows = np.repeat(X, _N_EPOCHS, axis=0)
         rows[:, -1] = epochs.reshape(-1)
-        curves = self.curves.capped(self._features_of(X))
+        curves = self.curves.predict(self._features_of(X), is_capped=True)
         predicted = np.take_along_axis(curves, np.searchsorted(self.epochs, epochs), axis=1)
         return self._features_of(rows), predicted.reshape(-1)
 

@@ -45,7 +45,7 @@ def main(folder: str, release_folder: str, *distilled: str) -> None:
     teacher = teach(rows, transform.forward(rows.y), measured.task, features)
 
     def taught(X):
-        return transform.inverse(teacher.curves.capped(features_of(X, features, measured.task))[:, -1])
+        return transform.inverse(teacher.curves.predict(features_of(X, features, measured.task), is_capped=True)[:, -1])
 
     trained = assemble(MAIN, measured)
     trained = trained.take(np.isin(trained.config_id, proposed) & (trained.epoch == measured.task.max_epoch))

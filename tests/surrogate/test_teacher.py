@@ -107,7 +107,7 @@ def test_no_capped_curve_ends_above_the_best_fitted_config() -> None:
     last = (F.sum(axis=1) + rng.normal(0, 0.05, 80)).astype(np.float64)
     process = fit_curves(F, np.column_stack([last / 2, last]), np.ones(80))
     far = rng.uniform(-3, 3, (500, 2)).astype(np.float32)
-    plain, capped = process.predict(far), process.capped(far)
+    plain, capped = process.predict(far), process.predict(far, is_capped=True)
     best = process.mean[-1] + process.processes[0].best
     assert best <= last.max() + 0.1
     assert plain[:, -1].max() > best
@@ -155,7 +155,7 @@ def test_what_a_forest_learns_are_curves_of_drawn_configs() -> None:
     assert set(X[:, -1].tolist()) == set(EPOCHS)
     assert (X[::3, -1] == EPOCHS[-1]).all()
     assert (FeatureBuilder(FEATURES, TASK).build(X) == F).all()
-    last = teacher.curves.capped(F[::3])[:, -1]
+    last = teacher.curves.predict(F[::3], is_capped=True)[:, -1]
     assert predicted[::3] == pytest.approx(last)
 
 
