@@ -36,6 +36,7 @@ from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 
 ROOT = Path(__file__).resolve().parents[3]
+LARGE = jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0})
 MINE = """
 import numpy as np
 import jahs
@@ -173,60 +174,53 @@ def test_a_page_says_the_direction_of_the_test_that_is_significant(tmp_path, rel
     base = 30 + np.random.default_rng(0).normal(0, 0.3, 100)
     mine = base + loses
     mine[:12] = base[:12] + wins
-    rollouts = {
-        name: {
-            seed: Rollout(steps=Steps(times=np.array([0.1]), values=np.array([v])), test_error=v, refit_error=v)
-            for seed, v in enumerate(values)
-        }
-        for name, values in (("mine", mine), ("random_search", base))
-    }
-    own, pairs = terms("baselines", release=release), pairs_of(rollouts, first=("mine",))
-    facts = {"season": None, "boards": (), "refused": (), "standings": tuple(standings_of(rollouts, own, pairs))}
-    write_page(Comparison(out=tmp_path, names=("mine",), terms=own, pairs=tuple(pairs), **facts))
-    assert finding in (tmp_path / "report.md").read_text().replace("−", "-")
+    report = page_of(tmp_path, release, {"mine": by_seed(mine), "random_search": by_seed(base)})
+    assert finding in report.replace("−", "-")
 
 
-def page_of(tmp_path, release, results, **given):
-    """Write a page of random search and another optimiser, with these results by seed."""
-    rollouts = {
+def by_seed(results):
+    return {seed: [result] for seed, result in enumerate(results)}
+
+
+def rollouts_of(results):
+    """Return runs with one result at a tenth of the budget, or with none."""
+    return {
         name: {
             seed: Rollout(
                 steps=Steps(times=np.full(len(v), 0.1), values=np.array(v, dtype=float)), test_error=30, refit_error=30
             )
-            for seed, v in by_seed.items()
+            for seed, v in runs.items()
         }
-        for name, by_seed in results.items()
+        for name, runs in results.items()
     }
-    own, pairs = terms("baselines", release=release), pairs_of(rollouts, first=tuple(results)[:1])
-    standings = tuple(standings_of(rollouts, own, pairs, **given))
-    facts = {"season": None, "boards": (), "refused": (), "standings": standings, "names": tuple(results)[:1]}
-    write_page(Comparison(out=tmp_path, terms=own, pairs=tuple(pairs), **facts))
-    return (tmp_path / "report.md").read_text(), standings
+
+
+def page_of(tmp_path, release, results):
+    """Write a page of random search and another optimiser, with these results by seed, and return its report."""
+    rollouts, names = rollouts_of(results), tuple(results)[:1]
+    own, pairs = terms("baselines", release=release), pairs_of(rollouts, first=names)
+    facts = {"season": None, "boards": (), "refused": (), "standings": tuple(standings_of(rollouts, own, pairs))}
+    write_page(Comparison(out=tmp_path, names=names, terms=own, pairs=tuple(pairs), **facts))
+    return (tmp_path / "report.md").read_text()
 
 
 def test_a_page_says_how_many_runs_have_no_result_and_shows_no_difference(tmp_path, release):
-    results = {"mine": {0: [], 1: [20.0], 2: []}, "random_search": {0: [30.0], 1: [30.0], 2: [30.0]}}
-    report, _ = page_of(tmp_path, release, results)
+    results = {"mine": {0: [], 1: [20.0], 2: []}, "random_search": by_seed([30.0] * 3)}
+    report = page_of(tmp_path, release, results)
     assert "mine: 2 of 3 runs finished no trial at the full fidelity; rank 2 of 2." in report
     assert "| mine | random_search | – | 33 % of seeds |" in report
 
 
 def test_names_cannot_be_markup_of_the_report(tmp_path, release):
-    results = {"<b>a|b\nc": {0: [20.0], 1: [20.0]}, "random_search": {0: [30.0], 1: [30.0]}}
-    report, _ = page_of(tmp_path, release, results)
+    results = {"<b>a|b\nc": by_seed([20.0] * 2), "random_search": by_seed([30.0] * 2)}
+    report = page_of(tmp_path, release, results)
     assert r"| \<b\>a\|b c | random_search |" in report
     assert "<b>" not in report
 
 
 def test_holms_correction_is_over_the_tests_that_a_page_shows():
     rng, names = np.random.default_rng(0), ("asha", "hyperband", "mine", "random_search")
-    rollouts = {
-        name: {
-            seed: Rollout(steps=Steps(times=np.array([0.1]), values=np.array([v])), test_error=v, refit_error=v)
-            for seed, v in enumerate(rng.normal(30 - place, 1, 12))
-        }
-        for place, name in enumerate(names)
-    }
+    rollouts = rollouts_of({name: by_seed(rng.normal(30 - place, 1, 12)) for place, name in enumerate(names)})
     pairs = pairs_of(rollouts, first=("mine",))
     assert [(one, other) for one, other, _ in pairs] == [
         *(("mine", "asha"), ("mine", "hyperband"), ("mine", "random_search")),
@@ -237,8 +231,8 @@ def test_holms_correction_is_over_the_tests_that_a_page_shows():
 
 
 def test_a_page_of_many_optimisers_names_the_best_curves_and_marks_the_own_row(tmp_path, release):
-    others = {f"other_{place}": {0: [31.0 + place], 1: [31.0 + place]} for place in range(12)}
-    page_of(tmp_path, release, {"mine": {0: [50.0], 1: [50.0]}, "random_search": {0: [60.0], 1: [60.0]}, **others})
+    others = {f"other_{place}": by_seed([31.0 + place] * 2) for place in range(12)}
+    page_of(tmp_path, release, {"mine": by_seed([50.0] * 2), "random_search": by_seed([60.0] * 2), **others})
     chart, page = ((tmp_path / name).read_text() for name in ("curves.svg", "index.html"))
     assert re.findall(r">([^<>]+)</text>", chart)[-8:] == [
         *("mine", "random_search", "other_0", "other_1", "other_2", "other_3", "other_4", "7 others"),
@@ -249,15 +243,12 @@ def test_a_page_of_many_optimisers_names_the_best_curves_and_marks_the_own_row(t
 
 
 def test_a_page_says_from_which_others_an_optimiser_differs(tmp_path, release):
-    results = {
-        name: {seed: [mean + seed / 100] for seed in range(12)}
-        for name, mean in {"mine": 30.0, "random_search": 40.0, "asha": 20.0, "hyperband": 50.0}.items()
-    }
-    report, _ = page_of(tmp_path, release, results)
+    means = {"mine": 30.0, "random_search": 40.0, "asha": 20.0, "hyperband": 50.0}
+    results = {name: by_seed(mean + np.arange(12) / 100) for name, mean in means.items()}
+    report = page_of(tmp_path, release, results)
     said = "rank 2 of 4. Of the others, it is significantly better than hyperband and significantly worse than asha."
     assert said in report
-    few = {name: {seed: by_seed[seed] for seed in (0, 1)} for name, by_seed in results.items()}
-    report, _ = page_of(tmp_path, release, few)
+    report = page_of(tmp_path, release, {name: {0: runs[0], 1: runs[1]} for name, runs in results.items()})
     assert "rank 2 of 4. No difference from the others is significant." in report
 
 
@@ -381,10 +372,9 @@ def test_every_optimiser_imports_the_modules_of_its_own_folder_also_while_it_run
         (folder / "late" / "helper.py").write_text(f"def next_of(first):\n    return {{**first, 'Op1': {seed}}}")
     entries = [f"{tmp_path / name / 'mine.py'}:{name}" for name in ("zero", "one")]
     found = quick(*entries, seeds=2, workers=workers)
-    space = jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0})
     for seed, name in enumerate(("zero", "one")):
         for log in (found.out / "logs").rglob(f"{name}/*.jsonl"):
-            assert read_log(log).trials[0].config == {**space.sample(seed=seed), "Op1": seed}
+            assert read_log(log).trials[0].config == {**LARGE.sample(seed=seed), "Op1": seed}
 
 
 def test_several_objectives_are_ranked_by_hypervolume_beside_nsga2(quick, tmp_path):
@@ -471,25 +461,22 @@ def test_the_limit_holds_for_an_optimiser_with_children_and_none_of_them_is_left
 
 
 def test_sigterm_ends_the_command_and_the_processes_that_it_started(release, tmp_path):
-    lines = ["import os, pathlib, time", "class Slow:", "    def __init__(self, view, *, seed): pass"]
-    lines += ["    def tell(self, trial): pass", "    def ask(self, n):"]
-    lines += [
-        f"        pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))",
-        "        time.sleep(200)",
-    ]
-    (tmp_path / "slow.py").write_text("\n".join(lines))
-    command = [
-        sys.executable,
-        "-m",
-        "jahs",
-        "compare",
-        f"{tmp_path / 'slow.py'}:Slow",
-        "--seeds",
-        "1",
-        "--workers",
-        "1",
-    ]
-    command += ["--release", str(release), "--out", str(tmp_path / "out"), "--against", "random_search"]
+    (tmp_path / "slow.py").write_text(f"""
+import os, pathlib, time
+
+class Slow:
+    def __init__(self, view, *, seed):
+        pass
+
+    def ask(self, n):
+        pathlib.Path({str(tmp_path / "pid")!r}).write_text(str(os.getpid()))
+        time.sleep(200)
+
+    def tell(self, trial):
+        pass
+""")
+    command = [sys.executable, "-m", "jahs", "compare", f"{tmp_path / 'slow.py'}:Slow", "--release", str(release)]
+    command += ["--out", str(tmp_path / "out"), "--seeds", "1", "--workers", "1", "--against", "random_search"]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
     while not ((pid := tmp_path / "pid").exists() and pid.read_text()):
         assert process.poll() is None
@@ -563,7 +550,7 @@ def test_logs_of_another_release_or_code_are_not_continued(quick, mine, tmp_path
 def test_logs_of_an_object_whose_code_cannot_be_compared_are_not_kept(quick, tmp_path):
     def drawn_from(seed):
         def drawn(trials):
-            return jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0}).sample(seed=seed)
+            return LARGE.sample(seed=seed)
 
         return drawn
 
@@ -613,7 +600,7 @@ class Ours(Base):
 
 
 def seeded(trials, first=0):
-    return jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0}).sample(seed=first + len(trials))
+    return LARGE.sample(seed=first + len(trials))
 
 
 def test_a_file_that_changes_during_a_comparison_is_refused(quick, mine):
@@ -652,7 +639,7 @@ class OwnSeed:
 
 
 def of_module(trials):
-    return jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0}).sample(seed=len(trials))
+    return LARGE.sample(seed=len(trials))
 
 
 @pytest.mark.parametrize("line", [0, 2])
