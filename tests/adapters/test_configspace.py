@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 import ConfigSpace
-import numpy as np
 import pytest
 
 import jahs
@@ -44,13 +43,6 @@ def test_every_call_makes_a_space_of_its_own() -> None:
     first, second = (configspace.make_space(jahs.space(), seed=3) for _ in range(2))
     assert first is not second
     assert first.sample_configuration(5) == second.sample_configuration(5)
-
-
-def test_the_tool_gives_numpy_scalars_and_we_give_builtins() -> None:
-    configuration = configspace.make_space(jahs.space(), seed=0).sample_configuration()
-    assert any(isinstance(value, np.generic) for value in dict(configuration).values())
-    config = configspace.to_config(configuration, jahs.space())
-    assert not any(isinstance(value, np.generic) for value in config.values())
 
 
 def test_a_space_that_went_through_json_samples_the_same_kinds(tmp_path) -> None:

@@ -31,11 +31,6 @@ def test_where_nobody_listens_nothing_is_said(monkeypatch):
     write_stdout("a result")
 
 
-def test_no_result_is_no_line(capsys):
-    write_stdout("")
-    assert capsys.readouterr().out == ""
-
-
 def test_streams_that_are_closed_are_there_and_go_nowhere(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr(sys, "stderr", None)
@@ -49,12 +44,7 @@ def test_streams_that_are_closed_are_there_and_go_nowhere(monkeypatch):
 def test_a_terminal_without_a_character_shows_another():
     code = "from jahs.cli.stdout import write_stdout\nwrite_stdout('a \\u2192 b')"
     ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    told = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        env=ascii_only,
-        check=True,
-    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, env=ascii_only, check=True)
     assert told.stdout.rstrip() == b"a ? b"
 
 

@@ -196,5 +196,3 @@ def test_the_command_writes_the_page(tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["page.html"]
     assert main([*given, str(tmp_path / "page.txt")]) == 2
     assert "write a name that ends in .html" in capsys.readouterr().err
-    assert main([*given, str(tmp_path / "none" / "page.html")]) == 2
-    assert "there is no folder" in capsys.readouterr().err

@@ -131,19 +131,6 @@ def test_a_log_that_cannot_be_written_is_one_error_line(serve, tmp_path: Path) -
     assert b"no" in said
 
 
-def test_a_log_that_no_server_wrote_is_refused_at_once(serve, tmp_path: Path) -> None:
-    for log in (tmp_path / "folder", tmp_path / "log.jsonl"):
-        log.mkdir() if log.suffix == "" else log.write_text("{}\n")
-        process = serve("--log", log)
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == 2
-        is_folder = log.suffix == ""
-        missing = f"exists, but {log.name}.requests beside it does not; give a new path"
-        fault = "is a folder; give a file" if is_folder else missing
-        assert f"log={log} {fault}".encode() in said
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "log.jsonl"]
-
-
 @pytest.mark.parametrize(
     ("options", "fault"),
     [

@@ -273,25 +273,24 @@ def test_a_journal_that_is_none_is_named(tmp_path: Path) -> None:
         Conversation(make_terms(), log=log)
 
 
-def test_a_log_of_another_run_is_refused_and_unchanged(tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
-    with Conversation(make_terms(), log=log) as conversation:
-        told(conversation, SUBMIT)
-    before = log.read_bytes()
-    with pytest.raises(ProtocolMismatch, match="seed: the log says 0, this run 1"):
-        Conversation(make_terms(), log=log, seed=1)
-    assert log.read_bytes() == before
-
-
-@pytest.mark.parametrize("first", [{"blind": 1}, {"client": "other"}, {"seed": 3}], ids=str)
-def test_other_options_are_refused_at_once_and_end_no_run(first: dict, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("first", "differs"),
+    [
+        ({"blind": 1}, "blind: the log says 1, this run None"),
+        ({"client": "other"}, "arm: the log says 'other', this run 'client'"),
+        ({"seed": 3}, "seed: the log says 3, this run 0"),
+    ],
+    ids=["blind", "client", "seed"],
+)
+def test_other_options_are_refused_at_once_and_end_no_run(first: dict, differs: str, tmp_path: Path) -> None:
     terms, log, journal = make_terms(budget_s=99.0), tmp_path / "log.jsonl", tmp_path / "log.jsonl.requests"
     with Conversation(terms, log=log, **first) as conversation:
         keys = conversation.answer({"do": "space"})["parameters"]
         config = {name: key.get("choices", [key.get("upper")])[0] for name, key in keys.items()}
         told(conversation, {"do": "submit", "config": config}, {"do": "wait"})
     before = log.read_bytes(), journal.read_bytes()
-    with pytest.raises(ProtocolMismatch, match="is the log of another run; give a new path, or the same settings"):
+    said = f"(?s)is the log of another run; give a new path, or the same settings:.*{differs}"
+    with pytest.raises(ProtocolMismatch, match=said):
         Conversation(terms, log=log)
     assert (log.read_bytes(), journal.read_bytes()) == before
     with Conversation(terms, log=log, **first) as conversation:
@@ -340,8 +339,17 @@ def test_log_and_requests_are_in_one_folder(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("log", ["", ".", "/"])
 def test_a_log_that_is_a_folder_is_refused(log: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidArgument, match=r"^log=/"):
+    with pytest.raises(InvalidArgument, match=r"^log=/.* is a folder; give a file"):
         Conversation(make_terms(), log=Path(log))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_that_no_server_wrote_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("{}\n")
+    with pytest.raises(InvalidArgument, match=r"exists, but log\.jsonl\.requests beside it does not; give a new path"):
+        Conversation(make_terms(), log=log)
+    assert list(tmp_path.iterdir()) == [log]
 
 
 def test_a_client_without_a_name_is_refused() -> None:
