@@ -17,8 +17,6 @@ import jahs
 from jahs.adapters.evaluating import Evaluator, make_evaluator
 from jahs.adapters.values import shown_parameters
 
-__all__ = ["JAHSTestFunction", "make_problem", "make_search_space"]
-
 _TYPES = {bool: ParameterType.BOOL, int: ParameterType.INT, float: ParameterType.FLOAT, str: ParameterType.STRING}
 _TICKS_PER_SECOND = 2**20
 _N_BASELINE = 5  # Ax's own baseline is the best of five quasi-random trials

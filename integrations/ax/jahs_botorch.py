@@ -11,8 +11,6 @@ import jahs
 from jahs.adapters.evaluating import make_evaluator
 from jahs.adapters.values import shown_parameters
 
-__all__ = ["JAHSProblem"]
-
 
 class JAHSProblem(MultiObjectiveTestProblem):  # type: ignore[misc]  # the base has no types here
     """The objectives of configs at the last epoch.

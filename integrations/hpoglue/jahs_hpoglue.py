@@ -13,8 +13,6 @@ from hpoglue.fidelity import RangeFidelity
 import jahs
 from jahs.adapters import configspace as jahs_configspace
 
-__all__ = ["describe"]
-
 
 def describe(bench: jahs.Benchmark, *, seed: int | None = None) -> BenchmarkDescription:
     """Return the description, which `hposuite.register.register` and `hpoglue.run_glue` take.

@@ -17,8 +17,6 @@ from mfpbench.result import Result
 import jahs
 from jahs.adapters import configspace as jahs_configspace
 
-__all__ = ["JAHSMini", "JAHSMiniResult"]
-
 
 @dataclass(frozen=True)
 class JAHSMiniResult(Result[JAHSConfig, int]):  # type: ignore[misc]  # the base has no types here

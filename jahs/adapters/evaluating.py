@@ -24,17 +24,6 @@ from jahs.spaces.seeds import read_optional_seed
 from jahs.tasks.metrics import Metric
 from jahs.tasks.objectives import Objective, read_objectives
 
-__all__ = [
-    "Budgets",
-    "Evaluation",
-    "Evaluator",
-    "Options",
-    "as_view",
-    "elapsed_times",
-    "make_evaluator",
-    "objective_name",
-]
-
 _ROUNDING = 1e-9
 
 

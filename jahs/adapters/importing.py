@@ -11,8 +11,6 @@ import numpy as np
 
 from jahs.errors import MissingDependency
 
-__all__ = ["Chance", "import_tool"]
-
 
 def import_tool(module: str, *, needs: str) -> Any:  # the tools' types are not installed where jahs is checked
     """Return `module` of an optimiser's package; MissingDependency says what to install, `needs`.

@@ -17,8 +17,6 @@ from jahs.spaces.configs import Config
 from jahs.spaces.parameters import PARAMETERS, Parameter, Value, show, with_article
 from jahs.spaces.space import Space
 
-__all__ = ["from_config", "shown_parameters", "to_config"]
-
 ROUNDING: Final = 1e-9
 """Relative tolerance of a float's range: tools sample its logarithm, and round."""
 

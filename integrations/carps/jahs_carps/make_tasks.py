@@ -13,8 +13,6 @@ import jahs
 from jahs.adapters.evaluating import make_evaluator
 from jahs_carps.objective_function import make_configspace
 
-__all__ = ["TASKS", "make_task"]
-
 FOLDER: Final = Path(__file__).parent / "configs" / "task" / "JAHS"
 N_TRIALS: Final = 100  # full evaluations, as in JAHS-Bench-201
 

@@ -13,8 +13,6 @@ import jahs
 from jahs.adapters import configspace as jahs_configspace
 from jahs.adapters.evaluating import Evaluation, make_evaluator
 
-__all__ = ["JAHSObjectiveFunction", "make_configspace"]
-
 
 class JAHSObjectiveFunction(ObjectiveFunction):  # type: ignore[misc]  # the base has no types here
     """A view of one benchmark.
