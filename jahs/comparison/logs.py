@@ -63,4 +63,4 @@ def trial_log(header: Mapping[str, Any], trials: Iterable[Trial]) -> TrialLog:
 
 
 def _column(mappings: Sequence[Mapping[str, Any]], name: str) -> Floats:
-    return np.array([np.nan if (value := m.get(name)) is None else value for m in mappings], dtype=np.float64)
+    return np.array([each.get(name) for each in mappings], dtype=np.float64)  # NaN for None

@@ -65,15 +65,11 @@ def choose_shown(shipped: ShippedResults, names: Sequence[str] | None) -> Shippe
         if name not in shipped.rollouts:
             raise UnknownName.of("beside", name, sorted(shipped.rollouts))
     if names is None:
-        chosen = [name for name in shipped.rollouts if not _has_prior(name)]
+        # The last part of a name, as in "neps_priorband-good", is the quality of a prior made from the release.
+        chosen = [name for name in shipped.rollouts if name.rpartition("-")[2] not in QUALITIES]
     else:
         chosen = list(dict.fromkeys((REFERENCE, *names)))
     return replace(shipped, rollouts={name: shipped.rollouts[name] for name in chosen})
-
-
-def _has_prior(name: str) -> bool:
-    """Return whether an optimiser, as in "neps_priorband-good", began with a prior made from the release."""
-    return name.rpartition("-")[2] in QUALITIES
 
 
 def _read_file(study: str, task: str, releases: Collection[str], folder: Path) -> ShippedResults | None:
@@ -95,10 +91,7 @@ def _read_file(study: str, task: str, releases: Collection[str], folder: Path) -
         raise CorruptFile(f"{path} has no results of optimisers: {err!r}; install the package again") from err
 
 
-def _error(known: float | None) -> float:
-    return np.nan if known is None else float(known)
-
-
 def _rollout(run: Mapping[str, Any]) -> Rollout:  # Any: JSON
     steps = Steps(times=np.array(run["times"], dtype=np.float64), values=np.array(run["values"], dtype=np.float64))
-    return Rollout(steps=steps, test_error=_error(run["test_error"]), refit_error=_error(run["refit_error"]))
+    errors = np.array([run["test_error"], run["refit_error"]], dtype=np.float64).tolist()  # NaN for None
+    return Rollout(steps=steps, test_error=errors[0], refit_error=errors[1])
