@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -113,14 +114,12 @@ def compare(
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidArgument(f"several optimisers have the name {', '.join(duplicates)}; rename yours")
 
+    release_path = None if folder is None else str(folder)
+    run_of = partial(Run, study=study, task=task, budget_s=terms.budget_s, release=release_path)
+
     def runs_of(name: str, optimizer: str, code: str | None) -> list[Run]:
-        log_folder = out / "logs" / task / name
-        facts = {"study": study, "task": task, "budget_s": terms.budget_s, "name": name, "optimizer": optimizer}
-        release_path = None if folder is None else str(folder)
-        return [
-            Run(**facts, release=release_path, code=code, seed=seed, log=str(log_folder / f"seed-{seed:04d}.jsonl"))  # type: ignore[arg-type]  # as declared
-            for seed in range(seeds)
-        ]
+        logs = [str(out / "logs" / task / name / f"seed-{seed:04d}.jsonl") for seed in range(seeds)]
+        return [run_of(name=name, optimizer=optimizer, code=code, seed=i, log=log) for i, log in enumerate(logs)]
 
     in_processes = [each for name, spec in named for each in runs_of(name, spec, code_of(spec))]
     in_processes += [each for name in baselines for each in runs_of(name, name, None)]

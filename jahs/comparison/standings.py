@@ -73,8 +73,7 @@ def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> Rollouts:
     """Return the runs of checked logs under the same terms."""
     rollouts: dict[str, dict[int, Rollout]] = {}
     for claim in sorted(claims, key=lambda each: each.seed):
-        steps = steps_of(claim.full, claim.incumbents, terms)
-        steps = steps.scaled(terms.budget_s)
+        steps = steps_of(claim.full, claim.incumbents, terms).scaled(terms.budget_s)
         rollout = Rollout(steps=steps, test_error=claim.test_error, refit_error=claim.refit_error)
         rollouts.setdefault(_label(claim, claims), {})[claim.seed] = rollout
     return rollouts
