@@ -13,6 +13,7 @@ import numpy as np
 import jahs
 from jahs.explorer.page import Subject, join_modules
 from jahs.queries.oracles.surrogate import SurrogateOracle
+from jahs.spaces.configs import config_codes
 
 NODE = shutil.which("node")
 CLOSE = 1e-6
@@ -32,20 +33,13 @@ def python_answers(subject: Subject, configs: list[dict[str, Any]], epochs: list
     assert subject.release is not None
     oracle = SurrogateOracle(subject.release, engine="numpy")
     X = jahs.encode(configs, np.array(epochs))
-    codes = np.array([list(row) for row in map(jahs_codes, configs)])
+    codes = np.array([config_codes(config) for config in configs])
     found = dict(oracle.query_many(codes, np.array(epochs), seed=None, metrics=tuple(oracle.metrics)))
     if subject.release.noise is not None:
         for name, ends in subject.release.noise.interval(found, X).items():
             if name != "runtime":
                 found |= {f"{name} {side}": end for side, end in zip(("low", "high"), ends, strict=True)}
     return found
-
-
-def jahs_codes(config: dict[str, Any]) -> tuple[float, ...]:
-    """The codes of a config, in double precision."""
-    from jahs.spaces.configs import config_codes
-
-    return tuple(config_codes(config))
 
 
 def largest_gap(found: list[dict[str, float]], wanted: dict[str, np.ndarray]) -> dict[str, float]:
