@@ -22,6 +22,7 @@ from tests.jahs.explorer.golden import CLOSE, NODE, largest_gap, python_answers,
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 
+SPACE = space_facts() | {"task": {"name": "any"}}
 NEEDS_NODE = pytest.mark.skipif(NODE is None, reason="node is not installed (Debian: apt-get install nodejs)")
 
 ASK = """
@@ -47,9 +48,7 @@ def check_answers(subject: Subject, folder: Path, *, n: int) -> None:
     configs, epochs = questions(n, subject.task.max_epoch)
     facts, arrays, features = model_parts(subject.release)
     facts["arrays"], blob = pack_arrays(arrays, compressed=True)
-    given = constants(
-        facts=facts, blob=blob, configs=configs, epochs=epochs, space=space_facts() | {"task": {"name": "any"}}
-    )
+    given = constants(facts=facts, blob=blob, configs=configs, epochs=epochs, space=SPACE)
     found = run_node(features + given + ASK, folder)
     gaps = largest_gap(found, python_answers(subject, configs, epochs))
     assert max(gaps.values()) < CLOSE, gaps
@@ -77,10 +76,8 @@ def test_every_feature_has_the_bits_that_python_gives_it(tmp_path, is_canonical)
     script, facts = feature_script([features])
     places, blob = pack_arrays(fact_arrays(facts, task), compressed=False)
     model = {"widths": [], "metrics": {}, "facts": facts, "schedule": schedule(task.max_epoch)}
-    given = constants(
-        facts=model, places=places, blob=blob, configs=configs, epochs=epochs, width=len(columns),
-        space=space_facts() | {"task": {"name": "any"}},
-    )  # fmt: skip
+    asked = constants(configs=configs, epochs=epochs, width=len(columns), space=SPACE)
+    given = asked + constants(facts=model, places=places, blob=blob)
     ask = """
 const model = new Model(facts, unpack(places, decodeBase64(blob)), new Space(space), features);
 model.rows = [new Float32Array(width)];
@@ -96,7 +93,7 @@ console.log(JSON.stringify(configs.map((config, i) => Array.from(model.row(model
 @NEEDS_NODE
 def test_moves_and_codes_are_those_of_the_space(tmp_path):
     configs, _ = questions(50, 12, seed=2)
-    given = constants(space=space_facts() | {"task": {"name": "any"}}, configs=configs)
+    given = constants(space=SPACE, configs=configs)
     ask = """
 const one = new Space(space);
 console.log(JSON.stringify(configs.map((config) => [
@@ -118,7 +115,7 @@ def test_what_python_refuses_is_refused_with_every_fault(tmp_path):
     asked = [(config, epoch) for epoch in (1, 27, 0, -3, 2.5, 28, "5", None)]
     asked += [(each, 1) for each in ({**config, "N": 4}, {**config, "LearningRate": 5}, without_n, None, 3)]
     asked += [({**config, "toString": 1, "Op1": "3"}, 0)]
-    given = constants(space=space_facts() | {"task": {"name": "any"}}, asked=asked)
+    given = constants(space=SPACE, asked=asked)
     ask = """
 console.log(JSON.stringify(asked.map(([config, epoch]) => {
   try {
@@ -145,7 +142,7 @@ console.log(JSON.stringify(asked.map(([config, epoch]) => {
 
 @NEEDS_NODE
 def test_local_search_trains_no_config_twice_in_a_climb(tmp_path):
-    given = constants(space=space_facts() | {"task": {"name": "any"}}, n=500)
+    given = constants(space=SPACE, n=500)
     ask = """
 const search = localSearch(new Space(space), seeded(0), 27);
 let asked = search.next().value;
