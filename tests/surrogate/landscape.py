@@ -10,7 +10,7 @@ import numpy as np
 from jahs.files.tables import Table, typed, write_table
 from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS
-from jahs.spaces.cell import path_features
+from jahs.spaces.cell import effective_depth, live_paths
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import TASKS
 from splits.split import Split, write_split
@@ -97,9 +97,9 @@ def arguments(runs: Path, out: Path) -> list[str]:
 
 
 def _accuracy(X: np.ndarray) -> np.ndarray:
-    paths = path_features(X[:, 3:9].astype(int))
+    ops = X[:, 3:9].astype(int)
     rate, decay = np.log10(X[:, 1].astype(float)), np.log10(X[:, 13].astype(float))
-    depth, n_alive = paths[:, 20], paths[:, [0, 5, 10, 15]].sum(axis=1)
+    depth, n_alive = effective_depth(ops), live_paths(ops).sum(axis=1)
     quality = -3 + 0.6 * depth - (rate + 1.5) ** 2 * 0.5 - (rate + decay + 5) ** 2 * 0.1 + 0.04 * X[:, 12] + X[:, 10]
     quality += np.log(X[:, 14]) * 0.4
     return np.where(n_alive == 0, 10.0, 10 + 85 / (1 + np.exp(-quality)))

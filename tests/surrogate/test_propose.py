@@ -13,7 +13,7 @@ import jahs
 from jahs.errors import InvalidArgument
 from jahs.release import read_release
 from jahs.schema import OPS
-from jahs.spaces.cell import canonical_keys, path_features
+from jahs.spaces.cell import canonical_keys, live_paths
 from jahs.spaces.columns import config_ids, rows
 from jahs.tasks import TASKS, register
 from pipeline.proposals import read_proposals
@@ -139,7 +139,7 @@ def test_a_paired_config_differs_in_its_size_alone(runs: Path, tmp_path: Path) -
 def test_the_poor_have_few_paths_or_extreme_rates(runs: Path, tmp_path: Path) -> None:
     assert call("poor", runs, tmp_path / "list", "--n", 40) == 0
     columns = columns_of(tmp_path / "list")
-    paths = path_features(np.column_stack([columns[op] for op in OPS]))[:, [0, 5, 10, 15]].sum(axis=1)
+    paths = live_paths(np.column_stack([columns[op] for op in OPS])).sum(axis=1)
     assert (paths[::2] <= 1).all()
     rate, decay = np.log10(columns["LearningRate"][1::2]), np.log10(columns["WeightDecay"][1::2])
     assert (np.abs(rate + 1.5) >= 1.2).all()

@@ -1,8 +1,7 @@
 """Features of cells: tables of all 15,625 cells by number, one column per feature.
 
 With `canonical`, every cell has the row of the cell that represents its class, so cells that compute the same function
-(`jahs.spaces.cell.canonical`) have equal features. Numbers that need a live path, such as the fewest convolutions on
-one, are `NO_PATH` in cells without one.
+(`jahs.spaces.cell.canonical`) have equal features. The fewest poolings are `NO_PATH` in cells without such a path.
 
 `signal_features` describe how a signal passes through a network at initialisation. A convolution with BatchNorm has
 outputs of variance 1 whatever its input, and outputs of different convolutions are independent. Identity and pooling
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from jahs.schema import OPS
 from jahs.spaces.cell.keys import canonical_keys, representatives
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERATIONS, POOL, ZERO, all_ops, cell_numbers
-from jahs.spaces.cell.paths import PATH_EDGES, PATH_FEATURES, PATHS, path_features
+from jahs.spaces.cell.paths import count_on_paths, live_edges, live_paths
 
 NO_PATH: Final = 9
 
@@ -34,30 +33,19 @@ CELL_FEATURES: Final = {
     # One column per edge, in an order in which a threshold means something: zero, pooling, identity, 1x1, 3x3.
     "operations": tuple(f"{op}_strength" for op in OPS),
     "one_hot": tuple(f"{op}_{code}" for op in OPS for code in range(len(OPERATIONS))),
-    "paths": PATH_FEATURES,
     "counts": tuple(f"n_{name}" for name in _COUNTED.values()),
-    "live": (
-        "n_live_paths",
-        *(f"n_live_{_COUNTED[op]}" for op in (CONV3X3, CONV1X1, POOL, IDENTITY)),
-        "n_path_convs",
-        "n_path_conv3x3",
-        "n_path_pools",
-        "fewest_convs",
-        "most_conv3x3",
-        "widest_view",
-    ),
+    "live": ("n_live_paths", "n_live_conv3x3", "widest_view", "effective_depth"),
     "shortcuts": ("n_conv_free_paths", "n_identity_paths", "fewest_pools"),
-    "nodes": ("n_from_input", "n_into_node_3", "n_into_output"),
     "computed": ("n_activated", "n_pooled"),
     "trained": tuple(f"n_trained_{name}" for name in ("conv3x3", "conv1x1", "activated", "pooled")),
 }
 """The columns of `cell_features`, by group.
 
-live: operations on live edges; sums over live paths; the fewest convolutions, the most 3x3 convolutions and the most
-operations with a neighbourhood (3x3 convolution or pooling) on a live path. shortcuts: live paths without convolutions,
-with identities only, and the fewest poolings on the former. nodes: edges that are not zero. computed: nodes whose value
-is activated, once for all convolutions that read it, and nodes whose value is pooled. trained: convolutions that the
-output depends on, and the activations and poolings in the backward pass.
+live: live paths; 3x3 convolutions on live edges; the most operations with a neighbourhood (3x3 convolution or pooling),
+and the most convolutions, on a live path. shortcuts: live paths without convolutions, with identities only, and the
+fewest poolings on the former. computed: nodes whose value is activated, once for all convolutions that read it, and
+nodes whose value is pooled. trained: convolutions that the output depends on, and the activations and poolings in the
+backward pass.
 """
 
 SIGNAL_FEATURES: Final = ("signal_convs", "signal_conv3x3", "signal_pools", "signal_renewed")
@@ -81,40 +69,24 @@ def cell_features(*, canonical: bool) -> dict[str, NDArray[np.float32]]:
     ops = all_ops()
     columns = {f"{op}_strength": np.vectorize(_STRENGTH.get)(ops[:, i]) for i, op in enumerate(OPS)}
     columns |= {f"{op}_{code}": ops[:, i] == code for i, op in enumerate(OPS) for code in range(len(OPERATIONS))}
-    by_path = dict(zip(PATH_FEATURES, path_features(ops).T, strict=True))
-    columns |= by_path
     columns |= {f"n_{name}": (ops == code).sum(axis=1) for code, name in _COUNTED.items()}
-    columns |= _live(ops, by_path)
+    columns |= _live(ops)
     columns |= _computed(ops)
-    not_zero = ops != ZERO
-    for name, node, end in (("n_from_input", 1, 0), ("n_into_node_3", 3, 1), ("n_into_output", 4, 1)):
-        columns[name] = not_zero[:, [edge[end] == node for edge in EDGES]].sum(axis=1)
     order = representative_numbers() if canonical else slice(None)
     return {name: values[order].astype(np.float32) for name, values in columns.items()}
 
 
-def _live(ops: NDArray[np.int64], by_path: dict[str, NDArray[np.int8]]) -> dict[str, NDArray[np.int64]]:
+def _live(ops: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
     """Compute the groups "live" and "shortcuts"."""
-
-    def each_path(name: str) -> NDArray[np.int64]:  # (15625, 4)
-        columns = [by_path[f"path_{''.join(map(str, nodes))}_{name}"] for nodes in PATHS]
-        return np.column_stack(columns).astype(np.int64)
-
-    is_alive = each_path("is_alive") == 1
-    conv3x3, pools = each_path("n_conv3x3"), each_path("n_pool")
-    convs = conv3x3 + each_path("n_conv1x1")
+    is_alive = live_paths(ops)
+    conv3x3, conv1x1, pools = (count_on_paths(ops == op) * is_alive for op in (CONV3X3, CONV1X1, POOL))
+    convs = conv3x3 + conv1x1
     is_free = is_alive & (convs == 0)
-    on_edge = ([edge in edges for edges in PATH_EDGES] for edge in range(len(EDGES)))
-    is_live = np.column_stack([is_alive[:, paths].any(axis=1) for paths in on_edge])
     return {
         "n_live_paths": is_alive.sum(axis=1),
-        **{f"n_live_{_COUNTED[op]}": ((ops == op) & is_live).sum(axis=1) for op in (CONV3X3, CONV1X1, POOL, IDENTITY)},
-        "n_path_convs": convs.sum(axis=1),
-        "n_path_conv3x3": conv3x3.sum(axis=1),
-        "n_path_pools": pools.sum(axis=1),
-        "fewest_convs": np.where(is_alive, convs, NO_PATH).min(axis=1),
-        "most_conv3x3": conv3x3.max(axis=1),
+        "n_live_conv3x3": ((ops == CONV3X3) & live_edges(ops)).sum(axis=1),
         "widest_view": (conv3x3 + pools).max(axis=1),
+        "effective_depth": convs.max(axis=1),
         "n_conv_free_paths": is_free.sum(axis=1),
         "n_identity_paths": (is_free & (pools == 0)).sum(axis=1),
         "fewest_pools": np.where(is_free, pools, NO_PATH).min(axis=1),

@@ -18,7 +18,8 @@ from jahs.models.features.formulas import columns_of, published_rest
 from jahs.models.features.timing import DEFAULT_TIMES, WORK, TimeCoefficients, time_terms
 
 FEATURES_VERSION: Final = 3
-"""Increased whenever a column changes its values or is removed; a release built with another version is refused.
+"""Increased whenever a column that a set reads changes its values or is removed; a release built with another version
+is refused.
 
 A set may gain columns without an increase: a release lists the columns that its models read.
 """

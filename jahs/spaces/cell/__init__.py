@@ -3,7 +3,7 @@
 from jahs.spaces.cell.index import nb201_indices, ops_at
 from jahs.spaces.cell.keys import canonical, canonical_keys, nb201_key, representatives
 from jahs.spaces.cell.operations import EDGES, N_CELLS, OPERATIONS, all_ops
-from jahs.spaces.cell.paths import PATH_FEATURES, PATHS, effective_depth, path_features
+from jahs.spaces.cell.paths import PATHS, effective_depth, live_paths
 from jahs.spaces.cell.value import Cell
 
 __all__ = [
@@ -11,15 +11,14 @@ __all__ = [
     "N_CELLS",
     "OPERATIONS",
     "PATHS",
-    "PATH_FEATURES",
     "Cell",
     "all_ops",
     "canonical",
     "canonical_keys",
     "effective_depth",
+    "live_paths",
     "nb201_indices",
     "nb201_key",
     "ops_at",
-    "path_features",
     "representatives",
 ]

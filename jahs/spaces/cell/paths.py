@@ -1,4 +1,4 @@
-"""The four paths from a cell's input to its output, for one cell and as features of many.
+"""The four paths from a cell's input to its output, for one cell and for many.
 
 A path is alive if no operation on it is a zero; an edge is dead if it is on no path that is alive.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERATIONS, POOL, ZERO, all_ops, cell_numbers
+from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, OPERATIONS, ZERO
 
 PATHS: Final = ((1, 2, 3, 4), (1, 2, 4), (1, 3, 4), (1, 4))
 """Nodes of each path from the cell's input to its output."""
@@ -22,20 +21,7 @@ PATHS: Final = ((1, 2, 3, 4), (1, 2, 4), (1, 3, 4), (1, 4))
 PATH_EDGES: Final = tuple([EDGES.index(step) for step in pairwise(nodes)] for nodes in PATHS)
 """Places in Op1 .. Op6 of the edges of each path."""
 
-_COUNTED: Final = (("n_conv3x3", CONV3X3), ("n_conv1x1", CONV1X1), ("n_pool", POOL), ("n_identity", IDENTITY))
-
-PATH_FEATURES: Final = (
-    *(
-        f"path_{''.join(map(str, nodes))}_{name}"
-        for nodes in PATHS
-        for name in ("is_alive", *(name for name, _ in _COUNTED))
-    ),
-    "effective_depth",
-    "n_parameter_free",
-)
-"""Names of the columns of `path_features`."""
-
-_IS_ALIVE: Final = [place for place, name in enumerate(PATH_FEATURES) if name.endswith("is_alive")]
+_IS_ON_PATH: Final = np.array([[edge in edges for edges in PATH_EDGES] for edge in range(len(EDGES))], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,35 +50,22 @@ def dead_edges(ops: Sequence[int]) -> frozenset[int]:
 
 def effective_depth(ops: ArrayLike) -> NDArray[np.int64]:
     """Return the largest number of convolutions on a live path, (n,), for `ops` of shape (n, 6); 0 without one."""
-    return path_features(ops)[:, PATH_FEATURES.index("effective_depth")].astype(np.int64)
+    codes = np.asarray(ops)
+    on_live = count_on_paths((codes == CONV3X3) | (codes == CONV1X1)) * live_paths(codes)
+    depths: NDArray[np.int64] = on_live.max(axis=1)
+    return depths
 
 
 def live_paths(ops: ArrayLike) -> NDArray[np.bool_]:
     """Return which of the paths of each cell are alive, (n, 4), for `ops` of shape (n, 6)."""
-    return path_features(ops)[:, _IS_ALIVE].astype(bool)
+    return np.asarray(count_on_paths(np.asarray(ops) == ZERO) == 0)
 
 
-def path_features(ops: ArrayLike) -> NDArray[np.int8]:
-    """Return one row per cell, (n, 22), with the columns of `PATH_FEATURES`, for `ops` of shape (n, 6).
-
-    For each path: whether it is alive, and how many operations of each kind are on it (0 if it is not alive). Then
-    the effective depth and the number of operations without parameters (identity, zero, pooling) among all six.
-    """
-    features: NDArray[np.int8] = _features()[cell_numbers(ops)]
-    return features
+def live_edges(ops: ArrayLike) -> NDArray[np.bool_]:
+    """Return which edges of each cell are on a live path, (n, 6), for `ops` of shape (n, 6)."""
+    return np.asarray(live_paths(ops) @ _IS_ON_PATH.T > 0)
 
 
-@cache
-def _features() -> NDArray[np.int8]:
-    """Return the features of every cell, (15625, 22)."""
-    ops = all_ops()
-    columns = []
-    depth = np.zeros(len(ops), dtype=np.int64)
-    for edges in PATH_EDGES:
-        on_path = ops[:, edges]
-        is_alive = (on_path != ZERO).all(axis=1)
-        counts = {name: (on_path == op).sum(axis=1) * is_alive for name, op in _COUNTED}
-        columns += [is_alive, *counts.values()]
-        depth = np.maximum(depth, counts["n_conv3x3"] + counts["n_conv1x1"])
-    n_parameter_free = ((ops != CONV3X3) & (ops != CONV1X1)).sum(axis=1)
-    return np.column_stack([*columns, depth, n_parameter_free]).astype(np.int8)
+def count_on_paths(is_counted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return how many of the marked edges, (n, 6), are on each path, (n, 4)."""
+    return np.asarray(is_counted @ _IS_ON_PATH)

@@ -184,14 +184,12 @@ def test_cells_have_the_features_that_their_drawing_shows() -> None:
     number = int("".join(map(str, ops)), 5)
     row = {name: values[number] for name, values in cell_features(canonical=False).items()}
     expected = {
-        "n_live_paths": 3, "n_live_conv3x3": 1, "n_live_conv1x1": 1, "n_live_pool": 1, "n_live_identity": 2,
-        "n_path_convs": 2, "n_path_conv3x3": 1, "n_path_pools": 1, "fewest_convs": 0, "most_conv3x3": 1,
-        "widest_view": 1, "n_conv_free_paths": 2, "n_identity_paths": 1, "fewest_pools": 0, "n_from_input": 3,
-        "n_into_node_3": 1, "n_into_output": 3, "effective_depth": 2, "Op1_strength": 4, "Op4_strength": 0,
+        "n_live_paths": 3, "n_live_conv3x3": 1, "widest_view": 1, "effective_depth": 2, "n_conv_free_paths": 2,
+        "n_identity_paths": 1, "fewest_pools": 0, "Op1_strength": 4, "Op4_strength": 0,
     }  # fmt: skip
     assert {name: row[name] for name in expected} == expected
     dead = {name: values[int("111111", 5)] for name, values in cell_features(canonical=False).items()}
-    assert (dead["n_live_paths"], dead["fewest_convs"], dead["fewest_pools"]) == (0, NO_PATH, NO_PATH)
+    assert (dead["n_live_paths"], dead["fewest_pools"]) == (0, NO_PATH)
 
 
 def test_every_column_of_the_table_of_cells_is_in_a_group_and_every_group_is_known() -> None:
