@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from jahs.models.features.cells import CELL_FEATURES, SIGNAL_FEATURES, cell_features, signal_features
 from jahs.models.features.formulas import FORMULAS, Formula, columns_of, parameters_of
-from jahs.models.features.sets import TRENDS, FeatureSet
+from jahs.models.features.sets import VARYING, FeatureSet
 from jahs.models.features.timing import (
     DEFAULT_TIMES,
     MISH,
@@ -112,7 +112,7 @@ class RowBuilder:
         first, end = _copied_run(self.columns)
         self._copied = slice(first, end)
         self._computed = [*range(first), *range(end, len(self.columns))]
-        self._varying = [i for i in self._computed if self.columns[i].name in TRENDS]
+        self._varying = [i for i in self._computed if self.columns[i].name in VARYING]
         self._cell_rows = _table([cells[flag][name] for name, flag in self.columns[first:end]], np.float32)
         self._cell_bytes, self._width = self._cell_rows.tobytes(), 4 * (end - first)
         computed = [self.columns[i] for i in self._computed]

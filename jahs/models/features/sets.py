@@ -7,10 +7,10 @@ logarithm or the epoch's share of the task adds nothing to the plain value; prod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.models.features.cells import CELL_FEATURES, SIGNAL_FEATURES
@@ -23,8 +23,6 @@ is refused.
 
 A set may gain columns without an increase: a release lists the columns that its models read.
 """
-
-Trend = Literal["fixed", "rising", "falling"]
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -55,16 +53,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 _KNOWN: Final = frozenset(name for names in GROUPS.values() for name in names)
 
-TRENDS: Final[Mapping[str, Trend]] = MappingProxyType(
-    {
-        "epoch": "rising",
-        "epochs_per_conv": "rising",
-        "rate_spent": "rising",
-        "decay_spent": "rising",
-        "rate_left": "falling",
-        "rate_now": "falling",
-    }
-)
+VARYING: Final = frozenset(("epoch", "epochs_per_conv", "rate_spent", "decay_spent", "rate_left", "rate_now"))
 """The columns that change with the epoch, each in one direction; every other column is fixed along a trajectory."""
 
 
@@ -108,24 +97,13 @@ def joint_times(sets: Sequence[FeatureSet]) -> TimeCoefficients:
     return timed[0].times if timed else DEFAULT_TIMES
 
 
-def _from_groups(name: str, groups: Iterable[str], *, is_canonical: bool) -> FeatureSet:
-    return FeatureSet(
-        name=name, columns=tuple(name for group in groups for name in GROUPS[group]), is_canonical=is_canonical
+_ACCURACY: Final = tuple(
+    name
+    for group in (
+        *("hyperparameters", "sizes", "epoch", "operations", "shortcuts", "signal", "cost"),
+        *("rates", "rates_by_size", "size", "epochs"),
     )
-
-
-_ACCURACY: Final = (
-    "hyperparameters",
-    "sizes",
-    "epoch",
-    "operations",
-    "shortcuts",
-    "signal",
-    "cost",
-    "rates",
-    "rates_by_size",
-    "size",
-    "epochs",
+    for name in GROUPS[group]
 )
 _PUBLISHED: Final = (
     *GROUPS["published_rest"][:3],
@@ -145,8 +123,7 @@ FEATURE_SETS: Final[Mapping[str, FeatureSet]] = MappingProxyType(
         features.name: features
         for features in (
             FeatureSet(name="published", columns=_PUBLISHED, is_canonical=False),
-            _from_groups("accuracy", _ACCURACY, is_canonical=True),
-            _from_groups("accuracy_as_is", _ACCURACY, is_canonical=False),
+            FeatureSet(name="accuracy", columns=_ACCURACY, is_canonical=True),
             FeatureSet(name="latency", columns=("Activation", *GROUPS["sizes"], *_WORK), is_canonical=False),
             FeatureSet(
                 name="epoch_time",
@@ -156,9 +133,9 @@ FEATURE_SETS: Final[Mapping[str, FeatureSet]] = MappingProxyType(
         )
     }
 )
-"""published: JAHS-Bench-201's 41 columns, in its order. accuracy: ours, equal for cells that compute the same function;
-accuracy_as_is: the same columns of the cell as it is written. latency and epoch_time: columns that affect time, without
-hyperparameters and epochs that cannot. time_terms, which no set reads: the terms whose sums form the group time."""
+"""published: JAHS-Bench-201's 41 columns, in its order. accuracy: ours, equal for cells that compute the same function.
+latency and epoch_time: columns that affect time, without hyperparameters and epochs that cannot. time_terms, which no
+set reads: the terms whose sums form the group time."""
 
 
 def feature_set(name: str) -> FeatureSet:
