@@ -1,6 +1,8 @@
-"""The bounded transform: the contract of any transform, and its own formula."""
+"""The bounded transform: the laws of any transform, and its own formula."""
 
+import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -9,29 +11,85 @@ from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument, UnknownFormat
 from jahs.models.bounds import BOUNDS_FORMAT, BoundedTransform
-from tests.contracts.transform import TransformContract
 
 finite = st.floats(-1e9, 1e9)
 slopes = st.floats(0.01, 100)
 margins = st.floats(1e-9, 0.25)
 
 
-class TestOfAnAccuracy(TransformContract):
-    @pytest.fixture
-    def transform(self):
-        return BoundedTransform(lower=0.0, upper=100.0)
+@pytest.fixture(
+    params=[
+        BoundedTransform(lower=0.0, upper=100.0),
+        BoundedTransform(lower=-3.5, upper=1e6, slope=7.25, margin=1e-3),
+        BoundedTransform(lower=1e-9, upper=1e-7, slope=0.01),
+    ],
+    ids=["accuracy", "steep", "tiny"],
+)
+def transform(request):
+    return request.param
 
 
-class TestOfASteepOne(TransformContract):
-    @pytest.fixture
-    def transform(self):
-        return BoundedTransform(lower=-3.5, upper=1e6, slope=7.25, margin=1e-3)
+@pytest.fixture
+def y(transform):
+    """Targets up to both bounds, of which some are very near to them."""
+    inside = np.random.default_rng(0).uniform(0, 1, 200)
+    near_ends = np.geomspace(1e-12, 1e-3, 20)
+    parts = np.sort(np.concatenate([[0, 1], inside, near_ends, 1 - near_ends]))
+    return np.clip(transform.lower + parts * (transform.upper - transform.lower), transform.lower, transform.upper)
 
 
-class TestOfTinyNumbers(TransformContract):
-    @pytest.fixture
-    def transform(self):
-        return BoundedTransform(lower=1e-9, upper=1e-7, slope=0.01)
+def test_every_target_becomes_a_finite_number_and_back(transform, y):
+    z = transform.forward(y)
+    assert np.isfinite(z).all()
+    assert (np.diff(z) >= 0).all()
+    assert np.abs(transform.inverse(z) - y).max() <= 1e-9 * (transform.upper - transform.lower)
+
+
+def test_infinite_answers_are_the_bounds(transform):
+    assert transform.inverse([-np.inf, np.inf]).tolist() == [transform.lower, transform.upper]
+
+
+def test_json_and_pickle_bring_it_back(transform, y):
+    restored = BoundedTransform.from_dict(json.loads(json.dumps(transform.to_dict(), allow_nan=False)))
+    assert restored == transform == pickle.loads(pickle.dumps(transform))
+    assert restored.forward(y).tobytes() == transform.forward(y).tobytes()
+
+
+def test_shapes_are_kept_and_inputs_are_untouched(transform, y):
+    y = y[:12].reshape(3, 4)
+    y_before = y.copy()
+    z = transform.forward(y)
+    z_before = z.copy()
+    assert transform.inverse(z).shape == z.shape == (3, 4)
+    assert transform.forward([]).shape == transform.inverse([]).shape == (0,)
+    assert transform.inverse(0.0).shape == ()
+    assert (y == y_before).all()
+    assert (z == z_before).all()
+
+
+def test_one_value_and_a_batch_agree(transform, y):
+    z = transform.forward(y)
+    assert [float(transform.forward(value)) for value in y] == z.tolist()
+    assert [float(transform.inverse(value)) for value in z] == transform.inverse(z).tolist()
+
+
+def test_float32_answers_are_taken(transform):
+    z = np.array([-1e30, *np.linspace(-50, 50, 401), 1e30], np.float32)
+    assert transform.inverse(z).tolist() == transform.inverse(z.astype(np.float64)).tolist()
+
+
+@pytest.mark.parametrize("bad", [np.nan, [np.nan, 1.0]])
+def test_what_is_no_number_is_refused(transform, bad):
+    with pytest.raises(InvalidArgument):
+        transform.forward(bad)
+    with pytest.raises(InvalidArgument):
+        transform.inverse(bad)
+
+
+def test_targets_just_outside_the_bounds_are_refused(transform):
+    for bad in (np.nextafter(transform.lower, -np.inf), np.nextafter(transform.upper, np.inf), np.inf, -np.inf):
+        with pytest.raises(InvalidArgument, match="outside"):
+            transform.forward([transform.lower, bad])
 
 
 @st.composite
