@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from jahs.errors import InvalidFidelity
+from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.queries.queryable import Queryable
 
 
@@ -32,12 +32,14 @@ class QueryableContract:
         low = {name: values[0] for name, values in bench.fidelities.items()}
         wide = bench.query_many(configs, at=[low, bench.full])
         lowest = bench.query_many(configs, each_at=[low] * len(configs))
+        columns = {key: np.array([config[key] for config in configs]) for key in bench.space.searched}
         assert list(wide) == list(bench.metrics)
         for name in bench.metrics:
             singles = [[bench.query(c, at=at).as_dict()[name] for at in (low, bench.full)] for c in configs]
             assert wide[name].tolist() == singles
             assert lowest[name].tolist() == wide[name][:, 0].tolist()
             assert bench.query_many(configs)[name].tolist() == wide[name][:, 1].tolist()
+            assert bench.query_many(columns)[name].tolist() == wide[name][:, 1].tolist()
 
     def test_a_trajectory_ends_where_a_query_is(self, bench, configs) -> None:
         path = bench.trajectory(configs[0])
@@ -50,6 +52,20 @@ class QueryableContract:
         assert {name: values.shape for name, values in bench.query_many([], metrics=["runtime"]).items()} == {
             "runtime": (0,)
         }
+        for empty in ([], bench.space.sample_columns(0, seed=0)):
+            assert {values.shape for values in bench.query_many(empty).values()} == {(0,)}
+            assert {values.shape for values in bench.query_many(empty, at=[1, 2]).values()} == {(0, 2)}
+            assert {values.shape for values in bench.query_many(empty, each_at=[]).values()} == {(0,)}
+            assert bench.objectives(empty).shape == (0, 1)
+        assert {values.shape for values in bench.query_many(configs, at=[]).values()} == {(len(configs), 0)}
+
+    def test_fidelities_are_as_many_as_configs_and_given_once(self, bench, configs) -> None:
+        with pytest.raises(InvalidFidelity, match="each_at: 1 fidelities for 2 configs"):
+            bench.query_many(configs[:2], each_at=[1])
+        with pytest.raises(InvalidFidelity, match="each_at=3 is not a list of fidelities"):
+            bench.query_many(configs, each_at=3)
+        with pytest.raises(InvalidArgument, match="at and each_at are both given"):
+            bench.query_many(configs[:2], at=1, each_at=[1, 2])
 
     @pytest.mark.parametrize("at", [0, -1, 10**6, 1.5, float("nan"), "5", True], ids=repr)
     def test_what_is_no_fidelity_is_refused(self, bench, configs, at) -> None:
@@ -66,3 +82,4 @@ class QueryableContract:
         restored = pickle.loads(pickle.dumps(bench))
         assert restored.query(configs[0]) == bench.query(configs[0])
         assert restored.space == bench.space
+        assert restored.fidelities == bench.fidelities

@@ -59,17 +59,6 @@ def test_a_view_knows_the_objectives_that_its_benchmark_does(whole: jahs.Benchma
             asked.objectives(configs, metrics=("valid_loss",))
 
 
-def test_objectives_fronts_and_volumes_speak_of_the_same_columns(whole: jahs.Benchmark) -> None:
-    metrics = ("runtime", "valid_acc", "n_params")
-    front = whole.front(metrics)
-    assert np.array_equal(whole.objectives(front.configs, metrics=metrics), front.F)
-    assert whole.hypervolume(front.F, metrics) == front.hypervolume > 0
-    assert np.array_equal(whole.reference_point(metrics), front.reference_point)
-    F = whole.objectives(whole.sample(50, seed=9), metrics=metrics)
-    both = whole.hypervolume(np.concatenate([F, front.F]), metrics)
-    assert both >= max(whole.hypervolume(F, metrics), front.hypervolume) * (1 - 1e-12)
-
-
 def test_a_combination_or_a_release_without_references_says_so(whole: jahs.Benchmark, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match=r"metrics=test_acc, latency have no reference point; there is one for"):
         whole.hypervolume([[1, 1]], ("test_acc", "latency"))

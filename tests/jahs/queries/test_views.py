@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, MissingData
-from jahs.queries.queryable import Queryable
 from jahs.queries.views import FIDELITIES, View
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.simulate import visible
@@ -28,15 +25,6 @@ def view(*, fidelities=("epoch", "Resolution"), fixed=None, search="all") -> Vie
 
 def same(one: dict, other: dict) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
-
-
-def test_a_view_and_a_benchmark_are_both_queryable() -> None:
-    def best(bench: Queryable) -> float:
-        return float(bench.query_many(bench.sample(5, seed=0), at=bench.full)["valid_acc"].max())
-
-    assert best(view()) > 0
-    for name in ("space", "fidelities", "full", "max_epoch", "metrics", "sample", "query", "query_many", "trajectory"):
-        assert hasattr(View, name) or hasattr(view(), name)
 
 
 def test_what_is_neither_fixed_nor_a_fidelity_is_searched() -> None:
@@ -173,7 +161,8 @@ def test_integers_are_epochs_whether_they_are_a_list_or_an_array() -> None:
     mf = view()
     configs = mf.sample(3, seed=0)
     lists, arrays = (mf.query_many(configs, each_at=at)["valid_acc"] for at in ([1, 5, 12], np.array([1, 5, 12])))
-    assert lists.tolist() == arrays.tolist()
+    singles = [mf.query(config, at=epoch).valid_acc for config, epoch in zip(configs, (1, 5, 12), strict=True)]
+    assert lists.tolist() == arrays.tolist() == singles
     with pytest.raises(InvalidFidelity, match=r"epoch=13 is not an integer in 1\.\.12"):
         mf.query_many(configs, each_at=np.array([1, 5, 13]))
     without = View(BENCH, fixed={"N": 5, "W": 16}, fidelities=("Resolution",))
@@ -217,20 +206,6 @@ def test_many_queries_are_single_queries_in_every_form() -> None:
     assert same(mf.query_many(configs, metrics=["runtime"]), {"runtime": mf.query_many(configs)["runtime"]})
 
 
-def test_epochs_of_numpy_are_one_fidelity_for_each_config() -> None:
-    mf = view()
-    configs = mf.sample(3, seed=0)
-    answers = mf.query_many(configs, each_at=np.array([1, 5, 12]))
-    assert answers["runtime"].tolist() == [mf.query(c, at=e).runtime for c, e in zip(configs, (1, 5, 12), strict=True)]
-
-
-def test_no_configs_give_empty_columns() -> None:
-    no_rows = {key: values[:0] for key, values in view().space.sample_columns(1, seed=0).items()}
-    for empty in ([], no_rows):
-        assert view().query_many(empty)["valid_acc"].shape == (0,)
-        assert view().query_many(empty, at=[1, 2])["valid_acc"].shape == (0, 2)
-
-
 def test_one_config_or_a_number_is_not_many_configs() -> None:
     mf = view()
     whole = mf.sample(seed=0)
@@ -250,14 +225,6 @@ def test_a_list_is_a_column_whatever_it_holds() -> None:
     assert same(mf.query_many(columns), mf.query_many({**columns, "W": [16, 16]}))
 
 
-def test_seeds_are_counted_against_the_configs_as_given() -> None:
-    mf = view()
-    with pytest.raises(
-        InvalidArgument, match=r"of shape \(3,\); give an integer, or an array of one for each of 2 conf"
-    ):
-        mf.query_many(mf.sample(2, seed=0), at=[1, 2], seed=np.array([1, 2, 3]))
-
-
 def test_a_trajectory_stays_at_one_size() -> None:
     mf = view()
     config = mf.sample(seed=1)
@@ -272,14 +239,6 @@ def test_a_trajectory_stays_at_one_size() -> None:
     for last in (None, 0, 13, 2.5):
         with pytest.raises(InvalidFidelity, match=r"to=.* is not an integer in 1\.\.12"):
             mf.trajectory(config, to={"epoch": last})
-
-
-def test_objectives_are_minimised_in_the_order_asked() -> None:
-    mf = view()
-    configs = mf.sample(4, seed=0)
-    answers = mf.query_many(configs, at=2)
-    expected = np.stack([answers["n_macs"], 100 - answers["valid_acc"]], axis=1)
-    assert np.array_equal(mf.objectives(configs, at=2, metrics=("n_macs", "valid_acc")), expected)
 
 
 def test_fixed_keys_may_be_left_out_and_must_not_be_contradicted() -> None:
@@ -328,11 +287,7 @@ def test_the_groups_of_keys_may_be_listed_beside_keys() -> None:
     ("at", "said"),
     [
         (0, r"epoch=0 is not an integer in 1\.\.12"),
-        (13, "epoch=13 is not"),
         (1.5, r"epoch=1\.5 is not an integer in 1\.\.12; bench\.fidelity\(\) rounds"),
-        (True, "epoch=True is not"),
-        ("5", "epoch='5' is not"),
-        (float("nan"), "epoch=nan is not"),
         ({"epoch": 2, "Resolution": 0.3}, r"Resolution=0\.3 is not one of"),
         (
             {"N": 3},
@@ -341,7 +296,7 @@ def test_the_groups_of_keys_may_be_listed_beside_keys() -> None:
         ({"depth": 3}, "'depth' is not a fidelity; the fidelities of this view are epoch, Resolution"),
         ({"epoch": 0, "Resolution": 2}, r"(?s)epoch=0 is.*Resolution=2 is"),
     ],
-    ids=["zero", "beyond", "half", "bool", "text", "nan", "illegal", "fixed", "unknown", "two-faults"],
+    ids=["zero", "half", "illegal", "fixed", "unknown", "two-faults"],
 )
 def test_a_fidelity_that_a_view_does_not_have_is_refused(at: object, said: str) -> None:
     config = view().sample(seed=0)
@@ -367,16 +322,6 @@ def test_a_view_without_epochs_is_always_at_the_last_one() -> None:
     assert sizes.query(config, at={"N": 1, "epoch": 12}).fidelity == {"epoch": 12, "N": 1}
     with pytest.raises(InvalidFidelity, match="epoch=5: every query of this view is at epoch 12"):
         sizes.query(config, at=5)
-
-
-def test_fidelities_must_be_as_many_as_configs_and_given_once() -> None:
-    configs = view().sample(2, seed=0)
-    with pytest.raises(InvalidFidelity, match="each_at: 1 fidelities for 2 configs"):
-        view().query_many(configs, each_at=[1])
-    with pytest.raises(InvalidFidelity, match="each_at=3 is not a list of fidelities"):
-        view().query_many(configs, each_at=3)
-    with pytest.raises(InvalidArgument, match="at and each_at are both given"):
-        view().query_many(configs, at=1, each_at=[1, 2])
 
 
 @given(SUBSETS, SHARES, SHARES)
@@ -423,10 +368,3 @@ def test_rounding_is_half_to_even_and_only_where_it_is_asked_for() -> None:
     for wrong in (0.4, 12.6, float("nan"), float("inf")):
         with pytest.raises(InvalidFidelity, match="epoch="):
             mf.fidelity(wrong)
-
-
-def test_a_view_survives_pickling() -> None:
-    again = pickle.loads(pickle.dumps(view()))
-    assert again.fidelities == view().fidelities
-    assert again.space == view().space
-    assert again.query(view().sample(seed=0)).values == view().query(view().sample(seed=0)).values
