@@ -168,8 +168,6 @@ def test_a_simulation_without_the_metric_of_its_optimiser_is_refused():
         simulation(metrics=["latency"]).run(make("random_search", VIEW, seed=0))
     with pytest.raises(InvalidArgument, match=r"metrics='valid_acc' is not a list of names"):
         simulation(metrics="valid_acc")
-    with pytest.raises(InvalidArgument, match=r"objectives='valid_acc' is not a list of names"):
-        make("random_search", VIEW, seed=0, objectives="valid_acc")
 
 
 def test_a_simulation_that_was_closed_before_its_end_hides_its_trials():

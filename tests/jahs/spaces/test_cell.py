@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument, InvalidConfig
-from jahs.spaces.cell import EDGES, N_CELLS, OPERATIONS, Cell, all_ops, nb201_indices, ops_at
+from jahs.spaces.cell import EDGES, N_CELLS, Cell, all_ops, nb201_indices, ops_at
 
 PUBLISHED = {
     0: "|avg_pool_3x3~0|+|nor_conv_1x1~0|skip_connect~1|+|nor_conv_1x1~0|skip_connect~1|skip_connect~2|",
@@ -139,7 +139,3 @@ def test_arrays_of_no_cells_are_fine():
     empty = np.empty((0, 6), dtype=np.int8)
     assert nb201_indices(empty).shape == (0,)
     assert ops_at(np.empty(0, dtype=int)).shape == (0, 6)
-
-
-def test_operations_are_named_as_nas_bench_201_does():
-    assert OPERATIONS == ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")

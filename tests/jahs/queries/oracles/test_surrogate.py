@@ -164,15 +164,6 @@ def test_the_laws_hold_for_drawn_trainings_too(noisy):
         assert (after[name] != oracle.query_many(codes, epochs + 1, seed=None, metrics=(name,))[name]).mean() > 0.9
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_engines_give_the_same_bits(folder, configs, engine):
-    codes, epochs = codes_of(configs), np.arange(40) % 12 + 1
-    one, other = (SurrogateOracle(read_release(folder), engine=kind) for kind in ("numpy", engine))
-    asked = {"seed": None, "metrics": tuple(one.metrics)}
-    assert (one.engine, other.engine) == ("numpy", engine)
-    assert is_same(one.query_many(codes, epochs, **asked), other.query_many(codes, epochs, **asked))
-
-
 @settings(max_examples=20)
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 30))
 def test_how_a_batch_is_cut_does_not_matter(noisy_oracle, seed, size):
