@@ -184,25 +184,21 @@ def table(watts: float) -> str:
     costs_of = {task: costs(task) for task in tasks()}
     head = ["| | " + " | ".join(f"`{task}`" for task in costs_of) + " |", "| --- |" + " ---: |" * len(costs_of)]
     rows = [
-        f"| {count} | " + " | ".join(f"{cost[count]:,}" for cost in costs_of.values()) + " |"
+        (count, *(f"{cost[count]:,}" for cost in costs_of.values()))
         for count in (
             *("configs", "trainings", "trainings of the final test set", "trainings on a GPU", "epochs"),
             "diverged trainings",
         )
     ]
-    rows.append(
-        "| size of all files (MB) | " + " | ".join(f"{cost['megabytes']:.1f}" for cost in costs_of.values()) + " |"
-    )
+    rows.append(("size of all files (MB)", *(f"{cost['megabytes']:.1f}" for cost in costs_of.values())))
     for machine in sorted({machine for cost in costs_of.values() for machine in cost["core-hours"]}):
         hours = (cost["core-hours"].get(machine, 0.0) for cost in costs_of.values())
-        rows.append(
-            f"| training and evaluation (core-hours), {machine} | " + " | ".join(f"{h:.1f}" for h in hours) + " |"
-        )
+        rows.append((f"training and evaluation (core-hours), {machine}", *(f"{h:.1f}" for h in hours)))
     totals = [sum(cost["core-hours"].values()) for cost in costs_of.values()]
-    rows.append("| training and evaluation (core-hours) | " + " | ".join(f"{total:.1f}" for total in totals) + " |")
+    rows.append(("training and evaluation (core-hours)", *(f"{total:.1f}" for total in totals)))
     energy = (f"{total * watts / 1000:.2f}" for total in totals)
-    rows.append(f"| energy (kWh), an estimate at {watts:g} W per core | " + " | ".join(energy) + " |")
-    return "\n".join([*head, *rows, ""])
+    rows.append((f"energy (kWh), an estimate at {watts:g} W per core", *energy))
+    return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows), ""])
 
 
 def outputs(watts: float = WATTS_PER_CORE) -> dict[Path, str]:
