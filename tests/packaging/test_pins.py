@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -93,32 +94,27 @@ def test_the_tests_of_jahs_load_without_its_optional_packages() -> None:
     assert not {path: names for path, names in missing.items() if names}
 
 
+def pinned_versions(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the version of each tool in the file that pins it."""
+    return {
+        tool: str(pin.specifier).removeprefix("==")
+        for tool, file in files.items()
+        for pin in pins(file)
+        if canonical(pin.name) == PACKAGES.get(tool, tool)
+    }
+
+
 def test_what_adapters_are_tested_with_is_what_their_page_says() -> None:
     page = (ROOT / "docs/adapters/index.md").read_text(encoding="utf-8")
     tested = dict(re.findall(r"^\| \[.+?\]\((\w+)\.md\) \| ([\d.]+)", page, re.MULTILINE))
-    pinned = {
-        tool: pins(file) for tool, file in zip((tool for tool in TOOLS if tool != "neps"), ADAPTER_FILES, strict=True)
-    }
-    pinned["neps"] = pins("constraints-workshops.txt")
-    versions = {
-        tool: str(pin.specifier).removeprefix("==")
-        for tool in TOOLS
-        for pin in pinned[tool]
-        if canonical(pin.name) == PACKAGES.get(tool, tool)
-    }
-    assert tested == versions
+    files = {tool: f"constraints-adapters-{tool}.txt" for tool in TOOLS}
+    assert tested == pinned_versions(files | {"neps": "constraints-workshops.txt"})
 
 
 def test_what_integrations_are_tested_with_is_what_their_page_says() -> None:
     page = (ROOT / "integrations/README.md").read_text(encoding="utf-8")
     tested = dict(re.findall(r"^\| \[(\w+)\]\(\w+/README.md\) \| .+? \| ([\d.]+) \|", page, re.MULTILINE))
-    versions = {
-        name: str(pin.specifier).removeprefix("==")
-        for name, file in zip(INTEGRATIONS, INTEGRATION_FILES, strict=True)
-        for pin in pins(file)
-        if canonical(pin.name) == PACKAGES.get(name, name)
-    }
-    assert tested == versions
+    assert tested == pinned_versions(dict(zip(INTEGRATIONS, INTEGRATION_FILES, strict=True)))
     script = (ROOT / ".ci/test_adapters").read_text(encoding="utf-8")
     assert re.findall(r"integrations/\{(.*?)\}\)", script) == [",".join(INTEGRATIONS)]
 
