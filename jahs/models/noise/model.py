@@ -58,10 +58,9 @@ from jahs.spaces.seeds import read_seeds
 from jahs.tasks.metrics import ACCURACIES, metric
 
 NOISE_FORMAT: Final = 2
-"""Version of noise.json; format 1, without the spreads' `last`, is read as well."""
+"""Version of noise.json; a reader refuses any other."""
 
-_OLD_FORMAT: Final = 1
-_DRAWS: Final = 1  # version of the random numbers: they are the same for both formats
+_DRAWS: Final = 1  # version of the random numbers
 _MOST_EPOCHS: Final = 10_000
 _EPOCH_WORDS: Final = 16  # words before this one belong to the whole training
 _FEW: Final = 24  # up to this many rows are faster one by one
@@ -294,18 +293,12 @@ class NoiseModel:
     def from_dict(cls, state: Mapping[str, Any]) -> NoiseModel:  # Any: JSON
         """Return the model that `to_dict` described; InvalidArgument or UnknownFormat if it is not such a model."""
         with reading_state("noise"):
-            is_old = type(found := state.get("format")) is int and found == _OLD_FORMAT
-            if not is_old:
-                check_format(found, NOISE_FORMAT, of="noise")
-            without = ("last",) if is_old else ()
+            check_format(state.get("format"), NOISE_FORMAT, of="noise")
             return cls(
                 task=str(state["task"]),
                 max_epoch=state["max_epoch"],
                 accuracies={
-                    name: {
-                        kind: read_part(Spread, part, where=f"{name} {kind}", without=without)
-                        for kind, part in spreads.items()
-                    }
+                    name: {kind: read_part(Spread, part, where=f"{name} {kind}") for kind, part in spreads.items()}
                     for name, spreads in state["accuracies"].items()
                 },
                 runtime={

@@ -8,7 +8,7 @@ and IEEE 754 rounds those alike everywhere: a number has the same bits alone, in
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import product
 from typing import Any, Final, TypeAlias, TypeVar, overload
@@ -79,7 +79,7 @@ class Spread:
 
     level: tuple[float, ...]  # standard deviation at each predicted accuracy of `LEVELS`, before the first epoch
     epoch: tuple[float, ...]  # a factor for each epoch
-    last: tuple[float, ...] = ()  # standard deviation at each of `LEVELS` at the last epoch; empty: as `level`
+    last: tuple[float, ...]  # standard deviation at each of `LEVELS` at the last epoch
     N: tuple[float, ...] = (1.0, 1.0, 1.0)  # a factor for each choice, here and below
     W: tuple[float, ...] = (1.0, 1.0, 1.0)
     Resolution: tuple[float, ...] = (1.0, 1.0, 1.0)
@@ -88,7 +88,6 @@ class Spread:
 
     def __post_init__(self) -> None:
         """Refuse tables of a wrong length and factors that are not positive, every fault at once."""
-        object.__setattr__(self, "last", self.last or self.level)
         lengths = {"level": len(LEVELS), "last": len(LEVELS), "rate": len(RATES), "epoch": len(self.epoch)}
         lengths |= dict.fromkeys(SIZE_KEYS, 3)
         faults = []
@@ -229,13 +228,9 @@ def tail_scale(tail: Any) -> Any:  # Any: a float, or an array
 _Part = TypeVar("_Part", Spread, TimeSpread, Correlation)
 
 
-def read_part(cls: type[_Part], state: object, *, where: str, without: Sequence[str] = ()) -> _Part:
-    """Return the part that `asdict` described, lists for tuples; InvalidArgument lists every fault.
-
-    Args:
-        without: names of fields that an older format lacks.
-    """
-    names = [field.name for field in fields(cls) if field.name not in without]
+def read_part(cls: type[_Part], state: object, *, where: str) -> _Part:
+    """Return the part that `asdict` described, lists for tuples; InvalidArgument lists every fault."""
+    names = [field.name for field in fields(cls)]
     if not isinstance(state, Mapping) or set(state) != set(names):
         raise InvalidArgument(f"{where}: not a mapping of {', '.join(names)}")
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument, InvalidFidelity, UnknownFormat, UnknownName
-from jahs.models.noise import NOISE_FORMAT, NoiseModel, model
+from jahs.models.noise import NoiseModel, model
 from jahs.models.noise.chance import normal_table
 from jahs.models.noise.spread import Spread
 from jahs.schema import COLUMNS as NAMES
@@ -70,19 +69,14 @@ def test_a_seed_for_each_row_gives_what_the_seeds_give_one_by_one() -> None:
         assert np.array_equal(drawn[name], np.choose(seeds, [one[name] for one in alone]))
 
 
-def of_format_1() -> dict[str, Any]:
-    """A model of the first format, which has no spread of its own for the last epoch."""
-    state = noise_model(has_last=False).to_dict() | {"format": 1}
+def test_draws_never_change() -> None:
+    """These are of spreads that are alike from the first epoch to the last."""
+    state = noise_model().to_dict()
     for kinds in state["accuracies"].values():
         for part in kinds.values():
-            assert part.pop("last") == part["level"]
-    return state
-
-
-def test_draws_of_the_first_format_never_change() -> None:
-    """Releases of format 1 keep every bit, whatever later formats add."""
+            part["last"] = part["level"]
     means = {"train_acc": 70.0, "valid_acc": 60.0, "test_acc": 99.0, "runtime": 20.0}
-    drawn = NoiseModel.from_dict(of_format_1()).draw_one(means, X[6].tolist(), 2**64 - 1, 7)
+    drawn = NoiseModel.from_dict(state).draw_one(means, X[6].tolist(), 2**64 - 1, 7)
     assert {name: value.hex() for name, value in drawn.items()} == {
         "train_acc": "0x1.057b96bb1f72ap+6",
         "valid_acc": "0x1.c9e0abf256ec6p+5",
@@ -140,7 +134,7 @@ def test_draws_have_the_predicted_mean_and_the_wanted_spread(y: float) -> None:
 @pytest.mark.parametrize("sigma", [0.1, 0.3, 0.55, 0.8])
 def test_the_mean_of_all_draws_is_the_prediction(sigma: float, tail: float) -> None:
     """Also of spreads for which a term of second order is far off, by two points of accuracy and more."""
-    spread = Spread(level=(sigma,) * 21, epoch=(1.0,) * 12, tail=tail)
+    spread = Spread(level=(sigma,) * 21, last=(sigma,) * 21, epoch=(1.0,) * 12, tail=tail)
     g = normal_table()[::8]
     for y in (12.0, 23.5, 41.0, 50.0, 66.0, 88.0):
         drawn = model._moved(spread, np.full(len(g), y), np.repeat(X[:1], len(g), axis=0), g)
@@ -216,8 +210,9 @@ def test_a_model_comes_back_from_json_with_every_bit() -> None:
 
 
 def test_another_version_is_refused() -> None:
-    with pytest.raises(UnknownFormat, match=f"noise: format 99; this version of jahs reads format {NOISE_FORMAT}"):
-        NoiseModel.from_dict({**MODEL.to_dict(), "format": 99})
+    for version in (1, 99):
+        with pytest.raises(UnknownFormat, match=f"noise: format {version}; this version of jahs reads format 2"):
+            NoiseModel.from_dict({**MODEL.to_dict(), "format": version})
     with pytest.raises(InvalidArgument, match="noise: a part is missing or of a wrong type"):
         NoiseModel.from_dict([])  # type: ignore[arg-type]
 
