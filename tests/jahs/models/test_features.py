@@ -18,7 +18,6 @@ from jahs.models.features import (
     FEATURE_SETS,
     FEATURES_VERSION,
     GROUPS,
-    VARYING,
     FeatureBuilder,
     FeatureSet,
     RowBuilder,
@@ -27,6 +26,7 @@ from jahs.models.features import (
 )
 from jahs.models.features.cells import CELL_FEATURES, NO_PATH, cell_features
 from jahs.models.features.formulas import FORMULAS
+from jahs.models.features.sets import VARYING
 from jahs.spaces.cell import canonical_keys
 from jahs.tasks.definitions import TASKS
 

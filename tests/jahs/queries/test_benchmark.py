@@ -67,6 +67,20 @@ def bench(folder):
 
 
 @pytest.fixture(scope="module")
+def table(folder):
+    return jahs.Benchmark("digits", kind="table", release=folder)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """A folder of runs."""
+    pytest.importorskip("pyarrow")
+    from tests.building import make_runs_folder
+
+    return make_runs_folder(tmp_path / "runs" / "digits", 20)
+
+
+@pytest.fixture(scope="module")
 def config(bench):
     return bench.sample(seed=0)
 
@@ -285,28 +299,26 @@ def test_seeds_that_are_none_are_refused(bench, config, seed):
             ask()
 
 
-def test_seeds_of_a_batch_are_one_or_one_for_each(folder):
-    bench = jahs.Benchmark("digits", kind="table", release=folder)
+def test_seeds_of_a_batch_are_one_or_one_for_each(table):
     configs = [rows(TABLE.configs)[20]] * 3
-    each = bench.query_many(configs, at=4, seed=np.array([0, 1, 2]))["valid_acc"]
-    assert each.tolist() == [bench.query(configs[0], at=4, seed=seed).valid_acc for seed in (0, 1, 2)]
-    wide = bench.query_many(configs, at=[4, 5], seed=np.array([0, 1, 2]))["valid_acc"]
+    each = table.query_many(configs, at=4, seed=np.array([0, 1, 2]))["valid_acc"]
+    assert each.tolist() == [table.query(configs[0], at=4, seed=seed).valid_acc for seed in (0, 1, 2)]
+    wide = table.query_many(configs, at=[4, 5], seed=np.array([0, 1, 2]))["valid_acc"]
     assert wide[:, 0].tolist() == each.tolist()
     for wrong in (np.array([0, 1]), np.array([0.0, 1.0, 2.0]), np.array([0, 1, -1]), np.array([[0, 1, 2]])):
         with pytest.raises(InvalidArgument, match="seed"):
-            bench.query_many(configs, at=4, seed=wrong)
+            table.query_many(configs, at=4, seed=wrong)
 
 
 @pytest.mark.parametrize("give", [list, tuple, np.array, range, "Series"], ids=str)
-def test_one_seed_for_each_config_comes_in_any_form_of_a_list(folder, give):
+def test_one_seed_for_each_config_comes_in_any_form_of_a_list(table, give):
     if give == "Series":
         give = pytest.importorskip("pandas").Series
     seeds = range(3) if give is range else give([0, 1, 2])
-    bench = jahs.Benchmark("digits", kind="table", release=folder)
     configs = [rows(TABLE.configs)[20]] * 3
-    for many in (bench, bench.view()):
+    for many in (table, table.view()):
         batch = many.query_many(configs, at=[4, 5], seed=seeds)["valid_acc"]
-        assert batch.tolist() == bench.query_many(configs, at=[4, 5], seed=np.array([0, 1, 2]))["valid_acc"].tolist()
+        assert batch.tolist() == table.query_many(configs, at=[4, 5], seed=np.array([0, 1, 2]))["valid_acc"].tolist()
         with pytest.raises(
             InvalidArgument, match=r"of shape \(3,\); give an integer, or an array of one for each of 2 con"
         ):
@@ -321,21 +333,19 @@ def test_a_list_of_seeds_is_read_one_by_one(bench, config, seed):
         bench.query_many([config, config], seed=seed)
 
 
-def test_an_array_of_no_dimensions_is_one_seed(folder):
-    bench = jahs.Benchmark("digits", kind="table", release=folder)
+def test_an_array_of_no_dimensions_is_one_seed(table):
     config = rows(TABLE.configs)[20]
     for seed in (np.array(1), np.int8(1)):
-        assert bench.query(config, seed=seed) == bench.query(config, seed=1)
-        assert bench.query_many([config], seed=seed)["valid_acc"] == bench.query(config, seed=1).valid_acc
+        assert table.query(config, seed=seed) == table.query(config, seed=1)
+        assert table.query_many([config], seed=seed)["valid_acc"] == table.query(config, seed=1).valid_acc
     with pytest.raises(InvalidArgument, match=r"or None, or an array of one for each of 1 configs$"):
-        bench.query_many([config], seed=1.5)
+        table.query_many([config], seed=1.5)
 
 
 @pytest.mark.parametrize("at", [[1, 6, 12], [1, 12]], ids=repr)
-def test_what_is_not_recorded_is_named_by_the_config_as_it_was_given(folder, at):
-    bench = jahs.Benchmark("digits", kind="table", release=folder)
+def test_what_is_not_recorded_is_named_by_the_config_as_it_was_given(table, at):
     recorded, stranger = rows(TABLE.configs)[3], jahs.space().sample(seed=123)
-    for many in (bench, bench.view()):
+    for many in (table, table.view()):
         for configs, places in (
             ([recorded, stranger], [1]),
             ([stranger, recorded, stranger], [0, 2]),
@@ -360,37 +370,28 @@ def test_what_diverged_is_named_at_the_first_epoch_that_is_missing(tmp_path):
         bench.query_many([configs[3], configs[5]], at=[1, 6, 12], metrics=["valid_acc"])
 
 
-def test_a_table_answers_what_was_recorded_and_draws_from_it(folder):
-    bench = jahs.Benchmark("digits", kind="table", release=folder)
-    drawn = bench.sample(5, seed=1)
+def test_a_table_answers_what_was_recorded_and_draws_from_it(table):
+    drawn = table.sample(5, seed=1)
     assert all(config in rows(TABLE.configs) for config in drawn)
-    assert bench.query(drawn[0], at=3, seed=0).valid_loss > 0
+    assert table.query(drawn[0], at=3, seed=0).valid_loss > 0
     with pytest.raises(NotRecorded, match="the nearest of 21 recorded configs"):
-        bench.query(jahs.space().sample(seed=123))
+        table.query(jahs.space().sample(seed=123))
 
 
-def test_a_folder_of_runs_is_a_table(tmp_path):
-    pytest.importorskip("pyarrow")
-    from tests.building import make_runs_folder
-
-    runs = make_runs_folder(tmp_path / "runs", 20)
-    bench = jahs.Benchmark("digits", kind="table", release=runs)
+@pytest.mark.parametrize("given", ["folder", "parent"])
+def test_a_folder_of_runs_is_a_table_and_is_found_below_its_parent_by_its_task(runs, given):
+    bench = jahs.Benchmark("digits", kind="table", release=runs if given == "folder" else runs.parent)
+    assert bench.release == runs
     assert bench.max_epoch == 4
     assert bench.query(bench.sample(seed=0)).valid_acc > 0
-    with pytest.raises(ProtocolMismatch, match="runs of digits, not of cifar10"):
-        jahs.Benchmark("cifar10", kind="table", release=runs)
     again = pickle.loads(pickle.dumps(bench))
+    assert again.release == runs
     assert again.query(bench.sample(seed=0)) == bench.query(bench.sample(seed=0))
 
 
-def test_a_folder_of_runs_is_found_below_its_parent_by_its_task(tmp_path):
-    pytest.importorskip("pyarrow")
-    from tests.building import make_runs_folder
-
-    runs = make_runs_folder(tmp_path / "runs" / "digits", 20)
-    bench = jahs.Benchmark("digits", kind="table", release=runs.parent)
-    assert bench.release == runs
-    assert pickle.loads(pickle.dumps(bench)).release == runs
+def test_a_folder_of_runs_answers_no_other_task(runs):
+    with pytest.raises(ProtocolMismatch, match="runs of digits, not of cifar10"):
+        jahs.Benchmark("cifar10", kind="table", release=runs)
     with pytest.raises(MissingData, match="cifar10: it has no manifest"):
         jahs.Benchmark("cifar10", kind="table", release=runs.parent)
 
@@ -420,12 +421,9 @@ def test_a_release_without_references_says_how_to_search(tmp_path):
     ("runs-0001.parquet", RUN_COLUMNS, "runtime"),
     ("protocol.json", {}, ""),
 ], ids=["configs", "profile", "runs", "protocol"])  # fmt: skip
-def test_a_pickle_of_runs_is_refused_where_any_of_their_files_changed(tmp_path, name, columns, changed):
-    pytest.importorskip("pyarrow")
-    from tests.building import make_runs_folder
-
-    path = make_runs_folder(tmp_path / "runs", 20) / name
-    pickled = pickle.dumps(jahs.Benchmark("digits", kind="table", release=path.parent))
+def test_a_pickle_of_runs_is_refused_where_any_of_their_files_changed(runs, name, columns, changed):
+    path = runs / name
+    pickled = pickle.dumps(jahs.Benchmark("digits", kind="table", release=runs))
     if columns:
         table = read_table(path, columns)
         write_table(path, {**table, changed: 2 * table[changed]}, columns)

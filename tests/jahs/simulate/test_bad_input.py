@@ -148,19 +148,20 @@ def test_a_wait_within_a_run_is_refused(tmp_path):
         of.run(optimizer)
 
 
-def test_one_proposal_in_place_of_a_list_is_named():
-    class One(Scripted):
-        def ask(self, n):
-            return CONFIGS[0]
-
-    with pytest.raises(OptimizerFailed, match=r"ask\(2\) returned one proposal, not a list; return \[it\]"):
-        simulation().run(One())
-    nothing = Scripted()
-    nothing.ask = lambda n: None
-    with pytest.raises(OptimizerFailed, match=r"ask\(2\) returned None, not a list; return \[\] to wait"):
-        simulation().run(nothing)
-    with pytest.raises(OptimizerFailed, match="One is a class; give an instance of it"):
-        simulation().run(One)
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (CONFIGS[0], r"one proposal, not a list; return \[it\]"),
+        (None, r"None, not a list; return \[\] to wait"),
+        (CONFIGS[:3], "3 proposals"),
+    ],
+    ids=["one", "none", "more"],
+)
+def test_an_answer_that_is_no_list_of_up_to_as_many_proposals_is_named(answer, message):
+    optimizer = Scripted()
+    optimizer.ask = lambda n: answer
+    with pytest.raises(OptimizerFailed, match=rf"^scripted, trial 0, .*: ask\(2\) returned {message}"):
+        simulation().run(optimizer)
 
 
 def test_a_simulation_without_the_metric_of_its_optimiser_is_refused():
@@ -206,16 +207,14 @@ def test_a_proposal_after_the_simulation_was_closed_says_so():
         of.submit(CONFIGS[0])
 
 
-def test_more_proposals_than_asked_for_are_refused():
-    optimizer = Scripted()
-    optimizer.ask = lambda n: CONFIGS[: n + 1]
-    with pytest.raises(OptimizerFailed, match=r"scripted, trial 0, .*: ask\(2\) returned 3 proposals"):
-        simulation().run(optimizer)
-
-
-def test_what_is_no_optimiser_is_refused():
-    with pytest.raises(OptimizerFailed, match="int has no ask and tell, and is not a function"):
-        simulation().run(3)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [(3, "int has no ask and tell, and is not a function"), (Scripted, "Scripted is a class; give an instance of it")],
+    ids=["number", "class"],
+)
+def test_what_is_no_optimiser_is_refused(given, message):
+    with pytest.raises(OptimizerFailed, match=message):
+        simulation().run(given)
 
 
 def nested(depth):
