@@ -44,8 +44,7 @@ def paths(ops: Sequence[int]) -> tuple[Path, ...]:
 
 def dead_edges(ops: Sequence[int]) -> frozenset[int]:
     """Return the places in Op1 .. Op6 of the edges that are on no path that is alive."""
-    alive = [edges for edges in PATH_EDGES if all(ops[edge] != ZERO for edge in edges)]
-    return frozenset(range(len(EDGES))).difference(*alive)
+    return frozenset(np.flatnonzero(~live_edges([ops])[0]).tolist())
 
 
 def effective_depth(ops: ArrayLike) -> NDArray[np.int64]:
