@@ -50,8 +50,8 @@ class Oracle(Protocol):
     def trajectory(
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
     ) -> Numbers:
-        """Return the metrics of one training at ascending epochs."""
-        ...
+        """Return the metrics of one training at ascending epochs, by default as a batch that repeats its config."""
+        return self.query_many(np.repeat([codes], len(epochs), axis=0), epochs, seed=seed, metrics=metrics)
 
     def sample(self, n: int, *, seed: int | None) -> list[Config]:
         """Return random configs that it can answer: by default, of the whole space."""

@@ -62,12 +62,6 @@ class RepairedOracle(Oracle):
             answers |= self.published.exact_costs(codes)
         return {name: answers[name] for name in metrics}
 
-    def trajectory(
-        self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
-    ) -> Numbers:
-        """Return the metrics of one training at ascending epochs; see `Oracle.trajectory`."""
-        return self.query_many(np.repeat([codes], len(epochs), axis=0), epochs, seed=seed, metrics=metrics)
-
     def _runtimes(self, codes: Codes, seed: Seeds) -> NDArray[np.float64]:
         """Return the repaired runtime of every epoch, (max_epoch,)."""
         if seed is not None and not isinstance(seed, int):
