@@ -14,35 +14,16 @@ from jahs.tasks.definitions import TASKS
 from workshop.pages.markdown import caveat_text
 
 ROOT = Path(__file__).resolve().parents[2]
-STUDIES = (
-    *(
-        "baselines",
-        "bootstrap",
-        "cells",
-        "encodings",
-        "families",
-        "fidelity",
-        "freeze_thaw",
-        "hyperparameters",
-        "joint",
-    ),
-    *(
-        "landscape/fashion_mnist_mini",
-        "leaderboard",
-        "long",
-        "multiobjective",
-        "optimum",
-        "papers",
-        "parameter_free",
-        "repeats",
-        "strong",
-        "truth",
-    ),
-    *("workers", "zoo"),
-)
+WITHOUT = {"landscape/cifar10_mini", "live", "noise", "schedules", "suite"}
+"""Studies of CIFAR-10 alone, and the list of the suite's problems."""
+
 CAVEAT = caveat_text(TASKS["fashion_mnist_mini"].caveat or "")
 PAGES = ("docs/data/fashion_mnist_mini.md", "docs/releases/fashion_mnist_mini/quality.md")
-STUDY_PAGES = (*(f"docs/studies/{study}/report.md" for study in STUDIES), "docs/studies/tasks/README.md")
+STUDIES = {page.parent.relative_to(ROOT / "docs/studies").as_posix() for page in ROOT.glob("docs/studies/**/report.md")}
+STUDY_PAGES = (
+    *(f"docs/studies/{study}/report.md" for study in sorted(STUDIES - WITHOUT)),
+    "docs/studies/tasks/README.md",
+)
 
 
 @pytest.mark.parametrize("name", ["cifar10_mini", "fashion_mnist_mini"])
