@@ -131,21 +131,6 @@ def test_every_contradiction_is_told_at_once() -> None:
         ({"search": [["N"]]}, r"search: \['N'\] is not one of"),
         ({"search": [np.array(["N", "W"])]}, "search: array.* is not one of"),
     ],
-    ids=[
-        "none",
-        "null",
-        "epochs",
-        "mapping",
-        "fixed-epoch",
-        "both",
-        "list",
-        "word",
-        "searched-and-fixed",
-        "unknown",
-        "number",
-        "nested",
-        "array",
-    ],
 )
 def test_a_view_that_makes_no_sense_is_refused(choice: dict, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
