@@ -115,8 +115,6 @@ def test_what_has_no_best_says_so(bench: jahs.Benchmark, table: jahs.Benchmark, 
     with pytest.raises(InvalidArgument, match=r"view must be a view of this benchmark, got .*; make one by bench\.vi"):
         bench.best(view=table.view())
     plain = jahs.Benchmark("digits", release=make_release(tmp_path / "digits"), engine="numpy")
-    with pytest.raises(MissingData, match=r"no references\.json"):
-        plain.best()
     assert plain.best(view=plain.view(search=["N", "W"])).is_exact
 
 

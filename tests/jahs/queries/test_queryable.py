@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.errors import MissingData, UnknownName
+from jahs.errors import UnknownName
 from jahs.queries.references import build_references
 from tests.contracts.queryable import QueryableContract
 from tests.releases import make_release
@@ -57,11 +57,3 @@ def test_a_view_knows_the_objectives_that_its_benchmark_does(whole: jahs.Benchma
     for asked in (some, some.view()):
         with pytest.raises(UnknownName, match="metric='valid_loss' is recorded, not predicted: ask a table"):
             asked.objectives(configs, metrics=("valid_loss",))
-
-
-def test_a_combination_or_a_release_without_references_says_so(whole: jahs.Benchmark, tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match=r"metrics=test_acc, latency have no reference point; there is one for"):
-        whole.hypervolume([[1, 1]], ("test_acc", "latency"))
-    plain = jahs.Benchmark("digits", release=make_release(tmp_path / "plain", task="digits"), engine="numpy")
-    with pytest.raises(MissingData, match="has no references"):
-        plain.front(("valid_acc", "latency"))
