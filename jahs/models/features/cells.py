@@ -1,7 +1,8 @@
 """Features of cells: tables of all 15,625 cells by number, one column per feature.
 
 With `canonical`, every cell has the row of the cell that represents its class, so cells that compute the same function
-(`jahs.spaces.cell.canonical`) have equal features. The fewest poolings are `NO_PATH` in cells without such a path.
+(`jahs.spaces.cell.canonical`) have equal features. `fewest_pools` is `NO_PATH` in cells without a live path that has
+no convolution.
 
 `signal_features` describe how a signal passes through a network at initialisation. A convolution with BatchNorm has
 outputs of variance 1 whatever its input, and outputs of different convolutions are independent. Identity and pooling
