@@ -27,13 +27,12 @@ def noise_blocks(noise: Facts) -> Iterator[Block]:
     if "reason" in noise:
         yield Text(f"There is no noise model, so queries with a seed are refused: {noise['reason']}.")
         return
-    n_repeated = noise["counts"]["repeated_configs"]
-    n_timed = noise["counts"].get("timed_repeated_configs", n_repeated)
+    counts = noise["counts"]
     yield Text(
-        f"The noise model was fitted to {n_repeated} configs with several seeds; for runtime, {n_timed}. Coverage is "
-        "the share of held-out measurements inside the 90 % intervals. An interval around earlier trainings of a "
-        "config covers the noise that a query with a seed draws; one around the prediction covers the error of the "
-        "model as well."
+        f"The noise model was fitted to {counts['repeated_configs']} configs with several seeds; for runtime, "
+        f"{counts['timed_repeated_configs']}. Coverage is the share of held-out measurements inside the 90 % "
+        "intervals. An interval around earlier trainings of a config covers the noise that a query with a seed draws; "
+        "one around the prediction covers the error of the model as well."
     )
     if "not_held_out" in noise:
         yield Text(f"**Warning:** there is no cross-validated coverage: {noise['not_held_out']}.")
@@ -52,7 +51,7 @@ def noise_blocks(noise: Facts) -> Iterator[Block]:
         differences = [_width(found[key], found["metric"], 2) for key in ("measured_difference", "drawn_difference")]
         rows.append([found["metric"], str(found["n_configs"]), *taus, *differences])
     yield table_of(two, rows)
-    if found := noise.get("seed_sd"):  # an older release has none
+    if found := noise["seed_sd"]:
         yield from _seed_sd(found)
 
 

@@ -128,10 +128,9 @@ def _warnings(quality: Facts) -> Iterator[str]:
             f"{data['configs']} configs, not the {FULL_SIZE:,} that the requirements are for. With so few test configs "
             "the scores are uncertain; see the intervals."
         )
-    train_by_group = [group["train"] for group in data["groups"]]  # an older quality.json has none by metric
     by_counts: dict[tuple[int, ...], list[str]] = {}
     for metric, facts in _metric_facts(quality):
-        by_counts.setdefault(tuple(facts.get("train_by_group", train_by_group)), []).append(metric)
+        by_counts.setdefault(tuple(facts["train_by_group"]), []).append(metric)
     for counts, metrics in by_counts.items():
         if n_small := sum(n < data["fewest"] for n in counts):
             yield (
@@ -297,7 +296,7 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
     yield table_of(("metric", "test configs", "R2", "tau", "mean relative error", "largest relative error"), rows)
     yield "Noise between trainings"
     yield from noise_blocks(quality["noise"])
-    if (uncertainty := quality.get("uncertainty")) is not None:  # an older release has none
+    if (uncertainty := quality.get("uncertainty")) is not None:
         yield "Error of the models"
         yield from uncertainty_blocks(uncertainty)
     if (lightgbm := quality.get("lightgbm")) is not None:
@@ -341,7 +340,7 @@ def _data(data: Facts) -> Iterator[str | Block]:
     yield table_of(heads, rows, title="Configs in each fidelity group")
     rows = [[name, str(n)] for name, n in data["machines"].items()]
     yield table_of(("machine", "runs"), rows, title="Machines that trained")
-    if (timed_on := data.get("timing_machine")) is not None:
+    if (timed_on := data["timing_machine"]) is not None:
         latencies = f", latencies on {data['profile_machine']}" if data["profile_machine"] else ""
         yield Text(
             "Accuracies come from all machines. Times on different processors are not comparable: runtimes were "

@@ -31,6 +31,7 @@ METRIC: dict[str, Any] = {
     "nodes": 900,
     "fitted_on": {"rows": 10, "configs": 5},
     "refitted_on": {"rows": 12, "configs": 6},
+    "train_by_group": [0],
     "test": {
         "cuts": {"all": CUT, "last epoch": CUT, "epochs 1-1": CUT, "best tenth": CUT, "N=1 W=4 Resolution=0.25": CUT},
         "tau_by_epoch": [{"epoch": e, "n": 30, "tau": 0.7 + e / 100, "ceiling": 0.9} for e in range(1, 5)],
@@ -117,12 +118,11 @@ def test_the_noise_that_is_drawn_stands_beside_what_was_measured(tmp_path: Path)
     line = {"metric": "valid_acc", "region": "all", "n_configs": 9, "freedom": 18, "measured": 1.0, "drawn": 1.04}
     lines = [{**line, "ratio": 1.04, "low": 0.9, "high": 1.2}]
     lines += [{**line, "region": "best tenth", "drawn": 1.5, "ratio": 1.5, "low": 1.2, "high": 1.8}]
-    noise = {"counts": {"repeated_configs": 9}, "folds": [], "test": [], "realism": [], "seed_sd": lines}
+    counts = {"repeated_configs": 9, "timed_repeated_configs": 8}
+    noise = {"counts": counts, "folds": [], "test": [], "realism": [], "seed_sd": lines}
     text = markdown(tmp_path, {**QUALITY, "noise": noise})
     assert "| valid_acc | predicted best tenth | 9 | 18 | 1.00 points | 1.50 points | 1.50 (1.20 to 1.80) |" in text
     assert "does not include 1 for: valid_acc, predicted best tenth." in text
-    older = {key: value for key, value in noise.items() if key != "seed_sd"}
-    assert "degrees of freedom" not in markdown(tmp_path / "older", {**QUALITY, "noise": older})
 
 
 def test_the_count_of_configs_and_every_weakness_come_first(tmp_path: Path) -> None:
