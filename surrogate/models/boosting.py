@@ -58,7 +58,6 @@ class ForestSettings:
             InvalidArgument: a name does not exist or a value is out of range.
         """
         names = [field.name for field in fields(cls)]
-        given = {name: value for name, value in given.items() if (name, value) != ("top_weight", 0.0)}  # before 1.2.0
         if unknown := [name for name in given if name not in names]:
             raise InvalidArgument(
                 f"{', '.join(map(repr, unknown))} is not a setting; the settings are {', '.join(names)}"

@@ -87,3 +87,6 @@ def test_every_bad_setting_is_named() -> None:
         ForestSettings(max_depth=0, learning_rate=float("nan"))
     with pytest.raises(InvalidArgument, match=r"'depth' is not a setting; the settings are n_trees, max_depth"):
         ForestSettings.from_dict({"depth": 3})
+    for value in (-1, 1.5, True, "4", 10**7):
+        with pytest.raises(InvalidArgument, match=r"n_distilled=.* must be an integer in 0\.\.1000000"):
+            ForestSettings.from_dict({"n_distilled": value})

@@ -210,15 +210,3 @@ def test_too_few_curves_are_refused() -> None:
     rows = PARTS["train"].take(np.isin(PARTS["train"].config_id, PARTS["train"].config_id[:1]))
     with pytest.raises(InvalidArgument, match=r"1 configs have all 4 epochs; distillation needs 8; .*--distilled 0"):
         fit_surrogate("valid_acc", rows, TASK, settings=TAUGHT)
-
-
-@pytest.mark.parametrize("value", [-1, 1.5, True, "4", 10**7])
-def test_a_number_of_drawn_configs_out_of_range_is_refused(value: object) -> None:
-    with pytest.raises(InvalidArgument, match=r"n_distilled=.* must be an integer in 0\.\.1000000"):
-        ForestSettings(n_distilled=value)  # type: ignore[arg-type]
-
-
-def test_settings_of_earlier_releases_are_read() -> None:
-    assert ForestSettings.from_dict({"max_depth": 3, "top_weight": 0.0}) == ForestSettings(max_depth=3)
-    with pytest.raises(InvalidArgument, match="'top_weight' is not a setting"):
-        ForestSettings.from_dict({"top_weight": 4.0})
