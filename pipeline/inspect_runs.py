@@ -22,14 +22,18 @@ from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, ProtocolMism
 from jahs.files.runs import VISITS, committed_faults, read_configs, read_profile, read_protocol, read_runs
 from jahs.files.tables import Table, parquet_files, take
 from jahs.schema import SOURCES
-from pipeline.protocol import REPRODUCED
+from jahs.spaces.seeds import read_seed
+from pipeline.data import load_images
+from pipeline.native.build import software
+from pipeline.protocol import EPOCH_FIELDS, REPRODUCED
 from pipeline.runs import RunsFolder
 from pipeline.sampling import group_positions, run_seeds
-from pipeline.verify import each_run, profiled_by, verify
+from pipeline.verify import each_run, folder_task, profiled_by, verify
 from workshop.command import FailedResult, add_data_dir, new_parser, run_command
-from workshop.machine import ON_PROCESSOR
+from workshop.machine import ON_PROCESSOR, processor_model
 from workshop.measured import last_rows, read_proxies, read_visits, rows_of
 from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
+from workshop.resampling import within_configs
 
 _WANTED_CONFIGS: Final = 2000
 _DETERMINED: Final = (*REPRODUCED, "status")
@@ -68,12 +72,69 @@ def _verify(given: argparse.Namespace) -> object:
     faults = verify(given.folder)
     lines: list[str] = []
     if given.retrain and not faults:
-        from pipeline.retrain import retrain
-
         lines, faults = retrain(given.folder, given.retrain, seed=given.seed, data_dir=given.data_dir)
     verdict = "sound" if not faults else f"{len(faults)} fault{'s' * (len(faults) > 1)}"
     report = {"verdict": verdict, "faults": faults, "retrained": lines}
     return FailedResult(report) if faults else report
+
+
+def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = None) -> tuple[list[str], list[str]]:
+    """Train `n_runs` random finished CPU runs again; return a line about each, and the faults.
+
+    On the same processor model and software, every accuracy and loss must be bit-identical; elsewhere the last epoch
+    must lie within three standard deviations of the difference between two seeds, taken from the folder's repeats.
+
+    Raises:
+        InvalidArgument: a negative seed.
+        InvalidTable: the folder has fewer finished CPU runs.
+    """
+    from pipeline.train import train
+
+    seed = read_seed(seed)
+    task, runs, folder = folder_task(path), read_runs(path), RunsFolder(path)
+    candidates = [r for r in each_run(runs) if r["device"][0] in ON_PROCESSOR and r["status"][0] == "finished"]
+    if len(candidates) < n_runs:
+        raise InvalidTable(f"{path} has {len(candidates)} finished runs on a CPU, and {n_runs} are to be trained again")
+    positions = np.random.default_rng(seed).permutation(len(candidates))[:n_runs]
+    sets = load_images(task, data_dir=data_dir)
+    spread = _seed_spread(runs)
+    lines, faults = [], []
+    for position in positions:
+        old = candidates[position]
+        [named] = folder.names(old["config_id"][:1].tolist())
+        config = folder.config(named)
+        device, seed = str(old["device"][0]), int(old["seed"][0])
+        new = train(config, task, sets[config["Resolution"]], seed=seed, device=device).epochs.astype(np.float32)
+        name = f"config {named} seed {seed}"
+        differences = {
+            field: np.abs(new[:, EPOCH_FIELDS.index(field)] - old[field]) if len(new) == len(old["epoch"]) else None
+            for field in REPRODUCED
+        }
+        if old["machine"][0] == processor_model() and old["torch_version"][0] == software(device, task.batch_size):
+            rule = "same processor model and software: bit-identical"
+            faulty = [field for field, gap in differences.items() if gap is None or bool(np.any(gap != 0))]
+        elif not spread:
+            rule = "another processor or software: not judged, because no config has two seeds"
+            faulty = [field for field, gap in differences.items() if gap is None]
+        else:
+            rule = "another processor or software: within three standard deviations of two seeds' difference"
+            limits = {field: 3 * np.sqrt(2) * spread[field] for field in differences}
+            faulty = [field for field, gap in differences.items() if gap is None or not float(gap[-1]) <= limits[field]]
+        lines.append(f"{name}: {rule}: {'differs in ' + ', '.join(faulty) if faulty else 'reproduced'}")
+        faults += [lines[-1]] if faulty else []
+    return lines, faults
+
+
+def _seed_spread(runs: Table) -> dict[str, float]:
+    """Return the pooled standard deviation between seeds at the last epoch; {} if no config is repeated."""
+    last = last_rows(runs)
+    finished = take(last, last["status"] == "finished")
+    spread = {}
+    for field in REPRODUCED:
+        _, _, freedom, squares = within_configs(finished["config_id"], finished[field].astype(np.float64))
+        if (is_repeated := freedom > 0).any():
+            spread[field] = float(np.sqrt((squares[is_repeated] / freedom[is_repeated]).mean()))
+    return spread
 
 
 def status(path: Path) -> dict[str, Any]:  # Any: JSON

@@ -14,11 +14,10 @@ from jahs.files.runs import read_configs, read_profile, read_runs, run_shards
 from jahs.files.tables import read_table, write_table
 from jahs.schema import CONFIG_COLUMNS, CONFIG_TABLE_COLUMNS
 from pipeline.collect import CollectSettings, collect, main
-from pipeline.inspect_runs import merge, status
+from pipeline.inspect_runs import merge, retrain, status
 from pipeline.profile import profile_folder
 from pipeline.protocol import trained_task
 from pipeline.proxies import proxy_folder
-from pipeline.retrain import retrain
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table, sample_config
 from pipeline.verify import verify

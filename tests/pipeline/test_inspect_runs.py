@@ -24,9 +24,8 @@ from jahs.schema import (
 from pipeline import inspect_runs
 from pipeline import verify as verify_module
 from pipeline.collect import CollectSettings, collect
-from pipeline.inspect_runs import main, merge, status
+from pipeline.inspect_runs import main, merge, retrain, status
 from pipeline.profile import write_profile, write_visits
-from pipeline.retrain import retrain
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
 from pipeline.verify import verify
