@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, ProtocolMismatch
+from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, ProtocolMismatch, first_of
 from jahs.files.runs import VISITS, committed_faults, read_configs, read_profile, read_protocol, read_runs
 from jahs.files.tables import Table, parquet_files, take
 from jahs.schema import SOURCES
@@ -37,7 +37,6 @@ from workshop.resampling import within_configs
 
 _WANTED_CONFIGS: Final = 2000
 _DETERMINED: Final = (*REPRODUCED, "status")
-_MOST_LISTED: Final = 20
 
 _log = logging.getLogger(__name__)
 
@@ -276,9 +275,8 @@ def _refuse_contradictions(folders: Mapping[Path, Sequence[Table]]) -> None:
                     f"{key[2]} with torch {key[3]} trained both"
                 )
     if faults:
-        more = [f"... {len(faults)} runs in all"] if len(faults) > _MOST_LISTED else []
         advice = "verify --retrain shows which folder is right; leave the other one out, or delete the run from it"
-        raise InvalidTable("\n".join([*faults[:_MOST_LISTED], *more, advice]))
+        raise InvalidTable("\n".join([*first_of(faults), advice]))
 
 
 def _is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:  # Any: each column has a type of its own

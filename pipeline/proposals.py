@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jahs.errors import InvalidArgument, InvalidConfig, MissingData, ProtocolMismatch, UnknownName
+from jahs.errors import InvalidArgument, InvalidConfig, MissingData, ProtocolMismatch, UnknownName, refuse
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import Table, typed
 from jahs.schema import CONFIG_KEYS, CONFIG_TABLE_COLUMNS, SOURCES
@@ -27,7 +27,6 @@ from jahs.spaces.configs import Config, config_id, validate
 from jahs.spaces.parameters import show
 
 _KEYS: Final = ("config", "seeds", "round", "release", "protocol", "source")
-_MOST_LISTED: Final = 20
 _LARGEST: Final = 2**31
 _DIGEST: Final = re.compile(r"[0-9a-f]{8,64}|")
 
@@ -81,11 +80,9 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> tuple[Table, li
                 )
         configs.append(config)
         contents.append(content)
-    if not configs and not faults:
+    refuse(*faults)
+    if not configs:
         raise InvalidArgument(f"{path} lists no config; write one per line, as JSON")
-    if faults:
-        more = [f"... {len(faults)} faults in all"] if len(faults) > _MOST_LISTED else []
-        raise InvalidArgument("\n".join([*faults[:_MOST_LISTED], *more]))
     if mismatches:
         listed = ", ".join(mismatches[:3])
         raise ProtocolMismatch(
