@@ -27,7 +27,6 @@ from jahs.release import Release, read_release
 from jahs.release.models import REFITS
 from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import LARGEST
-from jahs.spaces.seeds import read_seed
 from jahs.spaces.space import space
 from splits.final import UNIFORM, FinalTest, final_beside, n_reads
 from splits.kinship import kin
@@ -68,6 +67,7 @@ from workshop.repeats import FEWEST_PAIRS, pairs_of_seeds
 _N_FOLDS: Final = 8
 _N_SAMPLE: Final = 20_000
 _N_ENDS: Final = 10
+_SEED: Final = 0  # of the folds, and of the sample that refits are compared on
 
 
 def figures(
@@ -75,18 +75,15 @@ def figures(
     split: Split,
     release: Release,
     *,
-    members: FinalTest | None = None,
-    final: Measurements | None = None,
-    seed: int = 0,
+    members: FinalTest | None,
+    final: Measurements | None,
 ) -> Facts:
     """Return every figure of a release: on the ordinary test part, on the final test set, and without a test set.
 
     Args:
-        measured, split: see `surrogate.data.measurements.read_with_split`.
         release: made from train and valid of this split, or of one that it extends: no config has moved since.
         members: the final test set, if there is one.
         final: its measurements, if they are read.
-        seed: seed of the folds, and of the sample that refits are compared on.
 
     Raises:
         ProtocolMismatch: the release has another protocol or split.
@@ -116,10 +113,10 @@ def figures(
             "final": final_facts,
             "final_counts": None if members is None else members.counts,
             "search": proposed_gap(release, measured),
-            **_fold_facts(measured, join_rows([parts["train"], parts["valid"]]), rows, settings, seed),
-            "shipped_refits": _shipped_facts(release, seed),
+            **_fold_facts(measured, join_rows([parts["train"], parts["valid"]]), rows, settings),
+            "shipped_refits": _shipped_facts(release),
             "sources": leave_sources_out(measured, parts, fitted),
-            "seed": seed,
+            "seed": _SEED,
             "commit": commit(),
         }
     )
@@ -196,11 +193,11 @@ def proposed_gap(release: Release, measured: Measurements) -> Facts:
     return search_gap([values for values, two in zip(trained, has_two, strict=True) if two], predicted[order][has_two])
 
 
-def _shipped_facts(release: Release, seed: int) -> dict[str, Facts]:
+def _shipped_facts(release: Release) -> dict[str, Facts]:
     """Return the overlap of the refits that ship, and the least difference whose sign they agree on."""
     if not release.has(REFITS):
         return dict.fromkeys(("overlap", "tau", "difference"), not_measured("the release has no refits"))
-    columns, n = space(LARGEST).sample_columns(_N_SAMPLE, seed=seed), release.refits.n_refits
+    columns, n = space(LARGEST).sample_columns(_N_SAMPLE, seed=_SEED), release.refits.n_refits
     predicted, *refits = (
         Benchmark(release.task.name, release=release.path, refit=k).query_many(columns, metrics=(MAIN,))[MAIN]
         for k in (None, *range(n))
@@ -214,17 +211,15 @@ def _top_tenth(predicted: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.argsort(-predicted, kind="stable")[: len(predicted) // 10]
 
 
-def _fold_facts(
-    measured: Measurements, fitted_on: Rows, all_rows: Rows, settings: ForestSettings, seed: int
-) -> dict[str, Facts]:
+def _fold_facts(measured: Measurements, fitted_on: Rows, all_rows: Rows, settings: ForestSettings) -> dict[str, Facts]:
     """Return the overlap of fits that each leave one fold out, and figures of their out-of-fold predictions."""
     last = measured.task.max_epoch
     last_rows = all_rows.take(last_and_first(all_rows))
     predicted = np.full(len(last_rows), np.nan)
-    X = encode(space(LARGEST).sample_columns(_N_SAMPLE, seed=seed), last)
+    X = encode(space(LARGEST).sample_columns(_N_SAMPLE, seed=_SEED), last)
     is_fit = np.isin(all_rows.config_id, fitted_on.config_id)
     sample_predicted = []
-    for is_out in held_out_rows(measured, all_rows, _N_FOLDS, seed=seed, has_sizes=False):
+    for is_out in held_out_rows(measured, all_rows, _N_FOLDS, seed=_SEED, has_sizes=False):
         model = fit_surrogate(MAIN, all_rows.take(is_fit & ~is_out), measured.task, settings=settings)
         sample_predicted.append(model.predict(X))
         is_new = np.isin(last_rows.config_id, all_rows.config_id[is_out])
@@ -262,7 +257,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     about = "measure the best configs of a search alone, and keep all other figures in --out"
     parts.add_argument("--proposed", action="store_true", help=about)
     parser.add_argument("--fits", type=Path, help="the result file of surrogate.top_fits, for the card")
-    parser.add_argument("--seed", type=int, default=0, help="seed of folds and of the sample of configs (%(default)s)")
     given = parser.parse_args(argv)
 
     def work() -> str:
@@ -270,8 +264,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         release = read_release(given.release)
         done = f"{given.out}: python -m surrogate.card {given.release} --figures {given.out} --out CARD"
         if given.proposed:
-            if given.fits or given.seed:
-                raise InvalidArgument("--fits and --seed are not used with --proposed; leave them out")
+            if given.fits:
+                raise InvalidArgument("--fits is not used with --proposed; leave it out")
             kept, gap = figures_of(given.out, release), rounded(proposed_gap(release, measured))
             if gap["value"] is None and kept["search"]["value"] is not None:
                 raise MissingData(f"the best of a search are not measured: {gap['missing']}")
@@ -280,14 +274,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Every fault of the arguments is found before the final test set is read, because that is counted.
         _check(release, measured, split)
         settings_of(release)
-        read_seed(given.seed)
         fits = None if given.fits is None else read_fits(given.fits)
         check_file(given.out)
         members, final = final_beside(given.split), None
         if given.read_final:
             what_for = {"command": "surrogate.figures", "release": release.sha256, "commit": commit()}
             final = read_final_measurements(given.runs, given.split, what_for=what_for)
-        facts = figures(measured, split, release, members=members, final=final, seed=given.seed)
+        facts = figures(measured, split, release, members=members, final=final)
         facts["n_reads"] = n_reads(given.split)
         facts["fits"] = fits
         write_figures(given.out, _with_kept(facts, given.out, release))
