@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jahs.errors import InvalidArgument, UnknownName
+from jahs.errors import UnknownName, refuse
 from jahs.release.models import FAMILIES
 from splits.split import Split
 from surrogate.command import integer_faults
@@ -61,11 +61,8 @@ class ReleaseSettings:
         faults = integer_faults({name: getattr(self, name) for name in least}, **least)
         one = [name for name, n in (("refits", self.n_refits), ("rates", self.rates)) if n == 1]
         faults += [f"{name}=1 must be 0 or at least 2" for name in one]
-        unknown = [UnknownName.of("family", name, FAMILIES) for name in self.families if name not in FAMILIES]
-        if faults or len(unknown) > 1:
-            raise InvalidArgument("\n".join([*faults, *map(str, unknown)]))
-        if unknown:
-            raise unknown[0]
+        faults += [str(UnknownName.of("family", name, FAMILIES)) for name in self.families if name not in FAMILIES]
+        refuse(*faults)
 
     def command(self) -> str:
         """Return the command line of these settings, with placeholders for folders and files."""

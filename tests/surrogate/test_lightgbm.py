@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jahs.errors import UnknownName
 from jahs.models.features import FeatureBuilder
 from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
@@ -64,8 +63,3 @@ def test_a_release_has_the_second_family_beside_files_that_stay_the_same(
     a, b = (bench.query_many(configs)["valid_acc"] for bench in (one, other))
     assert (a != b).any()
     assert np.corrcoef(a, b)[0, 1] > 0.5
-
-
-def test_a_family_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="family='knn'"):
-        make_release(MEASURED, SPLIT, tmp_path / "r", ReleaseSettings(families=["knn"]))

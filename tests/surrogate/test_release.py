@@ -292,29 +292,18 @@ def test_a_release_stays_as_it_is_if_the_new_one_is_too_large_or_answers_otherwi
     assert sorted(path.name for path in made.iterdir()) == ["one", "tuned"]
 
 
-@pytest.mark.parametrize(("flag", "name"), [("--seed", "seed"), ("--curve-seeds", "curve_seeds")])
-def test_what_is_no_seed_is_refused_before_anything_is_fitted(
-    flag: str,
-    name: str,
-    runs: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_every_bad_number_is_named_at_once_before_anything_is_fitted(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(contents, "fit_each", lambda *_, **__: pytest.fail("something was fitted"))
-    assert release.main([*arguments(runs, tmp_path / "release"), flag, "-1"]) == 2
-    assert f"{name}=-1 must be an integer in 0..2**31-1" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
-def test_every_bad_number_is_named_at_once(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = ("fewest", "curve-seeds", "refits", "workers", "rates", "distilled")
+    names = ("seed", "fewest", "curve-seeds", "refits", "workers", "rates", "distilled")
     flags = [text for name in names for text in (f"--{name}", "-1")]
     assert release.main([*arguments(runs, tmp_path / "release"), *flags, "--families", "knn"]) == 2
     shown = capsys.readouterr().err
-    for name in ("fewest", "curve_seeds", "n_refits", "workers", "rates", "distilled"):
-        assert f"{name}=-1 must be an integer in {int(name == 'workers')}..2**31-1" in shown
+    for name in ("seed", "fewest", "curve_seeds", "n_refits", "workers", "rates", "distilled"):
+        assert f" {name}=-1 must be an integer in {int(name == 'workers')}..2**31-1" in shown
     assert "family='knn' does not exist" in shown
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.usefixtures("without_noise")
