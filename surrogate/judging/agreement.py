@@ -171,14 +171,13 @@ def calibration(rows: Rows, predicted: _Floats) -> list[Scores]:
     order = np.argsort(predicted, kind="stable")
     bins: list[Scores] = []
     for at in np.array_split(order, max(1, min(_N_BINS, len(order) // _FEWEST))):
-        if len(at):
-            error = predicted[at] - y[at]
-            config = np.unique(ids[at], return_inverse=True)[1]
-            sums = np.bincount(config, error - error.mean())
-            n = len(sums)
-            spread = math.sqrt(float((sums**2).sum()) * n / (n - 1)) / len(at) if n > 1 else None
-            means = {"predicted": float(predicted[at].mean()), "measured": float(y[at].mean())}
-            bins.append({"n": len(at), **means, "spread": spread})
+        error = predicted[at] - y[at]
+        config = np.unique(ids[at], return_inverse=True)[1]
+        sums = np.bincount(config, error - error.mean())
+        n = len(sums)
+        spread = math.sqrt(float((sums**2).sum()) * n / (n - 1)) / len(at) if n > 1 else None
+        means = {"predicted": float(predicted[at].mean()), "measured": float(y[at].mean())}
+        bins.append({"n": len(at), **means, "spread": spread})
     return bins
 
 
@@ -207,8 +206,6 @@ def within_groups(rows: Rows, predicted: _Floats) -> float | None:
 
 def tau_interval(rows: Rows, predicted: _Floats, *, seed: int) -> tuple[float, float] | None:
     """Return a 90 % bootstrap interval of Kendall's tau over rows, one of each config; None if it is not defined."""
-    if not len(rows):
-        return None
     (tau,) = bootstrap_estimates(
         lambda at: kendall_tau(rows.y[at], predicted[at]), len(rows), level=0.9, n_resamples=_N_RESAMPLES, seed=seed
     )
@@ -223,8 +220,6 @@ def epoch_bands(max_epoch: int) -> list[tuple[int, int]]:
 
 def best_tenth(metric: str, rows: Rows) -> NDArray[np.bool_]:
     """Return which rows reach the best tenth of the configs, whose threshold is set by first seeds."""
-    if not len(rows):
-        return np.zeros(0, np.bool_)
     y = rows.y if METRICS[metric].direction == "max" else -rows.y
     return np.asarray(y >= np.quantile(y[first_seed(rows)], 0.9), dtype=np.bool_)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
+from jahs.errors import InvalidTable, ProtocolMismatch
 from jahs.files.tables import Table, take
 from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS
@@ -254,11 +254,6 @@ def test_groups_are_named_by_their_numbers() -> None:
     rows = parts_of("valid_acc")["train"]
     for x, number in zip(rows.X[:40], group_numbers(rows.X[:40]).tolist(), strict=True):
         assert group_name(FIDELITY_GROUPS[number]) == f"N={x[2]:g} W={x[12]:g} Resolution={x[10]:g}"
-
-
-def test_an_unknown_metric_is_refused() -> None:
-    with pytest.raises(UnknownName, match=r"metric='accuracy' does not exist.*latency.*n_macs"):
-        assemble("accuracy", MEASURED)
 
 
 def test_an_empty_profile_says_how_to_make_one() -> None:
