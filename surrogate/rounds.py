@@ -10,14 +10,12 @@ Nothing else of the test part is read, and nothing of the final test set: they m
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jahs.comparison.summaries import number_text
 from jahs.release import Release, read_release
@@ -43,10 +41,6 @@ _HEADS: Final = (
 )  # fmt: skip
 
 
-Known: TypeAlias = tuple[Callable[[NDArray[np.float32]], NDArray[np.float64]], NDArray[np.uint64]]
-"""A release's predictions for encoded configs, and the configs that it was made from."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundOutcome:
     """One source of one round."""
@@ -65,14 +59,13 @@ class RoundOutcome:
     scores: Scores | None = None  # agreement of predictions and measurements, first seeds
 
 
-def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known]) -> list[RoundOutcome]:
+def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Release]) -> list[RoundOutcome]:
     """Return the outcome of each source in each round, in order; configs of the test part are not read.
 
     A source that no release proposed is judged by the one release of its round.
 
     Args:
-        measured, split: see `surrogate.data.measurements.read_with_split`.
-        releases: what each release knows, by the sha256 of every release with the same answers.
+        releases: releases by the sha256 of every release with the same answers.
     """
     if "source" not in measured.configs:
         return []
@@ -93,15 +86,17 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
     return outcomes
 
 
-def _outcome(rows: Rows, known: Known | None, number: int, source: str, release: str) -> RoundOutcome:
-    outcome = RoundOutcome(round=number, source=source, release=release, n_configs=rows.n_configs, n_runs=len(rows))
-    if known is None:
+def _outcome(rows: Rows, proposer: Release | None, number: int, source: str, sha256: str) -> RoundOutcome:
+    outcome = RoundOutcome(round=number, source=source, release=sha256, n_configs=rows.n_configs, n_runs=len(rows))
+    if proposer is None:
         return outcome
-    ask, seen = known
-    first = rows.take(first_seed(rows) & ~np.isin(rows.config_id, seen))
+    is_new = first_seed(rows)
+    if proposer.has("table.npz"):
+        is_new &= ~np.isin(rows.config_id, proposer.table.configs["config_id"])
+    first = rows.take(is_new)
     if not len(first):
         return outcome
-    predicted = ask(first.X)
+    predicted = release_answers(proposer, MAIN, first.X)
     return replace(
         outcome,
         n_new=len(first),
@@ -175,12 +170,6 @@ def _moved(figures: Sequence[dict[str, Any]], names: Mapping[str, str]) -> Itera
     yield Table(caption="", columns=("figure, ordinary test configs", *heads), rows=rows)
 
 
-def _known(release: Release, measured: Measurements) -> Known:
-    check_release(release, measured)
-    ask = partial(release_answers, release, MAIN)
-    return ask, release.table.configs["config_id"] if release.has("table.npz") else np.empty(0, np.uint64)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 2 for a user's mistake."""
     example = "runs/ --split split.json --releases r0/ r1/ --figures f0.json f1.json --out rounds.md"
@@ -194,7 +183,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_file(given.out)
         measured, split = read_with_split(given.runs, given.split)
         releases = [read_release(path) for path in given.releases]
-        known = {sha256: _known(release, measured) for release in releases for sha256 in release.answers_as}
+        for release in releases:
+            check_release(release, measured)
+        known = {sha256: release for release in releases for sha256 in release.answers_as}
         gaps = {release.sha256: {"search": proposed_gap(release, measured)} for release in releases}
         figures = [facts | gaps.get(facts["release"], {}) for facts in map(read_figures, given.figures)]
         versions = {release.sha256: release.facts.get("version") for release in releases}

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jahs.files.tables import write_table
+from jahs.files.tables import take, write_table
 from jahs.release import read_release
+from jahs.release.table import RecordedTable
 from jahs.schema import CONFIG_TABLE_COLUMNS
 from surrogate import rounds as command
 from surrogate.card.figures import write_figures
 from surrogate.data.measurements import Measurements
 from surrogate.judging.top import figure
-from surrogate.packing import release_answers
 from surrogate.rounds import rounds_of
 from tests.releases import make_release
 from tests.surrogate.landscape import PROTOCOL, TASK, arguments, measurements, split_of, write_folder
@@ -42,15 +42,13 @@ def in_rounds(sha256: str) -> Measurements:
     return replace(MEASURED, configs={**MEASURED.configs, **columns})
 
 
-def test_every_source_of_a_round_is_predicted_by_its_release(release: Path) -> None:
-    opened = read_release(release)
-    measured, split = in_rounds(opened.sha256), split_of(MEASURED)
-
-    def ask(X: np.ndarray) -> np.ndarray:
-        return release_answers(opened, "valid_acc", X)
-
+def test_every_source_of_a_round_is_predicted_by_its_release(tmp_path: Path) -> None:
     seen = MEASURED.configs["config_id"][MEASURED.configs["config_index"] % 8 == 1]
-    outcomes = rounds_of(measured, split, {opened.sha256: (ask, seen)})
+    tables = {"configs": MEASURED.configs, "runs": MEASURED.runs, "profile": MEASURED.profile}
+    table = RecordedTable(**{name: take(of, np.isin(of["config_id"], seen)) for name, of in tables.items()})
+    opened = read_release(make_release(tmp_path / "release", task=TASK.name, facts={"protocol": PROTOCOL}, table=table))
+    measured, split = in_rounds(opened.sha256), split_of(MEASURED)
+    outcomes = rounds_of(measured, split, {opened.sha256: opened})
     assert [(outcome.round, outcome.source, outcome.release) for outcome in outcomes] == [
         (1, "full", opened.sha256), (1, "best", opened.sha256), (2, "best", "f" * 64)
     ]  # fmt: skip
@@ -71,18 +69,8 @@ def test_the_page_shows_what_came_and_how_the_figures_moved(release: Path, tmp_p
     runs = write_folder(tmp_path / "runs", MEASURED)
     write_table(runs / "configs.parquet", in_rounds(sha256).configs, CONFIG_TABLE_COLUMNS)
     write_figures(tmp_path / "f.json", {**FOUND, "release": sha256, "search": figure(9.0)})
-    assert (
-        command.main(
-            [
-                *arguments(runs, tmp_path / "rounds.md"),
-                "--releases",
-                str(release),
-                "--figures",
-                str(tmp_path / "f.json"),
-            ]
-        )
-        == 0
-    )
+    more = ["--releases", str(release), "--figures", str(tmp_path / "f.json")]
+    assert command.main([*arguments(runs, tmp_path / "rounds.md"), *more]) == 0
     text = (tmp_path / "rounds.md").read_text()
     assert "## Round 1" in text
     assert f"| best | release {version} ({sha256[:8]}) |" in text
