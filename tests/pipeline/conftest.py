@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,17 @@ from jahs.tasks.definitions import KNOWN, Task
 def the_short_task_is_forgotten() -> Iterator[None]:
     yield
     KNOWN.pop("digits_short", None)
+
+
+@pytest.fixture
+def no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user without a home, and so without a cache."""
+
+    def fail() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", fail)
 
 
 @pytest.fixture(scope="session")

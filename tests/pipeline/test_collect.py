@@ -329,6 +329,7 @@ def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path
         (["--task", "digits", "--minutes", "-1"], "minutes=-1.0 must be more than 0"),
         (["--task", "digits", "--runs", "0"], "runs=0 must be at least 1"),
         (["--task", "digits", "--start", "99999999999999999999"], "give 0 <= start < stop <= 2147483648"),
+        (["--task", "digits", "--start", "5", "--stop", "5"], "start=5 and stop=5 select no configs"),
         (["--task", "digits", "--pairs", "-3"], "pairs=-3 must be at least 0"),
         (["--task", "digits", "--device", "gpu"], "device='gpu' must be cpu, native or cuda"),
         (["--task", "digits", "--backend", "dask"], "needs the address of a scheduler"),

@@ -207,12 +207,8 @@ def test_cifar10_comes_whole_and_is_checked_against_its_md5(server, tmp_path, mo
     assert server.requested == []
 
 
-def test_a_user_without_a_home_names_a_folder(monkeypatch, capsys):
-    def fail() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "home", fail)
+@pytest.mark.usefixtures("no_home")
+def test_a_user_without_a_home_names_a_folder(capsys):
     assert main(["cifar10"]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert "this user has no home" in line

@@ -223,14 +223,10 @@ def test_other_images_are_never_taken_for_a_tasks_own(tmp_path):
         load_images(made, data_dir=tmp_path / "none.npz")
 
 
-def test_images_that_are_named_need_no_cache(tmp_path, monkeypatch):
-    def fail():
-        raise RuntimeError("Could not determine home directory.")
-
+@pytest.mark.usefixtures("no_home")
+def test_images_that_are_named_need_no_cache(tmp_path):
     images = write_npz(tmp_path / "toy.npz")
     made = define(**settings(tmp_path, images))
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(own_images.Path, "home", fail)
     assert load_images(made, data_dir=images)[1.0].index_digest == made.index_digest
     with pytest.raises(MissingData, match="this user has no home"):
         load_images(made)

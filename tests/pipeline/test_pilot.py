@@ -6,15 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.runs import sorted_runs
 from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 from jahs.spaces.space import space
-from jahs.tasks.definitions import TASKS
 from pipeline import pilot
-from pipeline.collect import CollectSettings, collect
 from pipeline.pilot import read_last_epochs, report, seed_agreement, write_cells
-from pipeline.protocol import trained_task
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
 from tests.fake_benchmark import FakeBenchmark
@@ -206,18 +203,6 @@ def test_a_folder_is_reported_on_and_the_report_saved(tmp_path, capsys, monkeypa
         read_check(runs, protocol="00")
     assert pilot.main([*arguments, "--start", "90"]) == 2
     assert "no config has a number from 90 on" in capsys.readouterr().err
-
-
-def test_the_collector_knows_tasks_by_name():
-    assert trained_task("digits") is TASKS["digits"]
-    with pytest.raises(UnknownName, match=r"digts.*did you mean 'digits'"):
-        trained_task("digts")
-
-
-def test_a_range_of_numbers_is_collected_and_an_empty_one_refused(tmp_path):
-    with pytest.raises(InvalidArgument, match="start=5 and stop=5 select no configs"):
-        collect(CollectSettings(task="digits", out=tmp_path / "runs", start=5, stop=5))
-    assert not (tmp_path / "runs").exists()
 
 
 def test_cells_are_at_full_size_with_default_rates_and_always_the_same(tmp_path):

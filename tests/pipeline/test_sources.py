@@ -128,12 +128,8 @@ def test_the_users_cache_is_looked_into_after_the_systems_folder(tmp_path, monke
     assert len(read_pool("cifar10").labels) == len(rows)
 
 
-def test_a_user_without_a_home_has_no_cache(tmp_path, monkeypatch):
-    def fail() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "home", fail)
+@pytest.mark.usefixtures("no_home")
+def test_a_user_without_a_home_has_no_cache(tmp_path):
     assert search_folders("fashion_mnist") == [Path("/usr/share/datasets/fashion-mnist")]
     with pytest.raises(MissingData, match=r"no images in the cache, since this user has no home.*--data-dir"):
         read_pool("cifar10")
