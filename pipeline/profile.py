@@ -97,16 +97,10 @@ def profile_folder(
     data_dir: Path | None = None,
     seed: int = 0,
     allow_busy: bool = False,
-    load: Callable[[], float] = lambda: os.getloadavg()[0],
 ) -> int:
     """Visit the configs of a folder of runs until each has had its visits; return how many were visited by this call.
 
-    Args:
-        visits: measurements of each config, far apart.
-        repeats: measurements at each visit.
-        seed: seed of the random order and the weights.
-        allow_busy: measure although the machine does other work.
-        load: the load average over the last minute.
+    Its arguments are flags, which `--help` explains.
 
     Raises:
         InvalidArgument: no or too many visits or repeats, a negative seed, another processor than that of earlier
@@ -126,7 +120,7 @@ def profile_folder(
     visited = take(visited, np.logical_and.reduce([visited[name] == value for name, value in facts.items()]))
     todo = _visits_left(visited, configs["config_id"], visits=visits, seed=seed)
     if not allow_busy:
-        _refuse_busy(load(), _QUIET_LOAD)
+        _refuse_busy(_QUIET_LOAD)
     images = load_images(task, data_dir=data_dir) if todo else {}
 
     def times_of(row: int, repeats: int) -> list[tuple[float, float]]:
@@ -145,7 +139,7 @@ def profile_folder(
                 note = f"visit {visit} latency={1e3 * latency:.2f}ms step={1e3 * step:.2f}ms"
                 progress.update(first + len(tables), note)
             if not allow_busy:
-                _refuse_busy(load(), _QUIET_LOAD + _OWN_LOAD)
+                _refuse_busy(_QUIET_LOAD + _OWN_LOAD)
             with RunsFolder(folder).lock(_LOCK):  # a merge may have added other visits in the meantime
                 write_visits(folder, add_new(read_visits(folder), concatenate(tables, VISIT_COLUMNS)))
     with RunsFolder(folder).lock(_LOCK):
@@ -170,8 +164,8 @@ def _table_of(config_id: int, visit: int, times: Sequence[tuple[float, float]], 
     return typed(numbers | dict(zip(TIMES, np.array(times).T, strict=True)) | facts, VISIT_COLUMNS)
 
 
-def _refuse_busy(load: float, limit: float) -> None:
-    if load > limit:
+def _refuse_busy(limit: float) -> None:
+    if (load := os.getloadavg()[0]) > limit:
         raise InvalidArgument(
             f"the machine is busy (load average {load:.2f}, at most {limit} is quiet), so times would be wrong; stop "
             "the other work and start again a minute later, or give --allow-busy"

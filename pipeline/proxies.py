@@ -94,7 +94,6 @@ def proxy_folder(
 
     Args:
         n_seeds: number of seeds of each config: 0, 1, 2 and so on.
-        minutes: minutes after which no config is begun; None: no limit.
         is_wanted: mask of the rows of the folder's config table to score; None: the configs that have a run.
 
     Raises:

@@ -23,6 +23,12 @@ from workshop.machine import processor_model
 from workshop.measured import read_visits, visits_of_profile
 
 
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    """An idle machine."""
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
+
+
 @pytest.fixture
 def folder(task, tmp_path):
     return make_folder(tmp_path, task, 5)
@@ -33,12 +39,8 @@ def _visited(task, path, *, n_configs, visits, repeats):
     folders = []
     for name, n in zip(("one", "two"), n_configs, strict=True):
         folders.append(make_folder(path / name, task, n))
-        profile_folder(folders[-1], task, visits=visits, repeats=repeats, load=_quiet)
+        profile_folder(folders[-1], task, visits=visits, repeats=repeats)
     return folders
-
-
-def _quiet() -> float:
-    return 0.0
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def quick(monkeypatch):
 
 def test_every_config_is_in_the_profile_once_with_the_recorded_columns(tmp_path, task):
     folder = make_folder(tmp_path, task, 3)
-    assert profile_folder(folder, task, visits=2, repeats=2, load=_quiet) == 3
+    assert profile_folder(folder, task, visits=2, repeats=2) == 3
     profile = read_profile(folder)
     assert tuple(profile) == tuple(PROFILE_COLUMNS)
     assert sorted(profile["config_id"].tolist()) == sorted(config_table(0, 3)["config_id"].tolist())
@@ -72,7 +74,7 @@ def test_every_config_is_in_the_profile_once_with_the_recorded_columns(tmp_path,
         assert visits["repeat"][own].tolist() == [0, 1, 0, 1]
         for name in ("latency", "step_time_s"):
             assert profile[name][row] == visits[name][own].min()
-    assert profile_folder(folder, task, visits=2, repeats=2, load=_quiet) == 0
+    assert profile_folder(folder, task, visits=2, repeats=2) == 0
 
 
 def test_a_slow_minute_of_the_machine_leaves_no_trace(folder, task, monkeypatch):
@@ -85,7 +87,7 @@ def test_a_slow_minute_of_the_machine_leaves_no_trace(folder, task, monkeypatch)
         return [(slow * config["LearningRate"], slow)] * repeats
 
     monkeypatch.setattr(profile_module, "measure_config", measure)
-    profile_folder(folder, task, visits=2, repeats=1, load=_quiet)
+    profile_folder(folder, task, visits=2, repeats=1)
     wanted = config_table(0, 5)
     rates = dict(zip(wanted["config_id"].tolist(), wanted["LearningRate"].tolist(), strict=True))
     profile = read_profile(folder)
@@ -93,10 +95,10 @@ def test_a_slow_minute_of_the_machine_leaves_no_trace(folder, task, monkeypatch)
 
 
 def test_more_visits_and_more_configs_are_added_to_what_is_there(folder, task, quick):
-    profile_folder(folder, task, visits=1, repeats=1, load=_quiet)
+    profile_folder(folder, task, visits=1, repeats=1)
     before = read_visits(folder)
     RunsFolder(folder).add_configs(config_table(0, 8))
-    assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 8
+    assert profile_folder(folder, task, visits=2, repeats=1) == 8
     assert len(quick) == 5 + 3 + 8
     after = read_visits(folder)
     is_old = np.isin(after["config_id"], before["config_id"]) & (after["visit"] == 0)
@@ -117,12 +119,12 @@ def test_visits_of_folders_merge_into_a_profile_of_the_machine_that_visited_the_
     assert read_profile(one)["n_repeats"].tolist() == [4] * 8
     monkeypatch.setattr(profile_module, "processor_model", lambda: "Abacus 9")
     far = tmp_path / "far"
-    profile_folder(make_folder(far, task, 8), task, visits=1, repeats=1, load=_quiet)
+    profile_folder(make_folder(far, task, 8), task, visits=1, repeats=1)
     before = (one / "profile.parquet").read_bytes()
     merge_visits(one, [read_visits(far)])
     assert len(read_visits(one)["visit"]) == 8 * 2 * 2 + 8
     assert (one / "profile.parquet").read_bytes() == before, "of as many configs, the one with more repeats"
-    profile_folder(make_folder(far, task, 9), task, visits=1, repeats=1, load=_quiet)
+    profile_folder(make_folder(far, task, 9), task, visits=1, repeats=1)
     merge_visits(one, [read_visits(far)])
     assert (one / "profile.parquet").read_bytes() == (far / "profile.parquet").read_bytes()
     kept = read_visits(one)
@@ -136,9 +138,9 @@ def test_visits_of_folders_merge_into_a_profile_of_the_machine_that_visited_the_
 @pytest.mark.parametrize("n_visited_before", [0, 1])
 def test_visits_that_are_merged_during_a_pass_stay(task, tmp_path, quick, monkeypatch, n_visited_before):
     one, two = make_folder(tmp_path / "one", task, 5), make_folder(tmp_path / "two", task, 8)
-    profile_folder(two, task, visits=1, repeats=2, load=_quiet)
+    profile_folder(two, task, visits=1, repeats=2)
     if n_visited_before:
-        profile_folder(one, task, visits=n_visited_before, repeats=2, load=_quiet)
+        profile_folder(one, task, visits=n_visited_before, repeats=2)
     measure, merged = profile_module.measure_config, []
 
     def merge_first(*args, **options):
@@ -148,7 +150,7 @@ def test_visits_that_are_merged_during_a_pass_stay(task, tmp_path, quick, monkey
         return measure(*args, **options)
 
     monkeypatch.setattr(profile_module, "measure_config", merge_first)
-    profile_folder(one, task, visits=2, repeats=2, load=_quiet)
+    profile_folder(one, task, visits=2, repeats=2)
     assert merged == [two]
     visits = read_visits(one)
     assert len(visits["visit"]) == (8 + 5) * 2
@@ -179,7 +181,7 @@ def test_a_merge_that_was_killed_between_its_two_files_is_made_good_by_the_same_
 
 
 def test_readers_see_the_visits_of_the_profile_alone(folder, task, quick, monkeypatch):
-    profile_folder(folder, task, visits=3, repeats=1, load=_quiet)
+    profile_folder(folder, task, visits=3, repeats=1)
     own = read_visits(folder)
     RunsFolder(folder).add_configs(config_table(0, 8))
     monkeypatch.setattr(profile_module, "processor_model", lambda: "Abacus 9")
@@ -193,7 +195,7 @@ def test_readers_see_the_visits_of_the_profile_alone(folder, task, quick, monkey
     monkeypatch.setattr(profile_module, "_SAVE_EVERY", 1)
     monkeypatch.setattr(profile_module, "measure_config", stop_in_the_second_visit)
     with pytest.raises(KeyboardInterrupt):
-        profile_folder(folder, task, visits=3, repeats=1, load=_quiet)
+        profile_folder(folder, task, visits=3, repeats=1)
     assert {*read_profile(folder)["machine"].tolist()} == {processor_model()}, "the other pass is not at its end"
     seen = visits_of_profile(read_visits(folder), read_profile(folder))
     assert all(np.array_equal(seen[name], own[name]) for name in VISIT_COLUMNS)
@@ -202,12 +204,12 @@ def test_readers_see_the_visits_of_the_profile_alone(folder, task, quick, monkey
 
 @pytest.mark.parametrize("name", ["processor_model", "torch"])
 def test_another_machine_measures_every_config_anew_beside_what_is_there(folder, task, quick, monkeypatch, name):
-    profile_folder(folder, task, visits=1, repeats=1, load=_quiet)
+    profile_folder(folder, task, visits=1, repeats=1)
     before, own = read_visits(folder), read_profile(folder)
     other = (lambda: "Abacus 9") if name == "processor_model" else type("torch", (), {"__version__": "9.9"})
     monkeypatch.setattr(profile_module, name, other)
     fact = "machine" if name == "processor_model" else "torch_version"
-    assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 5
+    assert profile_folder(folder, task, visits=2, repeats=1) == 5
     after = read_visits(folder)
     is_old = after[fact] == before[fact][0]
     assert np.array_equal(after["latency"][is_old], before["latency"])
@@ -216,7 +218,7 @@ def test_another_machine_measures_every_config_anew_beside_what_is_there(folder,
     assert profile[fact][0] != own[fact][0], "the one with more repeats"
     for row, config in enumerate(profile["config_id"]):
         assert profile["latency"][row] == after["latency"][~is_old & (after["config_id"] == config)].min()
-    assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 0
+    assert profile_folder(folder, task, visits=2, repeats=1) == 0
 
 
 @pytest.mark.parametrize(("factor", "is_refused"), [(1.0, False), (1.1, False), (1.6, True), (0.6, True)])
@@ -228,15 +230,15 @@ def test_another_processor_that_has_the_same_name_is_refused(task, tmp_path, mon
         return [(speed * config["N"] * config["W"], 3 * speed * config["N"] * config["W"])] * repeats
 
     monkeypatch.setattr(profile_module, "measure_config", measure)
-    profile_folder(folder, task, visits=1, repeats=1, load=_quiet)
+    profile_folder(folder, task, visits=1, repeats=1)
     before, speed = read_visits(folder), factor
     if not is_refused:
-        assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 20
+        assert profile_folder(folder, task, visits=2, repeats=1) == 20
         return
     with pytest.raises(InvalidArgument, match=rf"12 configs take {factor:.2f} times as long as on earlier visits"):
-        profile_folder(folder, task, visits=2, repeats=1, load=_quiet)
+        profile_folder(folder, task, visits=2, repeats=1)
     assert all(np.array_equal(column, before[name]) for name, column in read_visits(folder).items())
-    assert profile_folder(folder, task, visits=1, repeats=1, load=_quiet) == 0, "nothing to measure, nothing to compare"
+    assert profile_folder(folder, task, visits=1, repeats=1) == 0, "nothing to measure, nothing to compare"
 
 
 def test_a_merge_waits_for_a_pass_that_saves(task, tmp_path, quick):
@@ -261,7 +263,7 @@ def test_a_larger_network_takes_longer(task):
 def test_configs_are_measured_in_random_order_the_same_for_a_seed(task, tmp_path, quick):
     orders = []
     for number, seed in enumerate((0, 0, 1)):
-        profile_folder(make_folder(tmp_path / str(number), task, 20), task, visits=2, repeats=1, seed=seed, load=_quiet)
+        profile_folder(make_folder(tmp_path / str(number), task, 20), task, visits=2, repeats=1, seed=seed)
         orders.append(quick[:])
         quick.clear()
     assert orders[0] == orders[1]
@@ -283,13 +285,13 @@ def test_a_pass_that_was_stopped_goes_on_where_it_saved(task, tmp_path, quick, m
 
     monkeypatch.setattr(profile_module, "measure_config", stop)
     with pytest.raises(KeyboardInterrupt):
-        profile_folder(folder, task, visits=2, repeats=1, load=_quiet)
+        profile_folder(folder, task, visits=2, repeats=1)
     before = read_visits(folder)
     assert len(before["config_id"]) == 100
     assert not (folder / "profile.parquet").exists(), "no config's latency rests on fewer visits than another's"
     monkeypatch.setattr(profile_module, "measure_config", measure)
     monkeypatch.setattr(profile_module, "_refuse_other_processor", lambda *_: None)  # here each time is another one
-    assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 20
+    assert profile_folder(folder, task, visits=2, repeats=1) == 20
     after = read_visits(folder)
     keys = {*zip(after["config_id"].tolist(), after["visit"].tolist(), strict=True)}
     assert len(keys) == len(after["config_id"]) == 120
@@ -297,37 +299,39 @@ def test_a_pass_that_was_stopped_goes_on_where_it_saved(task, tmp_path, quick, m
     assert set(whole[60:100]).isdisjoint(whole[110:]), "nothing that was saved is measured again"
 
 
-def test_a_busy_machine_is_refused_before_anything_is_measured(folder, task, quick):
+def test_a_busy_machine_is_refused_before_anything_is_measured(folder, task, quick, monkeypatch):
+    monkeypatch.setattr("os.getloadavg", lambda: (1.9, 0.0, 0.0))
     with pytest.raises(InvalidArgument, match=r"busy \(load average 1\.90.*--allow-busy"):
-        profile_folder(folder, task, repeats=1, load=lambda: 1.9)
+        profile_folder(folder, task, repeats=1)
     assert quick == []
     assert not (folder / "profile_visits.parquet").exists()
-    assert profile_folder(folder, task, repeats=1, load=lambda: 1.9, allow_busy=True) == 5
+    assert profile_folder(folder, task, repeats=1, allow_busy=True) == 5
 
 
-def test_what_was_measured_while_the_machine_became_busy_is_thrown_away(task, tmp_path, quick):
+def test_what_was_measured_while_the_machine_became_busy_is_thrown_away(task, tmp_path, quick, monkeypatch):
     folder = make_folder(tmp_path, task, 120)
     loads = iter((0.1, 1.05, 2.4))  # before, after the first block (the pass's own load is 1), after the second
+    monkeypatch.setattr("os.getloadavg", lambda: (next(loads), 0.0, 0.0))
     with pytest.raises(InvalidArgument, match=r"busy \(load average 2\.40"):
-        profile_folder(folder, task, repeats=1, load=lambda: next(loads))
+        profile_folder(folder, task, repeats=1)
     assert len(read_visits(folder)["config_id"]) == 50
 
 
 def test_another_protocol_and_no_folder_and_no_repeats_are_refused(folder, task, tmp_path):
     with pytest.raises(ProtocolMismatch, match="holds runs of protocol"):
-        profile_folder(folder, dataclasses.replace(task, max_epoch=3), load=_quiet)
+        profile_folder(folder, dataclasses.replace(task, max_epoch=3))
     with pytest.raises(MissingData, match="is not a folder of runs"):
-        profile_folder(tmp_path / "nowhere", task, load=_quiet)
+        profile_folder(tmp_path / "nowhere", task)
     with pytest.raises(InvalidArgument, match="visits=-1 must be 1 to 127\nrepeats=0 must be 1 to 127\nseed=-1 is not"):
-        profile_folder(folder, task, visits=-1, repeats=0, seed=-1, load=_quiet)
+        profile_folder(folder, task, visits=-1, repeats=0, seed=-1)
     assert not (folder / "profile.parquet").exists()
 
 
 def test_more_visits_and_repeats_than_a_table_can_number_are_refused(folder, task, quick):
     with pytest.raises(InvalidArgument, match="visits=300 must be 1 to 127\nrepeats=128 must be 1 to 127"):
-        profile_folder(folder, task, visits=300, repeats=128, load=_quiet)
+        profile_folder(folder, task, visits=300, repeats=128)
     assert quick == []
-    profile_folder(folder, task, visits=1, repeats=127, load=_quiet)
+    profile_folder(folder, task, visits=1, repeats=127)
     assert sorted(set(read_visits(folder)["repeat"].tolist())) == list(range(127))
 
 
