@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from jahs.errors import UnknownName, refuse
-from jahs.release.models import FAMILIES
+from jahs.models.forest import Forest
+from jahs.models.noise import NoiseModel
+from jahs.release.models import FAMILIES, Models, Refits
+from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.command import integer_faults
 from surrogate.data.measurements import Measurements
@@ -24,14 +27,19 @@ from surrogate.data.rows import (
     by_part,
     join_rows,
 )
+from surrogate.judging.agreement import MAIN_CUTS, score_model
 from surrogate.judging.noise import noise_of
 from surrogate.judging.quality import compared_facts, curve_facts, metric_facts
+from surrogate.judging.uncertainty import uncertainty_facts
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import fit_each
+from surrogate.models.lightgbm import as_xgboost, fit_lightgbm, predict_lightgbm
 from surrogate.models.model import Surrogate
-from surrogate.models.refits import N_REFITS
-from surrogate.packing import lightgbm_of, pack_models, recorded_table, refits_of
+from surrogate.models.refits import N_REFITS, fit_refits, pack_refits, refit_settings, refit_share
+from surrogate.packing import pack_models, recorded_table
 from surrogate.timing import times_of
+
+_UNSCALED: Final = "there is no noise model, so intervals cannot be calibrated"
 
 _log = logging.getLogger(__name__)
 
@@ -132,13 +140,60 @@ def contents_of(models: FittedModels, settings: ReleaseSettings) -> tuple[dict[s
     table = recorded_table(models.measured)
     parts: dict[str, Any] = {"models": packed, "forests": forests, "noise": noise, "table": table}
     if settings.n_refits:
-        options = {"seed": seed, "n_refits": settings.n_refits, "workers": workers}
-        refits, refit_forests, quality["uncertainty"] = refits_of(models.parts, models.scored, packed, noise, **options)
+        refits, refit_forests, quality["uncertainty"] = refits_of(models, packed, noise, settings)
         parts |= {"refits": refits, "refit_forests": refit_forests}
     if "lightgbm" in settings.families:
-        others, other_forests, quality["lightgbm"] = lightgbm_of(models.parts, models.scored, models.shipped)
-        parts["families"] = {"lightgbm": (others, other_forests)}
+        family, quality["lightgbm"] = _lightgbm_of(models)
+        parts["families"] = {"lightgbm": family}
     return parts, quality
+
+
+def refits_of(
+    models: FittedModels,
+    packed: Models,
+    noise: Mapping[str, Any] | None,  # Any: JSON
+    settings: ReleaseSettings,
+) -> tuple[Refits, list[Forest], Facts]:
+    """Return the refits of a release, their forests, and facts about them for its quality.json.
+
+    Without a noise model, the scales of the refits are not calibrated.
+    """
+    parts = {metric: rows for metric, rows in models.parts.items() if metric in ACCURACIES}
+    shipped, n_refits, fitted = _training(parts, "valid"), settings.n_refits, models.scored
+    share = refit_share(shipped, fitted, n_refits=n_refits, workers=settings.workers)
+    options: dict[str, Any] = {"share": share, "seed": settings.seed, "n_refits": n_refits, "workers": settings.workers}
+    _log.info("refits: %d of each of %s, with %.0f %% of the trees", n_refits, ", ".join(shipped), 100 * share)
+    packs, forests = pack_refits(fit_refits(shipped, fitted, **options), packed)
+    quality: Facts = {"n_refits": n_refits, "share": share, "metrics": {}}
+    if noise is None:
+        quality["reason"] = _UNSCALED
+    else:
+        model = NoiseModel.from_dict(noise)
+        for metric, refits in fit_refits(_training(parts), fitted, **options).items():
+            quality["metrics"][metric] = uncertainty_facts(fitted[metric], refits, parts[metric], model)
+    facts = {
+        "seed": settings.seed,
+        "share": share,
+        "settings": {m: asdict(refit_settings(fitted[m].settings, refit=0, share=share)) for m in shipped},
+    }
+    scales = {metric: quality["metrics"].get(metric, {}).get("scale", 1.0) for metric in shipped}
+    return Refits(n_refits=n_refits, packs=packs, scales=scales, facts=facts), forests, quality
+
+
+def _lightgbm_of(models: FittedModels) -> tuple[tuple[Models, list[Forest]], Facts]:
+    """Return LightGBM's models of the accuracies with their forests, as a release has them, and their test scores."""
+    boosters, quality = {}, {}
+    parts = {metric: rows for metric, rows in models.parts.items() if metric in ACCURACIES}
+    for metric, training in _training(parts, "valid").items():
+        _log.info("%s: fitting LightGBM", metric)
+        boosters[metric] = fit_lightgbm(training, models.shipped[metric])
+        if len(test := parts[metric]["test"]):
+            scored = models.scored[metric]
+            predicted = predict_lightgbm(fit_lightgbm(parts[metric]["train"], scored), test.X, scored)
+            scores = score_model(metric, test, predicted)
+            quality[metric] = {name: scores[name] for name in MAIN_CUTS if name in scores}
+    shipped = {metric: models.shipped[metric] for metric in boosters}
+    return pack_models(shipped, "lightgbm", lambda metric: as_xgboost(boosters[metric])), {"test": quality}
 
 
 def compare_exact(measured: Measurements, split: Split, *, workers: int) -> Facts:

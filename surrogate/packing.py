@@ -9,10 +9,8 @@ The number, `version` in the manifest, changes with the release, independently o
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,25 +20,16 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile
 from jahs.files.tables import take
 from jahs.models.forest import Forest, forest_from_xgboost, open_engine
-from jahs.models.noise import NoiseModel
 from jahs.queries.completing import good_config
 from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
-from jahs.release.models import Refits
 from jahs.spaces.configs import Config
-from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
-from surrogate.data.rows import Facts, Rows, assemble, by_part, features_of, join_rows
-from surrogate.judging.agreement import MAIN_CUTS, score_model
-from surrogate.judging.uncertainty import uncertainty_facts
-from surrogate.models.lightgbm import as_xgboost, fit_lightgbm, predict_lightgbm
+from surrogate.data.rows import Rows, assemble, by_part, features_of
 from surrogate.models.model import Surrogate, booster_json
-from surrogate.models.refits import N_REFITS, fit_refits, pack_refits, refit_settings, refit_share
 from workshop.measured import rows_of
 
-_log = logging.getLogger(__name__)
-_UNSCALED: Final = "there is no noise model, so intervals cannot be calibrated"
 FIRST: Final = "0.1.0"
 _NUMBER: Final = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 
@@ -82,67 +71,6 @@ def pack_models(
         counts={metric: model.counts for metric, model in fitted.items()},
     )
     return models, forests
-
-
-def refits_of(
-    parts: Mapping[str, Mapping[str, Rows]],
-    fitted: Mapping[str, Surrogate],
-    models: Models,
-    noise: Mapping[str, Any] | None,  # Any: JSON
-    *,
-    seed: int,
-    n_refits: int = N_REFITS,
-    workers: int = 1,
-) -> tuple[Refits, list[Forest], Facts]:
-    """Return the refits of a release, their forests, and facts about them for its quality.json.
-
-    Args:
-        parts: the rows of each metric by part of the split; only accuracies are used.
-        fitted: the models of the training part.
-        models: the models that ship.
-        noise: `NoiseModel.to_dict()`; None: the scales of the refits are not calibrated.
-    """
-    shipped = {m: join_rows([rows["train"], rows["valid"]]) for m, rows in parts.items() if m in ACCURACIES}
-    share = refit_share(shipped, fitted, n_refits=n_refits, workers=workers)
-    options: dict[str, Any] = {"share": share, "seed": seed, "n_refits": n_refits, "workers": workers}
-    _log.info("refits: %d of each of %s, with %.0f %% of the trees", n_refits, ", ".join(shipped), 100 * share)
-    packs, forests = pack_refits(fit_refits(shipped, fitted, **options), models)
-    quality: Facts = {"n_refits": n_refits, "share": share, "metrics": {}}
-    if noise is None:
-        quality["reason"] = _UNSCALED
-    else:
-        model = NoiseModel.from_dict(noise)
-        training = {metric: parts[metric]["train"] for metric in shipped}
-        for metric, refits in fit_refits(training, fitted, **options).items():
-            quality["metrics"][metric] = uncertainty_facts(fitted[metric], refits, parts[metric], model)
-    facts = {
-        "seed": seed,
-        "share": share,
-        "settings": {m: asdict(refit_settings(fitted[m].settings, refit=0, share=share)) for m in shipped},
-    }
-    scales = {metric: quality["metrics"].get(metric, {}).get("scale", 1.0) for metric in shipped}
-    return Refits(n_refits=n_refits, packs=packs, scales=scales, facts=facts), forests, quality
-
-
-def lightgbm_of(
-    parts: Mapping[str, Mapping[str, Rows]], fitted: Mapping[str, Surrogate], refitted: Mapping[str, Surrogate]
-) -> tuple[Models, list[Forest], Facts]:
-    """Return LightGBM's models of the accuracies as a release has them, their forests, and their test scores.
-
-    Args:
-        parts: the rows of each metric by part of the split; only accuracies are used.
-        fitted, refitted: the release's own models that are scored and that ship, for their features and transforms.
-    """
-    boosters, quality = {}, {}
-    for metric, rows in ((m, parts[m]) for m in parts if m in ACCURACIES):
-        _log.info("%s: fitting LightGBM", metric)
-        boosters[metric] = fit_lightgbm(join_rows([rows["train"], rows["valid"]]), refitted[metric])
-        if len(test := rows["test"]):
-            predicted = predict_lightgbm(fit_lightgbm(rows["train"], fitted[metric]), test.X, fitted[metric])
-            scored = score_model(metric, test, predicted)
-            quality[metric] = {name: scored[name] for name in MAIN_CUTS if name in scored}
-    models = {metric: refitted[metric] for metric in boosters}
-    return *pack_models(models, "lightgbm", lambda metric: as_xgboost(boosters[metric])), {"test": quality}
 
 
 def reference_config(measured: Measurements, split: Split) -> Config | None:

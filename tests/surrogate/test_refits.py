@@ -16,6 +16,7 @@ from jahs.release import read_release
 from jahs.release.writing import extend_release
 from jahs.tasks.metrics import ACCURACIES
 from surrogate.card.noise import uncertainty_blocks
+from surrogate.contents import FittedModels, ReleaseSettings, refits_of
 from surrogate.data.rows import by_part, training_rows
 from surrogate.judging.quality import rounded
 from surrogate.judging.uncertainty import LEVELS, choose_scale, covered, uncertain_of
@@ -23,7 +24,6 @@ from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import fit_each
 from surrogate.models.model import fit_surrogate
 from surrogate.models.refits import _forest, _size, fit_refits, refit_settings, refit_share, weights_of
-from surrogate.packing import refits_of
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 from tests.surrogate.landscape import TASK, measurements, split_of
@@ -122,7 +122,8 @@ def test_a_release_with_refits_answers_as_before_and_predicts(tmp_path: Path) ->
     before = read_release(folder)
     parts = training_rows(ACCURACIES, MEASURED, SPLIT, fewest=0)
     fitted = fit_each({m: of["train"] for m, of in parts.items()}, TASK, dict.fromkeys(ACCURACIES, SETTINGS))
-    refits, forests, facts = refits_of(parts, fitted, before.models, noise, seed=0, n_refits=3)
+    models = FittedModels(MEASURED, SPLIT, parts, fitted, fitted)
+    refits, forests, facts = refits_of(models, before.models, noise, ReleaseSettings(n_refits=3, workers=1))
     quality = {"format": 1, "uncertainty": rounded(facts)}
     extend_release(before, {}, refits=refits, refit_forests=forests, quality=quality)
     now = read_release(folder)
