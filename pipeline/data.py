@@ -101,7 +101,6 @@ def load_images(
     """Return a task's images for each Resolution.
 
     Args:
-        task: names the images, their number and their side.
         data_dir: the folder to look in, in place of the system's and the user's (`pipeline.sources`); for a user's
             own images, the folder or the file that holds them.
 

@@ -45,7 +45,6 @@ def read_own_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
     """Read the images of a user's own task.
 
     Args:
-        data_set: the task's name for them.
         data_dir: the folder or file that holds them; None: the user's cache.
 
     Raises:

@@ -46,10 +46,7 @@ Named: TypeAlias = int | str
 
 
 class RunsFolder:
-    """A folder of runs, open for writing.
-
-    Args:
-        path: an existing folder of runs.
+    """An existing folder of runs, open for writing.
 
     Raises:
         MissingData, CorruptFile, UnknownFormat: it is not a folder of runs, or not readable.

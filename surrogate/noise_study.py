@@ -240,7 +240,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--release", type=Path, required=True, help="release with the noise model and scale to judge")
     parser.add_argument("--metric", choices=ACCURACIES, default="valid_acc", help="an accuracy (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of subsets, resampling and intervals (%(default)s)")
-    parser.add_argument("--out", type=Path, help="a folder for report.md; by default it is printed")
+    parser.add_argument("--out", type=Path, required=True, help="a folder for report.md")
     add_workers(parser, default=1)
     given = parser.parse_args(argv)
 
@@ -249,8 +249,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         release = read_release(given.release)
         check_release(release, measured)
         settings = read_params(given.params).get(given.metric, ForestSettings())
-        if given.out is not None:
-            make_folder(given.out)
+        make_folder(given.out)
         judged = noise_study(measured, given.metric, release, settings=settings, seed=given.seed, workers=given.workers)
         options = ["--metric", given.metric, "--seed", str(given.seed)]
         placeholders = ["RUNS", "--split", "SPLIT", "--params", "PARAMS", "--release", "RELEASE"]
@@ -266,10 +265,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 versions_fact(),
             ),
         )
-        text = to_markdown(page)
-        if given.out is None:
-            return text
-        write_text(given.out / "report.md", text)
+        write_text(given.out / "report.md", to_markdown(page))
         return str(given.out / "report.md")
 
     return run_command("surrogate.noise_study", work)

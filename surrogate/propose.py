@@ -92,7 +92,6 @@ def propose(
     """Return the text of a list.
 
     Args:
-        measured, split: see `surrogate.data.measurements.read_with_split`.
         final: the final test set, which is never proposed.
         release: a release of the same protocol; `best` and `disagreement` need one.
 

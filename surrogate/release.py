@@ -61,10 +61,6 @@ _log = logging.getLogger(__name__)
 def make_release(measured: Measurements, split: Split, out: Path, settings: ReleaseSettings) -> Facts:
     """Write a release and return its quality; everything is checked before the first model is fitted.
 
-    Args:
-        split: the split of the measured configs; see `read_with_split`.
-        out: the release; one that is there is replaced.
-
     Raises:
         InvalidArgument: a number is out of range, `out` cannot be written or is something else, or the release is too
             large to be embedded.

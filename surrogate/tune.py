@@ -79,9 +79,7 @@ def tune_all(
 ) -> dict[str, Any]:
     """Search every metric, choose the smallest good forest, write history.json and params.json.
 
-    Args:
-        workers: processes, each of which searches one metric at a time.
-        distilled: drawn configs that models of accuracies learn from a teacher (`surrogate.models.teacher`).
+    Its arguments are flags, which `--help` explains.
 
     Returns:
         The history by metric, as `search_metric` returns it, with metrics that were searched in `out` before.

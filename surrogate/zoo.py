@@ -62,7 +62,6 @@ def score_families(
     """Tune and score families, write `out` after each, and return its content.
 
     Args:
-        measured, split: see `read_of_split`.
         out: the result file; families that it has for the same data and evaluations are kept.
         searches: a folder for searches to work in; ProtocolMismatch if it holds other searches.
         evaluations: evaluations of each family's search, besides the default setting.
