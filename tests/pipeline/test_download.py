@@ -8,7 +8,6 @@ import hashlib
 import os
 import re
 import shutil
-import sys
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -91,23 +90,6 @@ def test_a_file_that_is_not_there_keeps_those_that_came_before(server, tmp_path)
     assert _names(tmp_path) == sorted(FASHION_FILES[:3])
 
 
-@pytest.mark.parametrize(
-    ("body", "fault"),
-    [
-        (b"<html>sign in</html>", "announces 20 bytes, 4000 were published"),
-        (bytes(4000), "sha256 is [0-9a-f]{64}, not [0-9a-f]{64} as published"),
-    ],
-)
-def test_wrong_bytes_leave_no_file_and_do_not_replace_one(server, tmp_path, body, fault):
-    (tmp_path / _LAST).write_bytes(b"older")
-    server.contents[f"/{_LAST}"] = body
-    with pytest.raises(DownloadFailed, match=fault) as raised:
-        download(tmp_path, url=server.url, files=_FILES)
-    assert "\n" not in str(raised.value)
-    assert (tmp_path / _LAST).read_bytes() == b"older"
-    assert _names(tmp_path) == sorted(FASHION_FILES)
-
-
 def test_too_little_disk_is_said_before_anything_is_fetched(server, tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(10_000, 1, 9_999))
     with pytest.raises(OutOfSpace, match="has 9999 bytes free, 10000 are needed; name another folder with --dir"):
@@ -131,13 +113,6 @@ def test_the_command_says_what_it_did(server, tmp_path, monkeypatch, capsys):
     assert [line.split(":")[0] for line in output.err.splitlines()] == list(FASHION_FILES)
     assert main(["fashion_mnist", "--url", server.url]) == 0
     assert capsys.readouterr().out == f"{folder}: 0 files fetched, 4 already present\n"
-
-
-def test_the_command_draws_a_bar_on_a_terminal(server, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(module, "PUBLISHED", {"fashion_mnist": _FILES})
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert main(["fashion_mnist", "--url", server.url, "--dir", str(tmp_path)]) == 0
-    assert f"\r\x1b[K{_LAST} 100%, 0 s left\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

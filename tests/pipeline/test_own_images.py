@@ -10,7 +10,7 @@ from PIL import Image
 
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, ProtocolMismatch, UnsafeFile
 from jahs.tasks.definitions import BUILT_IN, KNOWN, TASKS
-from jahs.tasks.own import register, write_task_file
+from jahs.tasks.own import write_task_file
 from pipeline import own_images
 from pipeline.collect import main as collect_main
 from pipeline.data import load_images
@@ -289,9 +289,3 @@ def test_black_images_and_a_file_that_is_there_are_refused(tmp_path):
     with pytest.raises(InvalidArgument, match=re.escape("toy.json must be a new file")):
         define(**settings(tmp_path, images))
     assert (tmp_path / "toy.json").read_text() == "mine"
-
-
-def test_another_protocol_on_images_that_the_project_knows_can_be_registered():
-    longer = register(dataclasses.replace(TASKS["digits"], name="digits_long", max_epoch=30))
-    assert recorded_task(protocol_facts(longer)) == longer
-    assert len(load_images(longer, resolutions=(0.25,))[0.25].train.labels) == 1024

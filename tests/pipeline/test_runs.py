@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -137,17 +136,6 @@ def test_an_error_of_the_system_is_no_damage(folder, monkeypatch):
     monkeypatch.undo()
     assert folder.recover() == []
     assert folder.recorded() == {(1, 0)}
-
-
-def test_a_file_system_without_locks_is_warned_of(folder, monkeypatch, caplog):
-    def no_locks(*_):
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr(fcntl, "flock", no_locks)
-    with folder.claim(0, 0) as is_ours:
-        assert is_ours
-        folder.write_run(0, 0, run_rows(1))
-    assert "let one process at a time work there" in caplog.text
 
 
 def test_tables_of_another_protocol_are_refused(folder):

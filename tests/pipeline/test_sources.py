@@ -6,7 +6,6 @@ import errno
 import gzip
 import hashlib
 import re
-import tarfile
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -226,33 +225,9 @@ def test_a_cut_cifar_archive_is_one_clear_line(tmp_path, keep):
         read_pool("cifar10", data_dir=tmp_path)
 
 
-def _members(*pairs):
-    """A compressed archive whose members say of themselves what they like."""
-    content = b""
-    for (name, size), data in pairs:
-        member = tarfile.TarInfo(name)
-        member.size = size
-        content += member.tobuf(tarfile.GNU_FORMAT) + data + bytes(-len(data) % tarfile.BLOCKSIZE)
-    return gzip.compress(content + bytes(2 * tarfile.BLOCKSIZE))
-
-
-_BATCH = cifar_rows(n_per_batch=3)["test_batch"].tobytes()
-_ALL = [((f"{name}.bin", len(_BATCH)), _BATCH) for name in BATCHES]
-
-
-@pytest.mark.parametrize(
-    ("members", "fault"),
-    [
-        ([*_ALL, _ALL[0]], "'data_batch_1.bin' occurs twice"),
-        ([*_ALL, (("other", 1 << 50), b"")], "'other' claims 1125899906842624 bytes"),
-        ([*_ALL, (("zeros", 96 << 20), bytes(96 << 20))], "no data is that repetitive"),
-        ([*_ALL, (("../../escaped", 1), b"x")], "would land outside of its folder"),
-    ],
-    ids=["twice", "absurd", "bomb", "outside"],
-)
-def test_an_archive_that_asks_for_more_than_data_is_refused_and_nothing_is_written(tmp_path, members, fault):
-    (tmp_path / "cifar-10-binary.tar.gz").write_bytes(_members(*members))
-    with pytest.raises(UnsafeFile, match=fault) as raised:
+def test_an_archive_that_asks_for_more_than_data_is_refused_and_nothing_is_written(tmp_path):
+    write_archive(tmp_path / "cifar-10-binary.tar.gz", cifar_files(cifar_rows()) | {"../../escaped": b"x"})
+    with pytest.raises(UnsafeFile, match="would land outside of its folder") as raised:
         read_pool("cifar10", data_dir=tmp_path)
     assert "\n" not in str(raised.value)
     assert [path.name for path in tmp_path.iterdir()] == ["cifar-10-binary.tar.gz"]

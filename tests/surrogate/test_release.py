@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -267,13 +266,6 @@ def test_what_is_no_release_is_not_replaced(runs: Path, tmp_path: Path, capsys: 
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["chapter.txt", "file", "thesis"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_a_read_only_folder_is_refused(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tmp_path.chmod(0o500)
-    assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS]) == 2
-    assert ": Permission denied; give this user the rights to it" in capsys.readouterr().err
-
-
 @pytest.mark.usefixtures("without_noise")
 def test_a_release_stays_as_it_is_if_the_new_one_is_too_large_or_answers_otherwise(
     runs: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -351,21 +343,6 @@ def test_what_is_not_whole_yet_stays_out_of_packages_and_commits() -> None:
     assert "/jahs/releases/.*" in settings["exclude"]
     assert "exclude" not in settings["targets"]["wheel"].keys() | settings["targets"]["sdist"].keys()
     assert "jahs/releases/.*" in (root / ".gitignore").read_text().splitlines()
-
-
-def test_a_history_of_another_version_is_refused(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    params = write_params(tmp_path / "tuned")
-    options = [*OPTIONS, "--params", str(params)]
-    for text, message in (
-        ('{"format": 9}', "history.json: format 9; this version of jahs reads format 2"),
-        ("{", "cannot be read"),
-    ):
-        params.with_name("history.json").write_text(text)
-        assert release.main([*arguments(runs, tmp_path / "release"), *options]) == 2
-        assert message in capsys.readouterr().err
-    assert not (tmp_path / "release").exists()
 
 
 @pytest.mark.usefixtures("without_noise")
