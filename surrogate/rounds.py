@@ -67,8 +67,6 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Relea
     Args:
         releases: releases by the sha256 of every release with the same answers.
     """
-    if "source" not in measured.configs:
-        return []
     rows = development_rows(MAIN, measured, split)
     rows = rows.take(rows.epoch == measured.task.max_epoch)
     configs = rows_of(measured.configs, rows.config_id)

@@ -132,9 +132,9 @@ def assemble_repeats(metric: str, measured: Measurements) -> Rows:
 
 
 def uniform_configs(measured: Measurements) -> NDArray[np.uint64]:
-    """Return the ids of the configs that were drawn uniformly, from all sizes: all if no source is recorded."""
-    ids = measured.configs["config_id"]
-    return ids[measured.configs["source"] == "uniform"] if "source" in measured.configs else ids
+    """Return the ids of the configs that were drawn uniformly, from all sizes."""
+    ids: NDArray[np.uint64] = measured.configs["config_id"][measured.configs["source"] == "uniform"]
+    return ids
 
 
 def unselected_repeats(measured: Measurements) -> NDArray[np.uint64] | None:

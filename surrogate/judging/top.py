@@ -240,7 +240,7 @@ def leave_sources_out(measured: Measurements, parts: Mapping[str, Rows], fitted:
     training config is left without it. `ceiling` is the noise ceiling of tau, from all repeated configs of the source.
     With one source, there is nothing to leave out.
     """
-    if "source" not in measured.configs or len(np.unique(measured.configs["source"])) < 2:
+    if len(np.unique(measured.configs["source"])) < 2:
         return []
     train, test, every = parts["train"], parts["test"], join_rows(list(parts.values()))
     every = every.take(every.epoch == measured.task.max_epoch)

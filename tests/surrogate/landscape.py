@@ -9,7 +9,14 @@ import numpy as np
 
 from jahs.files.tables import Table, typed, write_table
 from jahs.models.cost import n_macs
-from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS
+from jahs.schema import (
+    CONFIG_COLUMNS,
+    CONFIG_KEYS,
+    CONFIG_TABLE_COLUMNS,
+    PROFILE_COLUMNS,
+    RUN_COLUMNS,
+    SOURCE_DEFAULTS,
+)
 from jahs.spaces.cell import effective_depth, live_paths
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import TASKS
@@ -26,7 +33,7 @@ WHERE = {"machine": "a processor", "torch_version": "2.13", "protocol": PROTOCOL
 def measurements(n_per_group: int = 10, *, seed: int = 0, noise: float = 1.0) -> Measurements:
     """Runs of `n_per_group` configs in every fidelity group, every fifth one with three seeds."""
     rng = np.random.default_rng(seed)
-    configs = make_configs(27 * n_per_group, seed=seed)
+    configs = typed({**make_configs(27 * n_per_group, seed=seed), **SOURCE_DEFAULTS}, CONFIG_TABLE_COLUMNS)
     keys = {name: configs[name] for name in CONFIG_KEYS}
     repeats = np.where(np.arange(27 * n_per_group) % 5 == 0, 3, 1)
     at = np.repeat(np.arange(27 * n_per_group), repeats)

@@ -13,7 +13,7 @@ from jahs.files.tables import take, write_table
 from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
 from jahs.release.table import RecordedTable
-from jahs.schema import CONFIG_TABLE_COLUMNS, SOURCE_DEFAULTS
+from jahs.schema import CONFIG_TABLE_COLUMNS
 from jahs.spaces.columns import rows
 from jahs.spaces.parameters import LARGEST
 from jahs.spaces.space import space
@@ -176,9 +176,8 @@ def test_parts_that_are_not_measured_again_stay_if_they_belong_to_the_release(
 def test_every_source_is_left_out_in_turn() -> None:
     measured = measurements(14)
     n = len(measured.configs["config_id"])
-    columns = {name: np.full(n, value) for name, value in SOURCE_DEFAULTS.items()}
-    columns["source"] = np.where(np.arange(n) % 3 == 0, "best", "uniform")
-    measured = replace(measured, configs={**measured.configs, **columns})
+    source = np.where(np.arange(n) % 3 == 0, "best", "uniform")
+    measured = replace(measured, configs={**measured.configs, "source": source})
     parts = by_part(assemble("valid_acc", measured), split_of(measured))
     fitted = fit_surrogate("valid_acc", parts["train"], TASK, settings=SETTINGS)
     results = leave_sources_out(measured, parts, fitted)
@@ -196,12 +195,9 @@ def test_every_source_is_left_out_in_turn() -> None:
 
 def test_configs_that_the_release_proposed_are_judged_by_it(runs: Path, release: Path, tmp_path: Path) -> None:
     sha = read_release(release).sha256
-    configs = {name: values.copy() for name, values in WITH_FINAL.configs.items()}
-    n = len(configs["config_id"])
-    columns = {name: np.full(n, value) for name, value in SOURCE_DEFAULTS.items()}
-    is_proposed = np.isin(configs["config_id"], WITH_FINAL.configs["config_id"][:50])
-    columns |= {"source": np.where(is_proposed, "best", "uniform"), "release": np.where(is_proposed, sha, "")}
-    write_table(runs / "configs.parquet", {**configs, **columns}, CONFIG_TABLE_COLUMNS)
+    is_proposed = np.arange(len(WITH_FINAL.configs["config_id"])) < 50
+    columns = {"source": np.where(is_proposed, "best", "uniform"), "release": np.where(is_proposed, sha, "")}
+    write_table(runs / "configs.parquet", {**WITH_FINAL.configs, **columns}, CONFIG_TABLE_COLUMNS)
     assert call(runs, release, tmp_path / "out.json") == 0
     results = read_figures(tmp_path / "out.json")
     write_figures(tmp_path / "before.json", {**results, "search": {"value": None, "missing": "none is trained yet"}})
