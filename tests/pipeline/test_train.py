@@ -179,14 +179,6 @@ def test_every_step_of_a_200_epoch_task_has_its_epochs_rate(images, monkeypatch)
     assert rates == [learning_rate(CONFIG["LearningRate"], e, 200) for e in range(1, 201) for _ in range(n_steps)]
 
 
-def test_the_optimizer_is_nesterov_with_weight_decay_on_every_parameter(images):
-    training = Training(CONFIG, TINY, images, seed=0)
-    (group,) = training.optimizer.param_groups
-    assert (group["momentum"], group["nesterov"], group["dampening"]) == (0.9, True, 0)
-    assert group["weight_decay"] == CONFIG["WeightDecay"]
-    assert {id(p) for p in group["params"]} == {id(p) for p in training.network.parameters()}
-
-
 def test_one_step_is_the_published_update(images):
     with train_module.one_core(), torch.random.fork_rng(devices=[]):
         training = Training(CONFIG | {"TrivialAugment": False}, TINY, images, seed=0)
