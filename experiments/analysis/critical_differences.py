@@ -9,9 +9,10 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
+from scipy import stats
 
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import ALPHA, Pair, mean_ranks, pairs_of_groups, ranks, without_gaps
+from jahs.comparison.ranks import ALPHA, Pair, mean_ranks, pairs_of_groups, without_gaps
 from jahs.comparison.summaries import FEWEST_SEEDS, Interval, t_quantile
 from workshop.resampling import N_RESAMPLES, percentile_interval
 
@@ -129,21 +130,10 @@ def crossed_variances(values: Floats) -> tuple[float, float, float]:
 
 
 def _friedman_p(values: Floats) -> float:
-    """Return the p-value of Friedman's test, corrected for ties, of (n_arms, n_blocks)."""
-    n_arms = len(values)
-    if n_arms < 3:
-        return float("nan")
-    centred = ranks(values) - (n_arms + 1) / 2
-    spread = float((centred**2).sum())
-    return _chi2_tail((n_arms - 1) * float((centred.sum(axis=1) ** 2).sum()) / spread, n_arms - 1) if spread else 1.0
-
-
-def _chi2_tail(x: float, dof: int) -> float:
-    """Return the chance that a chi-squared variable with an integer number of degrees of freedom exceeds `x`."""
-    half, is_odd = x / 2, dof % 2
-    first = math.erfc(math.sqrt(half)) if is_odd else 0.0
-    powers = (i + is_odd / 2 for i in range(dof // 2))
-    return first + math.exp(-half) * math.fsum(math.pow(half, power) / math.gamma(power + 1) for power in powers)
+    """Return the p-value of Friedman's test of (n_arms, n_blocks); NaN for two arms, 1 if all are equal."""
+    if len(values) < 3:
+        return math.nan
+    return float(stats.friedmanchisquare(*values).pvalue) if (values != values[0]).any() else 1.0
 
 
 def rank_agreement(one: Floats, other: Floats, *, has_same_seeds: bool, n_resamples: int = N_RESAMPLES) -> Interval:
