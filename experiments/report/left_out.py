@@ -8,9 +8,8 @@ from typing import Final
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.analysis.live_agreement import curve_distance
 from experiments.live.beside import N_RUNS
-from experiments.live.results import LiveResults, distinct
+from experiments.live.results import LiveResults, curve_distance, distinct
 from experiments.report.single import ERROR_LABEL, error_limits
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import number_text

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.live_agreement import attainable, curve_distance, order_agreement, reversed_pairs
+from experiments.analysis.critical_differences import rank_agreement
 from experiments.live.beside import N_RUNS, N_RUNS_OF_REFIT
 from experiments.live.declared import CORNER, STAGES
-from experiments.live.results import LiveResults, distinct, read_live
+from experiments.live.results import LiveResults, attainable, curve_distance, distinct, read_live, reversed_pairs
 from experiments.report.build import made_facts
 from experiments.report.left_out import left_out_blocks
 from experiments.report.single import ERROR_LABEL, error_limits
@@ -87,7 +87,7 @@ def _order_blocks(results: LiveResults) -> Iterator[Block]:
     for stage in _stages(results):
         if len(seeds := results.seeds_at(stage, numbers)):
             trained, surrogate = _errors_at(results, stage, numbers, seeds)
-            tau, chance = order_agreement(trained, surrogate), attainable(surrogate)
+            tau, chance = rank_agreement(trained, surrogate.mean(axis=2), has_same_seeds=True), attainable(surrogate)
             attained = f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"
             rows.append((str(stage), str(len(seeds)), interval_text(tau), *attained))
             taus.append(f"{tau.value:.2f} at {stage} evaluations")
@@ -221,9 +221,9 @@ def _refit_blocks(results: LiveResults) -> Iterator[Block]:
         pairs = [f"{titles[i]} and {titles[j]}" for i, j in reversed_pairs(mean, refit_mean)]
         n_otherwise += bool(pairs)
         tau = "–"
-        if reached := [n for n in stages if len(results.seeds_at(n, numbers))]:
-            seeds = results.seeds_at(reached[-1], numbers)
-            tau = interval_text(order_agreement(*_errors_at(results, reached[-1], numbers, seeds, refit)))
+        if last := max((n for n in stages if len(results.seeds_at(n, numbers))), default=0):
+            trained, surrogate = _errors_at(results, last, numbers, results.seeds_at(last, numbers), refit)
+            tau = interval_text(rank_agreement(trained, surrogate.mean(axis=2), has_same_seeds=True))
         rows.append((str(refit), str(len(numbers)), titles[refit_mean.argmin()], tau, "; ".join(pairs) or "none"))
     if rows:
         yield answer(f"On {n_otherwise} of {len(rows)} refits, at least one pair of optimisers is in another order.")
