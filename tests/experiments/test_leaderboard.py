@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import jahs
-from experiments.leaderboard import leaderboard_page, main
+from experiments.leaderboard import leaderboard_page, main, standings
 from experiments.pack import pack
 from experiments.packs import MANIFEST, read_manifest
-from experiments.report.boards import standings
 from experiments.report.incumbents import BOARD_COLUMNS, board
 from experiments.report.results import read_results
 from experiments.retrain import Incumbent
