@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import experiments.studies
 from experiments.packs import season_of
 from experiments.report.baselines import baselines_blocks
 from experiments.report.carried import carried_blocks, read_means
@@ -20,7 +19,7 @@ from experiments.report.multiobjective import multiobjective_blocks
 from experiments.report.refits import cross_scored, cross_scored_blocks, kept_pairs, refits_blocks
 from experiments.report.results import Results
 from experiments.report.truth import truth_blocks
-from experiments.study import Study
+from experiments.studies import find_study
 from jahs.tasks.definitions import TASKS, caveats_of
 from workshop.folders import versions_text
 from workshop.pages.document import Block, Document, Table, Text, sections_of
@@ -61,7 +60,8 @@ def build_document(
         control: the pack of the same study without noise.
         landscape: the imported release of `real`, which only a study with several objectives needs.
     """
-    words, tasks = _words(results), [TASKS[task] for task in results.tasks]
+    words = find_study(results.study.name)  # of this version: a folder keeps the words that it was run with
+    tasks = [TASKS[task] for task in results.tasks]
     sections = sections_of(_blocks(results, retrained, real, control, landscape))
     counts = sorted({len(repetitions) for repetitions in results.by_arm.values()})
     seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
@@ -100,14 +100,6 @@ def _blocks(
     yield from _settings(results)
 
 
-def _words(results: Results) -> Study:
-    """Return the declaration whose title, question and protocol the page shows: this version's, if it has the study.
-
-    A folder or pack keeps those that it was run with, and they may be reworded.
-    """
-    return experiments.studies.STUDIES.get(results.study.name, results.study)
-
-
 def _differing(results: Results) -> str:
     """Say how many pairs of arms differ; empty for a study that compares none."""
     if not (pairs := compared_pairs(results)):
@@ -122,7 +114,7 @@ def _differing(results: Results) -> str:
 
 def _settings(results: Results) -> Iterator[str | Block]:
     yield "Settings"
-    yield Text(_words(results).protocol)
+    yield Text(find_study(results.study.name).protocol)
     yield Table(
         caption="Tasks, with the mean runtime of a full evaluation (the unit of time) and the budget of a run",
         columns=("task", "release", "sha256 of its manifest", "full evaluation (s)", "budget (simulated s)"),
