@@ -36,7 +36,10 @@ def baselines_blocks(results: Results) -> Iterator[str | Block]:
             tests = {arm.name: incumbent_tests(results, task, arm) for arm in results.arms}
             found = [float(steps.values.max()) for by_seed in tests.values() for steps in by_seed if len(steps.values)]
             best = max([best_at_full_size(results.bench[task], "test_acc"), *found])
-            regrets = {name: regret_steps(by_seed, best) for name, by_seed in tests.items()}
+            regrets = {
+                name: [Steps(times=steps.times, values=np.asarray(best - steps.values)) for steps in by_seed]
+                for name, by_seed in tests.items()
+            }
             if results.seeds(task, arms):
                 yield f"Test regret on {task}"
                 yield from _regret_blocks(results, arms, regrets, best, key=key)
@@ -66,11 +69,6 @@ def incumbent_tests(results: Results, task: str, arm: Arm) -> list[Steps]:
     answers = results.bench[task].query_many([*chain.from_iterable(configs)], metrics=("test_acc",))["test_acc"]
     parts = zip(repetitions, split_by_run(answers, configs), strict=True)
     return [Steps(times=result.incumbents.times, values=part) for result, part in parts]
-
-
-def regret_steps(tests: Sequence[Steps], best: float) -> list[Steps]:
-    """Return test regret over time in percentage points. It may rise, because incumbents are selected by validation."""
-    return [Steps(times=s.times, values=np.asarray(best - s.values)) for s in tests]
 
 
 def _final(regrets: Sequence[Steps]) -> Floats:

@@ -44,7 +44,8 @@ def speedup(fast: Sequence[Steps], slow: Sequence[Steps], *, budget: float, gues
             each bootstrap resample has the same seeds of both.
         guess: the value before the first result.
     """
-    grid = union_grid(fast, slow, until=budget)
+    times_of_steps = np.concatenate([curve.times for curve in (*fast, *slow)])
+    grid = np.append(np.unique(times_of_steps[times_of_steps < budget]), budget)
     values = [np.nan_to_num(on_grid(arm, grid), nan=guess) for arm in (fast, slow)]
     n = len(fast)
     picks = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES)
@@ -133,10 +134,3 @@ def speedup_text(found: Sequence[Speedup]) -> str:
     signs = ("≤ " if is_any else "" for is_any in (any(s.is_bound for s in found), any(s.is_low_bound for s in found)))
     text = f"{next(signs)}{value}×"
     return text if np.isnan(interval.low) else f"{text} ({next(signs)}{low} to {high})"
-
-
-def union_grid(*groups: Sequence[Steps], until: float) -> Floats:
-    """Return the times of all steps before `until`, and `until`."""
-    times = [function.times for group in groups for function in group]
-    grid = np.unique(np.concatenate([*times, [until]]))
-    return grid[grid <= until]

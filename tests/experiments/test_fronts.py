@@ -51,14 +51,3 @@ def test_attainment_on_paper():
     assert attainment_surface(sets, share=1 / 3).tolist() == [[1, 2], [2, 1], [3, 0]]
     assert attainment_surface(sets, share=2 / 3).tolist() == [[1, 3], [2, 2], [3, 1]]
     assert attainment_surface(sets, share=1.0).tolist() == [[3, 2]]
-
-
-@given(
-    st.lists(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=6), min_size=2, max_size=5)
-)
-def test_attainment_is_what_moocore_says(groups):
-    sets = [np.array(rows, dtype=float) for rows in groups]
-    data, owner = np.concatenate(sets), np.concatenate([np.full(len(s), i + 1) for i, s in enumerate(sets)])
-    for k in range(1, len(sets) + 1):
-        surface = moocore.eaf(data, sets=owner, percentiles=[100 * k / len(sets)])[:, :2]
-        assert sorted(surface.tolist()) == sorted(attainment_surface(sets, share=k / len(sets)).tolist())

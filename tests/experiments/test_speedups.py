@@ -14,7 +14,6 @@ from experiments.report.speedups import (
     speedup,
     speedup_text,
     speedups_on_refits,
-    union_grid,
 )
 from jahs.comparison.steps import Steps
 
@@ -142,10 +141,6 @@ def test_what_holds_on_one_task_alone_is_not_claimed_for_all():
     assert _side([sooner, later]) == "sooner on one task and later on another than"
     equal = compare(at_2, at_2)
     assert _side([sooner, equal]) == "unknown"
-
-
-def test_a_grid_has_the_times_of_all_steps_before_its_end():
-    assert union_grid([steps((1, 5), (4, 3))], [steps((2, 4))], until=3.0).tolist() == [1, 2, 3]
 
 
 def test_speedups_on_refits_are_over_the_seeds_that_both_arms_have_there():
