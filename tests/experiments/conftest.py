@@ -3,8 +3,6 @@
 Tests of `jahs`, which run with numpy alone, use it, too; so the rooms are imported where they are needed.
 """
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 from dataclasses import replace
 

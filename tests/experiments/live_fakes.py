@@ -1,7 +1,5 @@
 """A trainer that takes no time and gives the same numbers for the same config and seed, and a study small enough."""
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """BANANAS holds the contract of any optimiser, reads paths, and predicts what it was told."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

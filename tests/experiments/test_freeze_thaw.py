@@ -1,7 +1,5 @@
 """Freeze-thaw: predictors of the last epoch, what they may see, and the page from a small folder of runs."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

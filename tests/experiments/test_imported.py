@@ -1,7 +1,5 @@
 """Imported releases in studies: clipped accuracies, a clock where none was published, and orders that carry over."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

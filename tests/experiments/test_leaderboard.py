@@ -1,7 +1,5 @@
 """The page of all leaderboards: the results of all studies of a season, and of no other."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """The study `live`: what is trained is recorded once, and a killed study ends as an uninterrupted one."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Agreement of trained trajectories with those on a surrogate, and what chance allows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

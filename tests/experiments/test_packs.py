@@ -1,7 +1,5 @@
 """Packs: every trial of a study in little space, nothing lost, and one clear error for each fault."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Operations without parameters: more replaced edges contain fewer, trained configs are of the test part alone."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The pages of all studies: what they say, that nothing is missing, and that a browser shows it."""
 
-from __future__ import annotations
-
 import errno
 import json
 import re

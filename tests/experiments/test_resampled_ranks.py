@@ -1,7 +1,5 @@
 """Intervals of rank correlations: those of resamples that are sorted one by one, in less time."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

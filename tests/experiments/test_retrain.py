@@ -1,7 +1,5 @@
 """Incumbents of a study as trained: recorded once, and read by the page without training."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

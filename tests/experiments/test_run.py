@@ -1,7 +1,5 @@
 """Studies as they are run: in processes that are killed, continued, extended, and on a cluster."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Annealed and continued budgets: what agreement and searches must be where they are known, and the page."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

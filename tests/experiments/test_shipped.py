@@ -1,7 +1,5 @@
 """Results that come with the package: anyone's log is compared with them in one command, within one season."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

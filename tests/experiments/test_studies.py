@@ -1,7 +1,5 @@
 """The frozen declarations."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace

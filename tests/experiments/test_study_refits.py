@@ -1,7 +1,5 @@
 """Studies on the refits of a release: who answers, what is reported, and how variances are attributed."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """The rule that chooses the problems of a suite: different orders, a share for every stratum, the same choice again."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two tasks on the same configs: planted agreements, honest ceilings, one page from the same inputs, clear errors."""
 
-from __future__ import annotations
-
 import csv
 import math
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Recorded configs answered by what was recorded, and by surrogates that never saw them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The page of model families: scores from stored answers, differences with intervals, the same bytes again."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
