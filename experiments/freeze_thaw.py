@@ -23,7 +23,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
-from experiments.report.writing import page_parser, run_page
+from experiments.report.writing import page_parser, run_page, table
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument, ProtocolMismatch
@@ -39,7 +39,7 @@ from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import read_params
 from surrogate.models.model import fit_surrogate
 from workshop.folders import commit_fact, versions_fact
-from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import new_panels
 from workshop.pages.style import dash, series
 from workshop.ranks import kendall_tau
@@ -221,16 +221,14 @@ def _blocks(scored: Sequence[tuple[Curves, ByStage]]) -> Iterator[str | Block]:
             f"validation configs. The surrogate is fitted to {n['train']} training configs with complete learning "
             f"curves, and to the recorded epochs of the others.{outside}"
         )
-        yield Table(
-            caption="Scores of the predicted validation accuracy at the last epoch, with 95 % intervals",
-            columns=("observed epochs", "predictor", *MEASURES.values(), "standard deviation (points)"),
-            rows=tuple(
-                (str(n_observed), name, *map(interval_text, result.scores.values()), f"{result.sd:.2f}")
-                for n_observed, by_predictor in by_stage.items()
-                for name, result in by_predictor.items()
-            ),
-            n_labels=2,
-        )
+        rows = [
+            (n_observed, name, *result.scores.values(), f"{result.sd:.2f}")
+            for n_observed, by_predictor in by_stage.items()
+            for name, result in by_predictor.items()
+        ]
+        caption = "Scores of the predicted validation accuracy at the last epoch, with 95 % intervals"
+        head = ("observed epochs", "predictor", *MEASURES.values(), "standard deviation (points)")
+        yield table(caption, head, rows, n_labels=2)
 
 
 def _draw(scored: Sequence[tuple[Curves, ByStage]]) -> Drawing:

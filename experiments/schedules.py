@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.report.writing import page_parser, run_page
+from experiments.report.writing import page_parser, run_page, table
 from experiments.science.papers import beside_paper, compared
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
@@ -37,7 +37,7 @@ from pipeline.protocol import recorded_task
 from pipeline.sampling import group_positions
 from workshop.folders import commit_fact, versions_fact
 from workshop.measured import last_rows, rows_of, without_final
-from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.document import Block, Document, Figure, Text, sections_of
 from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.ranks import kendall_tau_within, spearman
 from workshop.resampling import bootstrap_estimates, interval_text
@@ -267,29 +267,19 @@ def _blocks(
     yield Text(f"{_ABOUT} {len(of.test)} uniform configs of all sizes have every training.{left_out}")
     rows = []
     for budget, measure in product(budgets, MEASURES):
-        both = (interval_text(agreements[budget, kind, measure]) for kind in KINDS)
-        rows.append((str(budget), measure, *both, interval_text(agreements[budget, "gain", measure], sign="+")))
-    yield Table(
-        caption="Rank correlation between validation accuracy after some epochs and after full training",
-        columns=("epochs", "measure", *KINDS, "annealed - continued"),
-        rows=tuple(rows),
-        n_labels=2,
-    )
+        both = (agreements[budget, kind, measure] for kind in KINDS)
+        rows.append((budget, measure, *both, interval_text(agreements[budget, "gain", measure], sign="+")))
+    caption = "Rank correlation between validation accuracy after some epochs and after full training"
+    yield table(caption, ("epochs", "measure", *KINDS, "annealed - continued"), rows, n_labels=2)
     yield "Searches with both kinds of budgets"
     yield Text(_ABOUT_SEARCHES)
-    yield Table(
-        caption="Cost in full trainings, test accuracy (%) of the returned config, and speed-up over random search",
-        columns=("search", "budgets", "cost", "test accuracy", "random search needs", "speed-up", "difference"),
-        rows=tuple(
-            (
-                *(*pair, f"{result.cost:.2f}"),
-                *(interval_text(interval) for interval in (result.reached, result.needed, result.speed_up)),
-                interval_text(result.gain, sign="+") if pair[1] == "annealed" else "–",
-            )
-            for pair, result in searched.items()
-        ),
-        n_labels=2,
-    )
+    found = []
+    for pair, (total, *intervals, gain) in searched.items():
+        difference = interval_text(gain, sign="+") if pair[1] == "annealed" else "–"
+        found.append((*pair, f"{total:.2f}", *intervals, difference))
+    caption = "Cost in full trainings, test accuracy (%) of the returned config, and speed-up over random search"
+    head = ("search", "budgets", "cost", "test accuracy", "random search needs", "speed-up", "difference")
+    yield table(caption, head, found, n_labels=2)
     yield "Comparison with NAS-Bench-101"
     top = agreements[of.budgets[-2], "annealed", "Spearman, best tenth"]
     share = "a third" if 3 * of.budgets[-2] == of.budgets[-1] else f"{of.budgets[-2]} of {of.budgets[-1]}"

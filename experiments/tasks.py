@@ -39,7 +39,7 @@ from experiments.analysis.paired import (
     warm_starts,
 )
 from experiments.analysis.transfer import OPTIMIZERS, front_transfers, order_transfer
-from experiments.report.writing import check_target, write_document
+from experiments.report.writing import check_target, table, write_document
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, number_text
@@ -180,15 +180,9 @@ def _real_blocks(on_real: Sequence[Agreement]) -> Iterator[str | Block]:
 
 
 def _agreements_table(caption: str, agreed: Sequence[Agreement], *, is_folded: bool = False) -> Table:
-    return Table(
-        caption=caption,
-        columns=("part", "Spearman correlation (95 % interval)", "noise ceiling", "configs", "with three seeds"),
-        rows=tuple(
-            (row.title, interval_text(row.rho), number_text(row.ceiling), f"{row.n:,}", f"{row.n_repeated:,}")
-            for row in agreed
-        ),
-        is_folded=is_folded,
-    )
+    head = ("part", "Spearman correlation (95 % interval)", "noise ceiling", "configs", "with three seeds")
+    rows = [(row.title, row.rho, number_text(row.ceiling), f"{row.n:,}", f"{row.n_repeated:,}") for row in agreed]
+    return table(caption, head, rows, is_folded=is_folded)
 
 
 def _effects(paired: PairedConfigs, real: Mapping[int, Floats], titles: Sequence[str]) -> Iterator[str | Block]:
@@ -210,24 +204,18 @@ def _effects(paired: PairedConfigs, real: Mapping[int, Floats], titles: Sequence
             names=names,
         ),
     )
-    yield Table(
-        caption="Rank correlation of main effects: of the shares of the keys (which keys matter), and of the mean "
-        "ranks of their values (which values are good), with continuous keys in quarters",
-        columns=("tasks", "keys", "values"),
-        rows=tuple(
-            (
-                f"{names[i]} and {names[j]}",
-                *(number_text(spearman([*part[i].values()], [*part[j].values()])) for part in (shares, levels)),
-            )
-            for i, j in combinations(range(len(names)), 2)
-        ),
+    rows = []
+    for i, j in combinations(range(len(names)), 2):
+        rhos = (spearman([*part[i].values()], [*part[j].values()]) for part in (shares, levels))
+        rows.append((f"{names[i]} and {names[j]}", *map(number_text, rhos)))
+    yield table(
+        "Rank correlation of main effects: of the shares of the keys (which keys matter), and of the mean ranks of "
+        "their values (which values are good), with continuous keys in quarters",
+        ("tasks", "keys", "values"),
+        rows,
     )
-    yield Table(
-        caption="Shares of the variance of ranks",
-        columns=("key", *names),
-        rows=tuple((key, *(interval_text(by_key[key]) for by_key in keys)) for key in order),
-        is_folded=True,
-    )
+    by_keys = [(key, *(by_key[key] for by_key in keys)) for key in order]
+    yield table("Shares of the variance of ranks", ("key", *names), by_keys, is_folded=True)
 
 
 def _warm(paired: PairedConfigs, names: Sequence[str]) -> Iterator[str | Block]:
@@ -237,18 +225,12 @@ def _warm(paired: PairedConfigs, names: Sequence[str]) -> Iterator[str | Block]:
         "mean best accuracy of as many random configs. The last column is the number of random configs that do as well "
         "on average. All values are recorded trainings."
     )
-    yield Table(
-        caption="Validation accuracy at the last epoch",
-        columns=("from", "to", "configs", "best (%)", "gain (points, 95 % interval)", "random configs"),
-        rows=tuple(
-            (
-                *(names[start.source], names[start.target], str(start.k)),
-                *(f"{start.best:.2f}", interval_text(start.gain), number_text(start.n_random, 0)),
-            )
-            for start in warm_starts(paired)
-        ),
-        n_labels=2,
-    )
+    head = ("from", "to", "configs", "best (%)", "gain (points, 95 % interval)", "random configs")
+    rows = [
+        (names[of.source], names[of.target], of.k, f"{of.best:.2f}", of.gain, number_text(of.n_random, 0))
+        for of in warm_starts(paired)
+    ]
+    yield table("Validation accuracy at the last epoch", head, rows, n_labels=2)
 
 
 def _release_blocks(
@@ -269,31 +251,24 @@ def _release_blocks(
         f"{interval_text(orders.tau)}{over}. Between two halves of the seeds, it is {number_text(orders.split_half)} "
         "(geometric mean of both tasks)."
     )
-    yield Table(
-        caption=f"Mean validation error (%) of the last incumbent, mean over {n_seeds} seeds",
-        columns=("optimiser", *names),
-        rows=tuple(
-            (ENTRIES[name].title, *(f"{value:.3f}" for value in errors))
-            for name, errors in sorted(zip(OPTIMIZERS, means.T.tolist(), strict=True), key=lambda row: row[1][0])
-        ),
-    )
+    best_first = sorted(zip(OPTIMIZERS, means.T.tolist(), strict=True), key=lambda row: row[1][0])
+    rows = [(ENTRIES[name].title, *(f"{value:.3f}" for value in errors)) for name, errors in best_first]
+    caption = f"Mean validation error (%) of the last incumbent, mean over {n_seeds} seeds"
+    yield table(caption, ("optimiser", *names), rows)
 
 
 def _fronts(names: Sequence[str], benches: Sequence[Benchmark]) -> Block:
-    rows = tuple(
-        (
-            *(names[transfer.source], names[transfer.target], " and ".join(transfer.metrics), str(transfer.n_configs)),
-            *(f"{transfer.share:.3f}", f"{transfer.random:.3f}"),
-        )
-        for transfer in front_transfers(benches)
-    )
+    rows = [
+        (names[source], names[target], " and ".join(metrics), n_configs, f"{share:.3f}", f"{random:.3f}")
+        for source, target, metrics, n_configs, share, random in front_transfers(benches)
+    ]
     if not rows:
         return Text("The releases have no front of the same metrics.")
-    return Table(
-        caption="Hypervolume of one task's front, evaluated on the other task, as a share of the other task's front; "
-        "and the same for equally many random configs",
-        columns=("from", "to", "metrics", "configs", "front (share)", "random (share)"),
-        rows=rows,
+    return table(
+        "Hypervolume of one task's front, evaluated on the other task, as a share of the other task's front; and the "
+        "same for equally many random configs",
+        ("from", "to", "metrics", "configs", "front (share)", "random (share)"),
+        rows,
         n_labels=3,
     )
 

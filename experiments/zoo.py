@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.report.writing import page_parser, run_page
-from experiments.science.papers import beside_paper, same_sign, table
+from experiments.report.writing import page_parser, run_page, table
+from experiments.science.papers import beside_paper, same_sign
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, number_text, value_text
 from jahs.errors import InvalidArgument

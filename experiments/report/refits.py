@@ -23,19 +23,20 @@ from experiments.analysis.critical_differences import (
 )
 from experiments.report.comparison import comparison_of, final_of, finals, groups, worst_of
 from experiments.report.results import RepetitionResult, Results, split_by_run
+from experiments.report.writing import table
 from experiments.study import Arm
 from jahs.comparison.benches import errors_by_refits, refits_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import Pair
 from jahs.comparison.summaries import number_text, summarize
 from jahs.queries.benchmark import Benchmark
-from workshop.pages.document import Block, Table, Text, answer
+from workshop.pages.document import Block, Text, answer
 from workshop.resampling import interval_text
 
 
 def refits_blocks(results: Results) -> Iterator[str | Block]:
     """Yield how far orders and differences hold over refits; nothing without repetitions on refits."""
-    rows, by_arm, totals = [], list[tuple[str, ...]](), np.zeros(3, dtype=int)
+    rows, by_arm, totals = [], [], np.zeros(3, dtype=int)
     for task in results.tasks:
         for title, arms in groups(results, task):
             on_release, on_refits = finals(results, task, arms)
@@ -46,7 +47,7 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
                 is_known = on_refits.shape[2] > 1
                 n_hold = sum(pair.differs for pair in significant) if is_known else None
                 totals += [len(significant), n_hold or 0, not is_known]
-                counts = str(len(tests.pairs)), str(len(significant)), number_text(n_hold, 0), str(n_always)
+                counts = len(tests.pairs), len(significant), number_text(n_hold, 0), n_always
                 rows.append((task, title, *_refits_row(arms, on_release, on_refits), *counts))
                 for arm, shares in zip(arms, map(variance_shares, on_refits), strict=True):
                     by_arm.append((task, title, arm.title, *(number_text(100 * share, 0) for share in shares)))
@@ -68,14 +69,14 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
             f"{found}; by estimate, {n_hold} of them have the same sign on at least {100 * HOLDS:.0f} % of the refits. "
             "Only these count as different on this page."
         )
-    yield Table(
-        caption=f"{values} on the released models and on refits to resampled configs",
-        columns=(
+    yield table(
+        f"{values} on the released models and on refits to resampled configs",
+        (
             *("task", "arms", "refits × seeds", "agreement of orders, Kendall's tau (95 % interval)"),
             *("tau of two halves of the seeds", "variance between refits (%)", "variance between seeds (%)"),
             *("rest of the variance (%)", "pairs", "significant pairs", "hold on refits", "same sign on every refit"),
         ),
-        rows=tuple(rows),
+        rows,
         n_labels=2,
     )
     yield Text(
@@ -84,13 +85,9 @@ def refits_blocks(results: Results) -> Iterator[str | Block]:
         "seeds, so shares of variance are from a crossed analysis of variance; given are the smallest and the largest "
         "of the arms, and the arm of the largest between refits."
     )
-    yield Table(
-        caption="Shares of the variance of each arm's final results on refits, in percent",
-        columns=("task", "arms", "arm", "between refits", "between seeds", "rest"),
-        rows=tuple(by_arm),
-        n_labels=3,
-        is_folded=True,
-    )
+    caption = "Shares of the variance of each arm's final results on refits, in percent"
+    head = ("task", "arms", "arm", "between refits", "between seeds", "rest")
+    yield table(caption, head, by_arm, n_labels=3, is_folded=True)
     yield Text(
         "The last column of the first table counts the pairs whose mean difference has the same sign on all refits. "
         "With few seeds, the sign of a small difference can change by chance, even between identical models. With "
@@ -174,23 +171,22 @@ def cross_scored_blocks(results: Results) -> Iterator[str | Block]:
     yield "Do incumbents keep their ranks on models that the search did not see?"
     rows, counts = [], [kept_pairs(group.tests, crossed) for group, crossed in found]
     for (group, _), numbers in zip(found, counts, strict=True):
-        tau = interval_text(rank_agreement(group.own, group.crossed, has_same_seeds=True))
+        tau = rank_agreement(group.own, group.crossed, has_same_seeds=True)
         best = (group.arms[values.mean(axis=1).argmin()].title for values in (group.own, group.crossed))
-        rows.append((group.task, group.title, tau, *map(str, numbers), *best))
+        rows.append((group.task, group.title, tau, *numbers, *best))
     n, n_same, n_significant, n_reversed = np.sum(counts, axis=0)
     kept = (
         f" If the refits score the incumbents, {n_same} of them keep the sign of the rank test, {n_significant} "
         f"significantly; significantly reversed: {n_reversed}."
     )
     yield answer(f"Pairs of arms that differ on this page: {n}.{kept * bool(n)}")
-    yield Table(
-        caption="Final incumbents of the runs on the released models, scored by these models and by the mean of the "
-        "refits",
-        columns=(
+    yield table(
+        "Final incumbents of the runs on the released models, scored by these models and by the mean of the refits",
+        (
             *("task", "arms", "Kendall's tau of the rankings (95 % interval)", "pairs that differ", "same sign"),
             *("same sign, significant", "significantly reversed", "best arm", "best arm by the refits"),
         ),
-        rows=tuple(rows),
+        rows,
         n_labels=2,
     )
     yield Text(
@@ -201,25 +197,22 @@ def cross_scored_blocks(results: Results) -> Iterator[str | Block]:
         "thirds of the configs, so compare arms, not absolute errors. Pairs are tested as on the released models, with "
         "Holm's correction over all pairs."
     )
-    if lost := tuple(row for group, crossed in found for row in _lost_rows(group, crossed)):
-        yield Table(
-            caption="Pairs that differ on this page, but not significantly or in the other direction by the refits; "
-            "mean differences in points, the first arm minus the second, which is worse by the released models",
-            columns=(
+    if lost := [row for group, crossed in found for row in _lost_rows(group, crossed)]:
+        yield table(
+            "Pairs that differ on this page, but not significantly or in the other direction by the refits; mean "
+            "differences in points, the first arm minus the second, which is worse by the released models",
+            (
                 *("task", "arms", "better arm", "other arm", "by the released models", "by the refits"),
                 "rank test by the refits",
             ),
-            rows=lost,
+            lost,
             n_labels=4,
             is_folded=True,
         )
-    yield Table(
-        caption="Mean validation errors of final incumbents, in percent, by the models that score them",
-        columns=("task", "arms", "arm", "by the released models", "by the refits", "difference (± standard error)"),
-        rows=tuple(_arm_row(group, i) for group, _ in found for i in np.argsort(group.crossed.mean(axis=1)).tolist()),
-        n_labels=3,
-        is_folded=True,
-    )
+    by_arm = [_arm_row(group, i) for group, _ in found for i in np.argsort(group.crossed.mean(axis=1)).tolist()]
+    caption = "Mean validation errors of final incumbents, in percent, by the models that score them"
+    head = ("task", "arms", "arm", "by the released models", "by the refits", "difference (± standard error)")
+    yield table(caption, head, by_arm, n_labels=3, is_folded=True)
 
 
 def kept_pairs(tests: Comparison, crossed: Comparison) -> tuple[int, int, int, int]:

@@ -1,4 +1,4 @@
-"""Write documents as folders of pages, for every command that writes one."""
+"""Write documents as folders of pages, for every command that writes one, and tables of values."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import argparse
 import json
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder
 from workshop.command import new_parser, run_command
@@ -20,10 +21,19 @@ from workshop.pages.document import Document, Table, opened
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme, styled
+from workshop.resampling import interval_text
 
 _DOTS_PER_INCH: Final = 144
 _PAGE_FILES: Final = frozenset({"report.md", "README.md", "index.html", "tables.json", "paired.csv", "figures"})
 _DRAWINGS: Final = frozenset({".svg", ".png"})
+
+
+def table(
+    caption: str, head: Iterable[str], rows: Iterable[Iterable[object]], *, n_labels: int = 1, is_folded: bool = False
+) -> Table:
+    """Return a table of values, of which intervals have two digits."""
+    shown = (tuple(interval_text(cell) if isinstance(cell, Interval) else str(cell) for cell in row) for row in rows)
+    return Table(caption=caption, columns=tuple(head), rows=tuple(shown), n_labels=n_labels, is_folded=is_folded)
 
 
 def page_parser(command: str, about: str, *, example: str = "") -> argparse.ArgumentParser:

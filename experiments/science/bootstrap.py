@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from experiments.science.papers import OVER_SEEDS, beside_paper, compared, table
+from experiments.report.writing import table
+from experiments.science.papers import OVER_SEEDS, beside_paper, compared
 from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, mean_interval

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from experiments.report.writing import table
 from experiments.science.moves import (
     DISTANCES,
     POINTS,
@@ -23,7 +24,7 @@ from experiments.science.moves import (
     means_of_points,
     points_of_cells,
 )
-from experiments.science.papers import NO_SIGN, beside_lightgbm, beside_paper, compared, table
+from experiments.science.papers import NO_SIGN, beside_lightgbm, beside_paper, compared
 from experiments.science.step_times import step_changes
 from experiments.science.subjects import MAIN, Spread, Subject, fidelities_of, spread_of, values_of_cells
 from jahs.comparison.benches import release_of
@@ -208,12 +209,8 @@ def _distances(results: Mapping[str, Landscape], others: Mapping[str, Landscape]
         f"{', '.join(f'{change} points ({title})' for title, change in changes.items())}."
     )
     rows = [(title, *row) for title, cells in results.items() for row in _rows(_texts(cells["measures"]))]
-    yield table(
-        "Locality around the best functions; shares of all cells and of all functions",
-        ("task", "points", *_OF_POINTS),
-        rows,
-        n_labels=2,
-    )
+    caption = "Locality around the best functions; shares of all cells and of all functions"
+    yield table(caption, ("task", "points", *_OF_POINTS), rows, n_labels=2)
     counts = ", ".join(f"{cells['best cells'].values:.0f} ({title})" for title, cells in results.items())
     yield Text(f"Cells that compute one of the {N_BEST} best functions: {counts}.")
     yield Text(_METHOD)

@@ -12,7 +12,8 @@ import numpy as np
 from joblib import parallel_config
 from numpy.typing import NDArray
 
-from experiments.science.papers import OVER_SEEDS, beside_paper, compared, table
+from experiments.report.writing import table
+from experiments.science.papers import OVER_SEEDS, beside_paper, compared
 from experiments.science.subjects import MAIN, Subject, values_of_cells
 from jahs.adapters.importing import import_tool
 from jahs.comparison.logs import Floats

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from experiments.analysis.landscape_measures import with_errors_of_fit
-from experiments.science.papers import beside_lightgbm, beside_paper, same_sign, table
+from experiments.report.writing import table
+from experiments.science.papers import beside_lightgbm, beside_paper, same_sign
 from experiments.science.subjects import Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, value_text

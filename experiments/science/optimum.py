@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.folder import read_folder
 from experiments.packs import MANIFEST, read_pack
-from experiments.science.papers import table
+from experiments.report.writing import table
 from experiments.science.subjects import MAIN, Subject, answers, spread_of
 from experiments.studies import MAIN as CHAPTER
 from experiments.views import open_view

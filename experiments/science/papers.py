@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from experiments.report.writing import table
 from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument
 from workshop.folders import commit_fact
@@ -118,14 +119,6 @@ def beside_lightgbm(rows: Iterable[Sequence[str]], others: Iterable[Sequence[str
     if shown:
         caption = "Our figures on another model class: the released models, XGBoost, and LightGBM fitted to the same "
         yield table(caption + "trainings", ("quantity", "task", "XGBoost", "LightGBM", "same sign"), shown, n_labels=2)
-
-
-def table(
-    caption: str, head: Iterable[str], rows: Iterable[Iterable[object]], *, n_labels: int = 1, is_folded: bool = False
-) -> Table:
-    """Return a table of values, of which intervals have two digits."""
-    shown = (tuple(interval_text(cell) if isinstance(cell, Interval) else str(cell) for cell in row) for row in rows)
-    return Table(caption=caption, columns=tuple(head), rows=tuple(shown), n_labels=n_labels, is_folded=is_folded)
 
 
 def papers_page(folder: Path) -> Document:

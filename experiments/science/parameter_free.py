@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jahs
-from experiments.science.papers import beside_lightgbm, beside_paper, compared, table
+from experiments.report.writing import table
+from experiments.science.papers import beside_lightgbm, beside_paper, compared
 from experiments.science.subjects import MAIN, Subject, answers
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats

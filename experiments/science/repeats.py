@@ -14,7 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from experiments.science.papers import NO_SIGN, beside_paper, table
+from experiments.report.writing import table
+from experiments.science.papers import NO_SIGN, beside_paper
 from experiments.science.subjects import Subject
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats

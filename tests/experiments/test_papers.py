@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.report.writing import table
 from experiments.science.__main__ import main
-from experiments.science.papers import COLUMNS, PAGES, beside_lightgbm, beside_paper, compared, same_sign, table
+from experiments.science.papers import COLUMNS, PAGES, beside_lightgbm, beside_paper, compared, same_sign
 from jahs.comparison.summaries import Interval
 from tests.experiments.conftest import page_written_twice
 from workshop.pages.document import Document, sections_of
