@@ -364,10 +364,6 @@ def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_
         assert report(out, release, "--out", page) == 0
     assert (pages[0] / "index.html").read_bytes() == (pages[1] / "index.html").read_bytes()  # same logs, same page
     whole = log.read_bytes()
-    header, rest = whole.split(b"\n", 1)
-    log.write_bytes(header.replace(b'"seed":0', b'"seed":5') + b"\n" + rest)
-    assert report(out, release) == 2
-    assert "seed=5 instead of 0" in caplog.text
     log.write_bytes(whole[: whole.rindex(b'{"ended"')])
     assert report(out, release) == 2
     assert "was cut short" in caplog.text

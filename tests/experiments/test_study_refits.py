@@ -10,7 +10,7 @@ import pytest
 
 import experiments.studies
 import jahs
-from experiments.analysis.critical_differences import compare_groups
+from experiments.analysis.critical_differences import compare_groups, crossed_variances
 from experiments.report import refits as refits_module
 from experiments.report.__main__ import main as report
 from experiments.report.comparison import compared, finals
@@ -199,22 +199,10 @@ def test_a_log_of_another_refit_is_refused(study, release, tmp_path):
         log.write_bytes(kept)
 
 
-@pytest.mark.parametrize("sds", [(0.0, 0.0, 1.0), (2.0, 1.0, 1.0), (1.0, 3.0, 1.0), (1.0, 0.0, 0.0)])
-def test_shares_of_variance_are_those_that_made_the_values(sds):
-    # Seeds that all refits share are no variance between refits, however large.
-    rng = np.random.default_rng(0)
-    sizes = (40, 1), (1, 40), (40, 40)
-    shares = [
-        variance_shares(
-            np.sum(
-                [sd * rng.normal(size=size) + np.zeros((40, 40)) for sd, size in zip(sds, sizes, strict=True)], axis=0
-            )
-        )
-        for _ in range(50)
-    ]
-    assert np.mean(shares, axis=0) == pytest.approx(np.square(sds) / np.square(sds).sum(), abs=0.03)
-
-
-def test_values_that_do_not_vary_have_no_shares():
+def test_shares_are_those_of_the_crossed_variances_and_values_that_do_not_vary_have_none():
+    values = np.arange(8.0)[:, None] + 2 * np.arange(4) + np.eye(8, 4)
+    assert variance_shares(values) == pytest.approx(
+        np.divide(crossed_variances(values), sum(crossed_variances(values)))
+    )
     assert np.isnan(variance_shares(np.ones((3, 3)))).all()
     assert np.isnan(variance_shares(np.ones((1, 3)))).all()
