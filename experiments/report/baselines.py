@@ -9,18 +9,37 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
-from experiments.report.comparison import comparison_of, finals
+from experiments.report.comparison import comparison_of, differing_text, finals, quoted_title
 from experiments.report.results import Results, best_at_full_size, split_by_run
 from experiments.report.single import error_limits, overview, summary_text, time_figure, time_grid
 from experiments.studies import MAIN
 from experiments.study import Arm
 from jahs.comparison.logs import Floats
+from jahs.comparison.standings import REFERENCE
 from jahs.comparison.steps import Steps, on_grid
 from jahs.comparison.summaries import number_text, summarize
+from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import Curve, draw_curves
 
 _SHOWN: Final = 0.98  # share of every arm's rollouts that the figure of distributions must show
+
+
+def best_optimizer_finding(results: Results) -> str:
+    """Say which arm has the smallest mean error at the end on each task."""
+    parts = []
+    for task in results.tasks:
+        arms = [arm for arm in results.arms if not arm.settings or len(results.study.chapters) == 1]
+        errors = finals(results, task, arms)[0]
+        if not errors.size:
+            continue
+        means = errors.mean(axis=1)
+        best, others = int(means.argmin()), [i for i, arm in enumerate(arms) if arm.optimizer == REFERENCE]
+        reference = f"; random search {means[others[0]]:.2f} %" * bool(others and best not in others)
+        parts.append(f"{quoted_title(arms[best])} on {TASKS[task].title} ({means[best]:.2f} %{reference})")
+    if not parts:
+        return ""
+    return f"The mean validation error at the end is smallest for {' and '.join(parts)}; {differing_text(results)}."
 
 
 def baselines_blocks(results: Results) -> Iterator[str | Block]:

@@ -7,34 +7,34 @@ from pathlib import Path
 from typing import Any, Final
 
 from experiments.packs import season_of
-from experiments.report.baselines import baselines_blocks
+from experiments.report.baselines import baselines_blocks, best_optimizer_finding
 from experiments.report.carried import carried_blocks, read_means
 from experiments.report.comparison import compared_pairs
 from experiments.report.fidelity import fidelity_blocks
-from experiments.report.headline import headline
 from experiments.report.incumbents import leaderboard_blocks, retrained_blocks
-from experiments.report.joint import joint_blocks, paper_blocks
-from experiments.report.long import long_blocks, worker_blocks
-from experiments.report.multiobjective import multiobjective_blocks
+from experiments.report.joint import joint_blocks, joint_finding, paper_blocks
+from experiments.report.long import long_blocks, worker_blocks, workers_finding
+from experiments.report.multiobjective import multiobjective_blocks, trade_off_finding
 from experiments.report.refits import cross_scored, cross_scored_blocks, kept_pairs, refits_blocks
 from experiments.report.results import Results
-from experiments.report.truth import truth_blocks
+from experiments.report.truth import truth_blocks, two_worlds_finding
 from experiments.studies import find_study
 from jahs.tasks.definitions import TASKS, caveats_of
 from workshop.folders import versions_text
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 
-_CHAPTERS: Final[Mapping[str, Callable[[Results], Iterator[str | Block]]]] = {
-    "joint": joint_blocks,
-    "fidelity": fidelity_blocks,
-    "multiobjective": multiobjective_blocks,
-    "baselines": baselines_blocks,
-    "strong": baselines_blocks,
-    "truth": truth_blocks,
-    "families": truth_blocks,
-    "long": long_blocks,
-    "workers": worker_blocks,
+_PAGES: Final[Mapping[str, tuple[Callable[[Results], str], Callable[[Results], Iterator[str | Block]]]]] = {
+    "joint": (joint_finding, joint_blocks),
+    "fidelity": (best_optimizer_finding, fidelity_blocks),
+    "multiobjective": (trade_off_finding, multiobjective_blocks),
+    "baselines": (best_optimizer_finding, baselines_blocks),
+    "strong": (best_optimizer_finding, baselines_blocks),
+    "truth": (two_worlds_finding, truth_blocks),
+    "families": (two_worlds_finding, truth_blocks),
+    "long": (best_optimizer_finding, long_blocks),
+    "workers": (workers_finding, worker_blocks),
 }
+"""By study: its main finding in one sentence, empty if too few runs have ended, and the chapters of its page."""
 
 _NOT_THERE: Final[Mapping[str, str]] = {
     "truth": "This study cannot run on the authors' model of JAHS-Bench-201, because its runs look up "
@@ -60,6 +60,7 @@ def build_document(
         control: the pack of the same study without noise.
         landscape: the imported release of `real`, which only a study with several objectives needs.
     """
+    find, _ = _PAGES[results.study.name]
     words = find_study(results.study.name)  # of this version: a folder keeps the words that it was run with
     tasks = [TASKS[task] for task in results.tasks]
     sections = sections_of(_blocks(results, retrained, real, control, landscape))
@@ -68,7 +69,7 @@ def build_document(
     return Document(
         title=words.title,
         caveats=caveats_of(tasks),
-        subtitle=headline(results) or words.question,
+        subtitle=find(results) or words.question,
         setting=f"{words.question} Simulated on {', '.join(task.title for task in tasks)}, with {seeds} seeds. Season: "
         f"{season_of(results.folder.tasks)}. {_differing(results)}".rstrip(),
         sections=sections,
@@ -81,9 +82,10 @@ def _blocks(
 ) -> Iterator[str | Block]:
     study = results.study
     has_several, is_of_release = bool(study.combinations), all(arm.world == "release" for arm in results.arms)
+    _, chapters = _PAGES[study.name]
     can_compare = is_of_release and (landscape is not None or not has_several)
     real_results = read_means(real, study, landscape) if real and can_compare else None
-    yield from _CHAPTERS[study.name](results)
+    yield from chapters(results)
     if study.name == "joint":
         yield from paper_blocks(results, real_results)
     yield from refits_blocks(results)

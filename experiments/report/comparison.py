@@ -63,6 +63,17 @@ def compared_pairs(results: Results) -> list[Pair]:
     return [pair for comparison in compared(results).values() for pair in comparison.pairs]
 
 
+def differing_text(results: Results) -> str:
+    """Return how many of the pairs that a page compares differ."""
+    pairs = compared_pairs(results)
+    return f"{sum(pair.differs for pair in pairs)} of {len(pairs)} compared pairs differ"
+
+
+def quoted_title(arm: Arm) -> str:
+    """Return an arm's title, in quotation marks if it has a comma."""
+    return f"“{arm.title}”" if "," in arm.title else arm.title
+
+
 def comparison_of(results: Results, task: str, arms: Sequence[Arm]) -> Comparison | None:
     """Return the comparison of one group of arms on a task; None if it has too few seeds."""
     return compared(results).get((task, tuple(arm.name for arm in arms)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -23,13 +24,13 @@ from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_estimates
 
-BETTER, WORSE = "better", "worse"  # verdicts on the final error of joint search
+_BETTER, _WORSE = "better", "worse"  # verdicts on the final error of joint search
 _JOINT: Final = "jahs"
 _REAL: Final = "the real landscape"
 _Speedups: TypeAlias = dict[str, list[list[Speedup | None]]]
 """By place, the speed-ups over each of `_AGAINST` on its tasks."""
 
-_AGAINST: Final = ("hpo_random", "nas_random")
+_AGAINST: Final = {"hpo_random": "HPO in a random cell", "nas_random": "NAS with random hyperparameters"}
 _PAPER_TASKS: Final = ("CIFAR-10", "Colorectal-Histology", "Fashion-MNIST", "geometric mean")
 _PAPER: Final[Mapping[str, tuple[str, tuple[tuple[float, float], ...]]]] = {
     "random_search": ("random search (Table 9)", ((54.7, 33.7), (75.2, 20.1), (8.5, 34.6), (32.7, 28.6))),
@@ -40,6 +41,20 @@ _PAPER: Final[Mapping[str, tuple[str, tuple[tuple[float, float], ...]]]] = {
 _METHOD: Final = """The paper's scripts draw the part that is not searched at random for each seed, so its numbers are
     beside the arms with a random cell and with random hyperparameters. It has 10 seeds and no intervals, and
     none of the stronger competitors above: NAS with default or tuned hyperparameters, HPO in a good cell."""
+
+
+def joint_finding(results: Results) -> str:
+    """Say in how many comparisons joint search ends with a smaller or larger error than its competitors."""
+    verdicts = _verdicts(results)
+    if not verdicts:
+        return ""
+    counts = Counter((part, verdict) for by_part in verdicts for part, verdict in by_part.items())
+    than = " and ".join(f"than {title} in {counts[part, _BETTER]}" for part, title in _AGAINST.items())
+    n = len(verdicts)
+    return (
+        f"Joint search ends with a smaller error {than} of {n} comparisons, each of one optimiser on one task, but "
+        f"with a larger one than NAS with default hyperparameters in {counts['nas_default', _WORSE]} of {n}."
+    )
 
 
 def joint_blocks(results: Results) -> Iterator[str | Block]:
@@ -135,7 +150,7 @@ def _answer(sides: Mapping[str, str], texts: Mapping[str, str], over: str) -> st
     )
 
 
-def joint_verdicts(results: Results) -> list[dict[str, str]]:
+def _verdicts(results: Results) -> list[dict[str, str]]:
     """Return the verdicts on joint search, by competitor, for each optimiser and task with a comparison."""
     verdicts = []
     for task in results.tasks:
@@ -154,7 +169,7 @@ def _verdict(comparison: Comparison | None, joint: int, other: int) -> str:
         return "–"
     (pair,) = (pair for pair in comparison.pairs if {pair.one, pair.other} == {joint, other})
     is_better = (pair.rank_sum < 0) == (pair.one == joint)
-    return (BETTER if is_better else WORSE) if pair.differs else "not shown to differ"
+    return (_BETTER if is_better else _WORSE) if pair.differs else "not shown to differ"
 
 
 def paper_blocks(results: Results, there: Results | None) -> Iterator[str | Block]:
@@ -187,7 +202,7 @@ def paper_blocks(results: Results, there: Results | None) -> Iterator[str | Bloc
             "The rows with the real landscape are our runs on the authors' pre-release surrogate of CIFAR-10, of which "
             "the paper used a later version. Without the paper's runtimes, costs are those of the section below."
         )
-    yield from _disagreement(ours, joint_verdicts(results))
+    yield from _disagreement(ours, _verdicts(results))
     lengths = ", ".join(f"{TASKS[t].title} {facts.mean_runtime_s:.0f} s" for t, facts in results.folder.tasks.items())
     yield Text(
         "A full evaluation, the unit of time, takes 2.0 CPU-days on CIFAR-10 in the paper, 0.2 on "
@@ -213,7 +228,7 @@ def _disagreement(ours: Mapping[str, _Speedups], verdicts: Sequence[Mapping[str,
             "paper's value (geometric means are compared with each other, the real landscape with CIFAR-10, and TPE "
             f"with SMAC).{real * (n_real > 0)}"
         )
-    worse = [by_part["nas_default"] == WORSE for by_part in verdicts if "nas_default" in by_part]
+    worse = [by_part["nas_default"] == _WORSE for by_part in verdicts if "nas_default" in by_part]
     if any(worse):
         yield Text(
             f"NAS with default hyperparameters ends with a smaller error than joint search in {sum(worse)} of "

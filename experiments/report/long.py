@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.report.comparison import comparison_of, p_statement
+from experiments.report.comparison import comparison_of, differing_text, finals, groups, p_statement
 from experiments.report.results import Results
 from experiments.report.single import no_common_seed, overview, summary_text
 from experiments.report.speedups import Speedup, speedup
@@ -77,6 +77,28 @@ def _finished_text(results: Results, task: str, arm: Arm) -> str:
     return f"{np.mean([result.n_finished for result in results.of(task, arm)]):,.0f}"
 
 
+def workers_finding(results: Results) -> str:
+    """Say by how much the largest number of workers changes the final error."""
+    costs, most = [], max(map(_n_workers, results.study.arms))
+    for task in results.tasks:
+        differences = []
+        for _, arms in groups(results, task):
+            errors = finals(results, task, arms)[0]
+            by_workers = {
+                _n_workers(arm): float(each.mean()) for arm, each in zip(arms, errors, strict=True) if each.size
+            }
+            if {1, most} <= by_workers.keys():
+                differences.append(by_workers[most] - by_workers[1])
+        if differences:
+            costs.append(f"{min(differences):+.2f} to {max(differences):+.2f} points on {TASKS[task].title}")
+    if not costs:
+        return ""
+    return (
+        f"With {most} workers instead of one, the mean final error of an optimiser changes by "
+        f"{' and by '.join(costs)}, for the same worker time; {differing_text(results)}."
+    )
+
+
 def worker_blocks(results: Results) -> Iterator[str | Block]:
     """Yield what workers cost and gain, for each task."""
     for task in results.tasks:
@@ -85,28 +107,28 @@ def worker_blocks(results: Results) -> Iterator[str | Block]:
 
 
 def _worker_blocks(results: Results, task: str) -> Iterator[Block]:
-    groups = [
+    by_optimizer = [
         arms
         for name in results.study.chapters
-        if len(arms := results.arms_of(name, task)) > 1 and n_workers(arms[0]) == 1
+        if len(arms := results.arms_of(name, task)) > 1 and _n_workers(arms[0]) == 1
     ]
-    if not groups or not all(results.seeds(task, arms) for arms in groups):
-        yield no_common_seed([arm for arms in groups for arm in arms])
+    if not by_optimizer or not all(results.seeds(task, arms) for arms in by_optimizer):
+        yield no_common_seed([arm for arms in by_optimizer for arm in arms])
         return
     rows, curves, costs = [], [], []
-    for number, arms in enumerate(groups):
+    for number, arms in enumerate(by_optimizer):
         seeds = results.seeds(task, arms)
-        ends = np.array([float(results.study.n_evaluations) / n_workers(arm) for arm in arms])
+        ends = np.array([float(results.study.n_evaluations) / _n_workers(arm) for arm in arms])
         steps = [results.steps(task, arm, seeds) for arm in arms]
         final = np.stack([on_grid(arm_steps, end[None])[:, 0] for arm_steps, end in zip(steps, ends, strict=True)])
         final = np.nan_to_num(final, nan=TASKS[task].chance_error)  # (n_arms, n_seeds)
         summary = summarize(final.T)
         for i, arm in enumerate(arms):
             rows.append(_row(results, task, arm, final=final[[0, i]], steps=(steps[0], steps[i])))
-        x = np.array([n_workers(arm) for arm in arms], dtype=np.float64)
+        x = np.array([_n_workers(arm) for arm in arms], dtype=np.float64)
         mean, band = summary.mean, {"low": summary.mean - summary.se, "high": summary.mean + summary.se}
         curves.append(Curve(title=arms[0].chapter, x=x, y=mean, **band, number=number, is_step=False, has_markers=True))
-        costs.append(f"{arms[0].chapter} {mean[-1] - mean[0]:+.2f} ({n_workers(arms[-1])} workers)")
+        costs.append(f"{arms[0].chapter} {mean[-1] - mean[0]:+.2f} ({_n_workers(arms[-1])} workers)")
     yield answer(
         f"Cost of many workers instead of one for the same worker time on {TASKS[task].title}, in points of the final "
         f"mean validation error: {'; '.join(costs)}."
@@ -134,7 +156,7 @@ def _worker_blocks(results: Results, task: str) -> Iterator[Block]:
     )
 
 
-def n_workers(arm: Arm) -> int:
+def _n_workers(arm: Arm) -> int:
     """Return the number of simulated workers of an arm."""
     return arm.workers or 1
 
@@ -144,9 +166,9 @@ def _row(
 ) -> tuple[str, ...]:
     """Return the row of an arm; `final` (2, n_seeds) and `steps` are for one worker and for this arm."""
     budget = float(results.study.n_evaluations)
-    label = arm.chapter, str(n_workers(arm)), f"{budget / n_workers(arm):g}", _finished_text(results, task, arm)
+    label = arm.chapter, str(_n_workers(arm)), f"{budget / _n_workers(arm):g}", _finished_text(results, task, arm)
     error = summary_text(summarize(final[1]))
-    if n_workers(arm) == 1:
+    if _n_workers(arm) == 1:
         return (*label, error, "–", "–")
     difference = mean_interval(final[1] - final[0])
     is_early = [curve.times <= _TARGET * budget for curve in steps[0]]

@@ -5,13 +5,21 @@ All objectives are minimised.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import moocore  # type: ignore[import-untyped]  # ships no types
 import numpy as np
 
-from experiments.report.comparison import comparison_blocks, comparison_of, curve
+from experiments.report.comparison import (
+    compared,
+    comparison_blocks,
+    comparison_of,
+    curve,
+    differing_text,
+    quoted_title,
+)
 from experiments.report.results import Results
 from experiments.report.single import median_text, no_common_seed, summary_text, time_figure, time_grid
 from experiments.study import Arm
@@ -32,6 +40,22 @@ _LABELS: Final = {
     "runtime": "runtime of the training (s)",
     "valid_acc": "validation error (%)",
 }
+
+
+def trade_off_finding(results: Results) -> str:
+    """Say in how many comparisons, each of two objectives on one task, each arm is best."""
+    best: Counter[str] = Counter()
+    for (_, names), comparison in compared(results).items():
+        arm = next(arm for arm in results.arms if arm.name == names[int(comparison.mean_ranks.argmin())])
+        best[quoted_title(arm)] += 1
+    if not best:
+        return ""
+    (first, n_first), *others = best.most_common()
+    also = "".join(f", {title} in {n}" for title, n in others)
+    return (
+        f"By mean rank of the covered hypervolume, {first} is best in {n_first} of {best.total()} comparisons{also}; "
+        f"{differing_text(results)}."
+    )
 
 
 def multiobjective_blocks(results: Results) -> Iterator[str | Block]:

@@ -24,11 +24,12 @@ from experiments.study import Arm
 from experiments.worlds import quality_of_worlds
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, number_text, summarize
+from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_curves, interval_curves
 from workshop.resampling import interval_text
 
-TITLES: Final[Mapping[str, str]] = {
+_TITLES: Final[Mapping[str, str]] = {
     "table": "recorded trainings",
     "left_out": "the surrogate",
     "release": "XGBoost",
@@ -41,9 +42,21 @@ _STAGES: Final = (10, 20, 50, 100)
 _N_RESAMPLES: Final = 300
 
 
+def two_worlds_finding(results: Results) -> str:
+    """Say how well the final orders in both worlds agree."""
+    agreements = {TASKS[task].title: _order_agreement(results, task) for task in results.tasks}
+    parts = [f"{interval_text(tau)} on {title}" for title, tau in agreements.items() if tau is not None]
+    if not parts:
+        return ""
+    one, other = (_TITLES[world] for world in _worlds(results))
+    return (
+        f"Rankings of optimisers by final error on {one} and on {other} agree with Kendall's τ {' and '.join(parts)}."
+    )
+
+
 def truth_blocks(results: Results) -> Iterator[str | Block]:
     """Yield a section for each task."""
-    one, other = (TITLES[world] for world in _worlds(results))
+    one, other = (_TITLES[world] for world in _worlds(results))
     for task in results.tasks:
         yield f"{one[0].upper()}{one[1:]} and {other} on {task}"
         yield from _blocks(results, task)
@@ -61,7 +74,7 @@ def _blocks(results: Results, task: str) -> Iterator[Block]:
         return
     arms = _by_world(results, pairs)
     all_arms = [arm for world_arms in arms.values() for arm in world_arms]
-    tau = order_agreement(results, task)
+    tau = _order_agreement(results, task)
     if tau is None:
         yield no_common_seed(all_arms)
         return
@@ -79,7 +92,7 @@ def _blocks(results: Results, task: str) -> Iterator[Block]:
 
 
 @functools.lru_cache(maxsize=4)
-def order_agreement(results: Results, task: str) -> Interval | None:
+def _order_agreement(results: Results, task: str) -> Interval | None:
     """Return Kendall's tau between the final orders in both worlds; None without two optimisers and a seed in both."""
     if len(pairs := _pairs(results, task)) < 2:
         return None
@@ -112,7 +125,7 @@ def _final(errors: Floats) -> Floats:
 
 def _answer(values: Mapping[str, Floats], tau: Interval) -> str:
     first = _final(next(iter(values.values())))
-    one, other = (TITLES[world] for world in values)
+    one, other = (_TITLES[world] for world in values)
     n_arms, n_seeds = first.shape
     half = n_seeds // 2
     text = (
@@ -179,7 +192,7 @@ def _stages(arms: Mapping[str, Sequence[Arm]], results: Results, task: str, seed
             columns=(
                 "mean full evaluations",
                 "Kendall's τ (95 %)",
-                *(f"{TITLES[w]}: best to worst" for w in arms),
+                *(f"{_TITLES[w]}: best to worst" for w in arms),
             ),
             rows=tuple(rows),
         )
@@ -203,7 +216,7 @@ def _table(pairs: Sequence[tuple[Arm, Arm]], values: Mapping[str, Floats]) -> Ta
         "difference between the mean curves",
         columns=(
             "optimiser",
-            *(column for world in values for column in (f"{TITLES[world]}: error (%)", "median", "rank")),
+            *(column for world in values for column in (f"{_TITLES[world]}: error (%)", "median", "rank")),
             "difference between curves (percentage points)",
         ),
         rows=tuple(rows),
