@@ -8,16 +8,15 @@ where its authors do not state a number (the validation sizes of the two ICGen t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.spaces.parameters import is_integer, is_number, is_real, show
+from jahs.spaces.parameters import is_integer, is_number, show
 
 RESOLUTIONS: Final = (0.25, 0.5, 1.0)
 PROSE: Final = ("title", "citation", "caveat")
@@ -26,17 +25,29 @@ _SMALLEST_SIDE: Final = 4
 
 _MOST: Final = {"side": 1024, "max_epoch": 2**15 - 1}
 """Largest values: of images that are read, and of the epochs in a table of runs."""
+_MOST_OF_ANY: Final = 10**9
+_LONGEST: Final = 10_000
 
-TYPES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
-    "str": (lambda value: isinstance(value, str), "a printable text"),
-    "int": (is_integer, "an integer from 0 to a billion"),
-    "float": (is_real, "a finite number"),
+
+def _is_count(value: object) -> bool:
+    return is_integer(value) and bool(0 <= value <= _MOST_OF_ANY)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST and value.isprintable()
+
+
+def _is_shares(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(is_number(each) and 0 <= each <= 1 for each in value)
+
+
+_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {  # Any: whatever a user gives
+    "str": (_is_text, "a printable text"),
+    "int": (_is_count, "an integer from 0 to a billion"),
+    "float": (lambda value: is_number(value) and value > 0, "a finite number above 0"),
     "bool": (lambda value: isinstance(value, bool), "true or false"),
     "Literal": (lambda value: isinstance(value, str) and value in ("small", "large"), '"small" or "large"'),
-    "tuple": (
-        lambda value: isinstance(value, tuple | list) and all(map(is_number, value)),
-        "a list of numbers from 0 to 1, one per channel",
-    ),
+    "tuple": (_is_shares, "a list of numbers from 0 to 1, one per channel"),
 }
 """A check of the type and a description of the legal values, by the first word of a field's annotation."""
 
@@ -112,9 +123,9 @@ class Task:
 
     def __post_init__(self) -> None:
         """Refuse wrong types, and a network that would run out of pixels or images; numpy's numbers become Python's."""
-        wrong = self._wrong_types()
+        wrong = type_faults({each.name: getattr(self, each.name) for each in fields(self)})
         faults = list(wrong.values())
-        side = 4 * _SMALLEST_SIDE if "side" in wrong else min(max(self.side, 0), _MOST["side"])
+        side = 4 * _SMALLEST_SIDE if "side" in wrong else self.side
         smallest = int(side * min(RESOLUTIONS))
         if smallest < _SMALLEST_SIDE or side % (4 * _SMALLEST_SIDE):
             faults.append(
@@ -131,11 +142,6 @@ class Task:
             for key, most in _MOST.items()
             if key not in wrong and (value := getattr(self, key)) > most
         ]
-        faults += [
-            f"{key}={show(value)}: must be a finite number above 0"
-            for key in ("learning_rate_factor", "learning_rate_power")
-            if key not in wrong and not 0 < (value := getattr(self, key)) < math.inf
-        ]
         n_images = None if wrong.keys() & {"epoch_images", "n_train"} else self.epoch_images
         if n_images is not None and not 1 <= n_images <= self.n_train:
             faults.append(f"epoch_images={show(n_images)}: must be from 1 to n_train={self.n_train}, or none")
@@ -147,17 +153,6 @@ class Task:
                 object.__setattr__(self, each.name, tuple(map(float, value)))
             elif isinstance(value, np.generic):
                 object.__setattr__(self, each.name, value.item())
-
-    def _wrong_types(self) -> dict[str, str]:
-        """Return a fault for each field that has the wrong type, by name."""
-        faults = {}
-        for each in fields(self):
-            kind, is_optional = kind_of(each)
-            is_valid, expected = TYPES[kind]
-            value = getattr(self, each.name)
-            if not (is_optional and value is None) and not is_valid(value):
-                faults[each.name] = f"{each.name} must be {expected}, got {show(value)}"
-        return faults
 
     @property
     def chance_error(self) -> float:
@@ -177,10 +172,16 @@ class Task:
         return int(self.side * resolution)
 
 
-def kind_of(field: Field[Any]) -> tuple[str, bool]:  # Any: of any type
-    """Return the first word of a field's annotation, a key of `TYPES`, and whether the value may be None."""
-    kind, _, optional = str(field.type).partition(" | ")
-    return kind.partition("[")[0], bool(optional)
+def type_faults(facts: Mapping[str, object]) -> dict[str, str]:
+    """Return a fault for each of these fields of a task that has the wrong type, by name."""
+    faults = {}
+    for each in fields(Task):
+        kind, _, optional = str(each.type).partition(" | ")
+        is_valid, expected = _TYPES[kind.partition("[")[0]]
+        value = facts.get(each.name)
+        if each.name in facts and not (optional and value is None) and not is_valid(value):
+            faults[each.name] = f"{each.name} must be {expected}, got {show(value)}"
+    return faults
 
 
 _FASHION = (

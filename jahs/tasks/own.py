@@ -10,15 +10,15 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import check_format, parse_json
-from jahs.spaces.parameters import is_number, show
-from jahs.tasks.definitions import BUILT_IN, EARLIER, KNOWN, PROSE, TASKS, TYPES, Task, kind_of, task
+from jahs.spaces.parameters import show
+from jahs.tasks.definitions import BUILT_IN, EARLIER, KNOWN, PROSE, TASKS, Task, task, type_faults
 
 TASK_FORMAT: Final = 1
 """Version of the task file; a reader refuses any other."""
@@ -37,29 +37,7 @@ OPTIONAL: Final[Mapping[str, Any]] = {  # Any: values of a task's fields
 """Facts that older protocols lack, with the values that apply there."""
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{16}")
-_MOST: Final = 10**9
-_LONGEST: Final = 10_000
 _LARGEST_FILE: Final = 1 << 20
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value <= _MOST
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= _LONGEST and value.isprintable()
-
-
-def _is_shares(value: object) -> bool:
-    return isinstance(value, (tuple, list)) and all(is_number(v) and 0 <= v <= 1 for v in value)
-
-
-_VALID: Final[Mapping[str, Callable[[object], bool]]] = {  # stricter than `TYPES`
-    "str": _is_text,
-    "int": _is_count,
-    "float": is_number,
-    "tuple": _is_shares,
-}
 
 
 def register(given: Task | Path | str) -> Task:
@@ -173,18 +151,12 @@ def _protocol_facts(chosen: Task) -> dict[str, Any]:  # Any: fields of a Task
 
 def _task_of(facts: object) -> Task:
     """Build a task from untrusted facts."""
-    fields = {field.name: field for field in dataclasses.fields(Task)}
+    is_required = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(Task)}
     if not isinstance(facts, dict):
-        raise InvalidArgument(f"a task must be an object with the fields {', '.join(fields)}; got {show(facts)}")
-    faults = [f"{show(key)} is not a field of a task" for key in facts if key not in fields]
-    for name, field in fields.items():
-        if name not in facts:
-            faults += [f"{name} is missing"] if field.default is dataclasses.MISSING else []
-            continue
-        kind, is_optional = kind_of(field)
-        is_of_type, expected = TYPES[kind]
-        if not (is_optional and facts[name] is None) and not _VALID.get(kind, is_of_type)(facts[name]):
-            faults.append(f"{name} must be {expected}, got {show(facts[name])}")
+        raise InvalidArgument(f"a task must be an object with the fields {', '.join(is_required)}; got {show(facts)}")
+    faults = [f"{show(key)} is not a field of a task" for key in facts if key not in is_required]
+    faults += [f"{name} is missing" for name in is_required if is_required[name] and name not in facts]
+    faults += type_faults(facts).values()
     if faults:
         raise InvalidArgument("\n".join(["a task is invalid:", *faults]))
     candidate = Task(**facts)

@@ -88,7 +88,7 @@ def test_every_fault_of_a_file_is_named_at_once(tmp_path):
         register(path)
     lines = str(caught.value).splitlines()
     assert lines[0] == f"{path}: a task is invalid:"
-    assert [line.split(" ")[0] for line in lines[1:]] == ["'colour'", "side", "n_train", "citation"]
+    assert [line.split(" ")[0] for line in lines[1:]] == ["'colour'", "citation", "side", "n_train"]
 
 
 @pytest.mark.parametrize(

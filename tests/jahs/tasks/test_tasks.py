@@ -75,11 +75,11 @@ def test_a_step_shrinks_weights_by_the_trained_rate_or_by_the_one_given(rate, de
 @pytest.mark.parametrize("key", ["learning_rate_factor", "learning_rate_power"])
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_factor_that_is_no_positive_number_is_refused(key, value):
-    with pytest.raises(InvalidArgument, match=f"{key}=.*must be a finite number above 0"):
+    with pytest.raises(InvalidArgument, match=f"{key} must be a finite number above 0"):
         dataclasses.replace(TASKS["digits"], **{key: value})
 
 
-@pytest.mark.parametrize("n_images", [0, -1, 1025])
+@pytest.mark.parametrize("n_images", [0, 1025])
 def test_an_epoch_has_no_more_images_than_the_task(n_images):
     with pytest.raises(InvalidArgument, match=f"epoch_images={n_images}: must be from 1 to n_train=1024, or none"):
         dataclasses.replace(TASKS["digits"], epoch_images=n_images)
@@ -87,7 +87,7 @@ def test_an_epoch_has_no_more_images_than_the_task(n_images):
 
 def test_every_fault_of_a_task_is_named_at_once():
     with pytest.raises(InvalidArgument) as caught:
-        dataclasses.replace(TASKS["digits"], side=8, n_train=0, max_epoch=-1)
+        dataclasses.replace(TASKS["digits"], side=8, n_train=0, max_epoch=0)
     lines = str(caught.value).splitlines()
     assert [line.split(": ")[1].split("=")[0] for line in lines] == ["side", "n_train", "max_epoch"]
 
@@ -100,7 +100,7 @@ def test_every_wrong_type_of_a_task_is_named_at_once_beside_its_other_faults():
         "title must be a printable text, got 3",
         "side must be an integer from 0 to a billion, got '16'",
         "n_train must be an integer from 0 to a billion, got True",
-        "learning_rate_power must be a finite number, got None",
+        "learning_rate_power must be a finite number above 0, got None",
         "mean must be a list of numbers from 0 to 1, one per channel, got '0.5'",
         "n_valid=0: must be at least 1",
     ]
