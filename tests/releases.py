@@ -5,13 +5,16 @@ Trees split at values that features really take, so that configs differ in every
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import jahs
+from jahs.files.hashing import sha256_file
 from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FeatureBuilder, FeatureSet, feature_set
 from jahs.models.forest import Forest
@@ -189,3 +192,18 @@ def make_release(
         quality=quality,
     )
     return path
+
+
+def edit_json(folder: Path, name: str, change: Callable[[dict[str, Any]], object]) -> None:  # Any: JSON
+    """Change a JSON file of a release; the manifest vouches for it, unless it is the manifest."""
+    content = json.loads((folder / name).read_bytes())
+    change(content)
+    (folder / name).write_text(json.dumps(content))
+    if name != "manifest.json":
+        vouch(folder, name)
+
+
+def vouch(folder: Path, name: str) -> None:
+    """Enter the present size and sha256 of a file of a release in its manifest."""
+    entry = {"sha256": sha256_file(folder / name), "size": (folder / name).stat().st_size}
+    edit_json(folder, "manifest.json", lambda manifest: manifest["files"].update({name: entry}))

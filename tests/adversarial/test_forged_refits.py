@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 import struct
 import zipfile
@@ -14,12 +13,11 @@ import pytest
 
 import jahs
 from jahs.errors import CorruptFile, JahsError, MissingData, UnknownFormat
-from jahs.files.hashing import sha256_file
 from jahs.release import read_release
 from tests.adversarial.attacks import peak_memory
 from tests.jahs.models.noise_models import noise_model
 from tests.pace import processor_time
-from tests.releases import make_release
+from tests.releases import edit_json, make_release, vouch
 
 CONFIG = jahs.space().default()
 
@@ -33,12 +31,6 @@ def whole(tmp_path_factory) -> Path:
 @pytest.fixture
 def forged(whole, tmp_path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "digits"))
-
-
-def update_manifest(folder: Path, name: str) -> None:
-    manifest = json.loads((folder / "manifest.json").read_bytes())
-    manifest["files"][name] = {"sha256": sha256_file(folder / name), "size": (folder / name).stat().st_size}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
 def query_all(folder: Path) -> None:
@@ -115,9 +107,7 @@ def test_damaged_refits_are_refused_by_name_and_the_models_still_answer(forged, 
     ids=repr,
 )
 def test_refits_that_do_not_fit_are_refused_at_little_cost(forged, changed, match):
-    content = json.loads((forged / "refits.json").read_bytes())
-    (forged / "refits.json").write_text(json.dumps({**content, **changed}))
-    update_manifest(forged, "refits.json")
+    edit_json(forged, "refits.json", lambda refits: refits.update(changed))
 
     def act() -> None:
         with pytest.raises((CorruptFile, MissingData, UnknownFormat), match=match):
@@ -139,7 +129,7 @@ def test_an_array_that_claims_to_be_huge_takes_no_memory(forged):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
-    update_manifest(forged, "refits-0.npz")
+    vouch(forged, "refits-0.npz")
 
     def act() -> None:
         with pytest.raises(CorruptFile, match=r"refits-0\.npz"):
@@ -156,7 +146,7 @@ def test_changed_bytes_that_the_manifest_vouches_for_are_refused_or_answer_withi
         for _ in range(rng.choice((1, 3))):
             data[rng.randrange(len(data))] = rng.randrange(256)
         (folder / name).write_bytes(data)
-        update_manifest(folder, name)
+        vouch(folder, name)
 
         def act() -> None:
             try:
@@ -166,4 +156,4 @@ def test_changed_bytes_that_the_manifest_vouches_for_are_refused_or_answer_withi
 
         assert processor_time(act) < 5, f"seed {seed}"
         shutil.copy(whole / name, folder / name)
-        update_manifest(folder, name)
+        vouch(folder, name)

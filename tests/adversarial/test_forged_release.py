@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,26 +15,15 @@ import jahs
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, ProtocolMismatch
 from jahs.files.hashing import sha256_file
 from jahs.release import EMBEDDED, read_release
-from tests.releases import make_release
+from tests.releases import edit_json, make_release
 
 MINUTES = float(os.environ.get("JAHS_ATTACK_MINUTES", "0"))
 EMBEDDED_FOLDER = Path(jahs.__file__).parent / "releases"
-Change = Callable[[dict[str, Any]], object]  # Any: JSON
 
 
 @pytest.fixture
 def forged(tmp_path: Path) -> Path:
     return Path(shutil.copytree(EMBEDDED_FOLDER / "fashion_mnist_mini", tmp_path / "release"))
-
-
-def change(folder: Path, name: str, edit: Change) -> None:
-    """Change a JSON file and its entry in the manifest."""
-    content = json.loads((folder / name).read_bytes())
-    edit(content)
-    (folder / name).write_text(json.dumps(content))
-    if name != "manifest.json":
-        entry = {"sha256": sha256_file(folder / name), "size": (folder / name).stat().st_size}
-        change(folder, "manifest.json", lambda manifest: manifest["files"].update({name: entry}))
 
 
 @pytest.mark.parametrize(
@@ -57,40 +43,40 @@ def test_models_whose_answers_may_leave_the_metric_s_bounds_are_refused(forged, 
         entry = models["metrics"][metric]
         entry["transform"] = None if changed is None else {**entry["transform"], **changed}
 
-    change(forged, "models.json", change_transform)
+    edit_json(forged, "models.json", change_transform)
     with pytest.raises(CorruptFile, match=rf"models\.json: metric '{metric}'"):
         jahs.Benchmark("fashion_mnist_mini", release=forged)
 
 
 def test_an_accuracy_that_is_multiplied_by_the_epoch_is_refused(forged):
-    change(forged, "models.json", lambda models: models["metrics"]["valid_acc"].update(target="per_epoch"))
+    edit_json(forged, "models.json", lambda models: models["metrics"]["valid_acc"].update(target="per_epoch"))
     with pytest.raises(CorruptFile, match=r"metric 'valid_acc': target='per_epoch' multiplies by the epoch.* 100"):
         jahs.Benchmark("fashion_mnist_mini", release=forged)
 
 
 @pytest.mark.parametrize("scale", [0.0, 0, -1.0, 10**400], ids=["zero", "integer", "negative", "huge"])
 def test_a_published_scale_by_which_nothing_can_be_divided_is_refused(forged, scale):
-    change(forged, "models.json", lambda models: models["metrics"]["valid_acc"].update(published_scale=scale))
+    edit_json(forged, "models.json", lambda models: models["metrics"]["valid_acc"].update(published_scale=scale))
     with pytest.raises(CorruptFile, match=r"metric 'valid_acc': published_scale=.* is not a finite number above 0"):
         jahs.Benchmark("fashion_mnist_mini", release=forged)
 
 
 def test_a_release_does_not_call_itself_imported_to_have_no_bounds(forged):
-    change(forged, "models.json", lambda models: models.update(costs="published"))
+    edit_json(forged, "models.json", lambda models: models.update(costs="published"))
     with pytest.raises(CorruptFile, match="fashion_mnist_mini is not one of its tasks"):
         jahs.Benchmark("fashion_mnist_mini", release=forged)
 
 
 @pytest.mark.parametrize("task", ["digits", "cifar10", "fashion_mnist"])
 def test_a_release_is_not_opened_as_one_of_another_task(forged, task, tmp_path):
-    change(forged, "manifest.json", lambda manifest: manifest.update(task=task))
+    edit_json(forged, "manifest.json", lambda manifest: manifest.update(task=task))
     with pytest.raises(CorruptFile, match=f"own_task is 'fashion_mnist_mini', but task is '{task}'"):
         jahs.Benchmark(task, release=forged)
-    change(forged, "manifest.json", lambda manifest: manifest.pop("own_task"))
+    edit_json(forged, "manifest.json", lambda manifest: manifest.pop("own_task"))
     with pytest.raises(CorruptFile, match=rf"noise\.json is of task 'fashion_mnist_mini', but .* '{task}'"):
         jahs.Benchmark(task, release=forged)
     plain = make_release(tmp_path / "plain", task="fashion_mnist_mini")  # without noise, the models say it
-    change(plain, "manifest.json", lambda manifest: manifest.update(task=task))
+    edit_json(plain, "manifest.json", lambda manifest: manifest.update(task=task))
     with pytest.raises(CorruptFile, match=r"models\.json is of task"):
         jahs.Benchmark(task, release=plain)
 
@@ -102,7 +88,7 @@ def test_noise_has_the_epochs_of_its_task(forged, n_epochs):
         for spread in [spread for kinds in noise["accuracies"].values() for spread in kinds.values()]:
             spread["epoch"] = np.resize(spread["epoch"], n_epochs).tolist()
 
-    change(forged, "noise.json", stretch)
+    edit_json(forged, "noise.json", stretch)
     said = rf"noise\.json has max_epoch={n_epochs}, but fashion_mnist_mini has 27 epochs"
     with pytest.raises(CorruptFile, match=said):
         jahs.Benchmark("fashion_mnist_mini", release=forged)
@@ -111,7 +97,7 @@ def test_noise_has_the_epochs_of_its_task(forged, n_epochs):
 
 
 def test_a_table_of_another_protocol_is_refused(forged):
-    change(forged, "manifest.json", lambda manifest: manifest.update(protocol="0" * 16))
+    edit_json(forged, "manifest.json", lambda manifest: manifest.update(protocol="0" * 16))
     with pytest.raises(CorruptFile, match=r"runs have protocol .*, but manifest\.json says 0000000000000000"):
         jahs.Benchmark("fashion_mnist_mini", kind="table", release=forged)
 
@@ -137,7 +123,7 @@ def test_a_release_is_pinned_by_its_digest(forged):
     assert (
         jahs.Benchmark("fashion_mnist_mini", release=forged, sha256=sha256).query(jahs.space().default()).valid_acc > 0
     )
-    change(forged, "manifest.json", lambda manifest: manifest.update(version="0.1.1"))
+    edit_json(forged, "manifest.json", lambda manifest: manifest.update(version="0.1.1"))
     with pytest.raises(ProtocolMismatch, match=f"has sha256 .*, but sha256={sha256} was required; give the folder"):
         jahs.Benchmark("fashion_mnist_mini", release=forged, sha256=sha256)
     for wrong in ("", sha256.upper(), sha256[:-1], 5):

@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, JahsError, MissingData, UnknownFormat, UnknownName
 from jahs.files.atomic import change_folder
-from jahs.files.hashing import sha256_file
 from jahs.release import Models, RecordedTable, Release, find_release, read_release, releases, write_release
 from jahs.release.table import parse_table_npz, write_table_npz
 from jahs.release.writing import extend_release
-from tests.releases import METRICS, make_release, make_table
+from tests.releases import METRICS, edit_json, make_release, make_table, vouch
 
 TABLE = make_table("digits", 12, diverged=[3])
 QUALITY = {"format": 1, "valid_acc": {"kendall_tau": 0.5}}
@@ -45,20 +44,6 @@ def read_everything(path: Path) -> Release:
     release = read_release(path)
     _ = release.models, release.forests, release.table, release.quality
     return release
-
-
-def edit_json(path: Path, change, *, name: str = "manifest.json") -> None:
-    """Change a JSON file of a release; the manifest is told, unless it is the manifest."""
-    content = json.loads((path / name).read_bytes())
-    change(content)
-    (path / name).write_text(json.dumps(content))
-    if name != "manifest.json":
-        tell_manifest(path, name)
-
-
-def tell_manifest(path: Path, name: str) -> None:
-    entry = {"sha256": sha256_file(path / name), "size": (path / name).stat().st_size}
-    edit_json(path, lambda manifest: manifest["files"].update({name: entry}))
 
 
 def arrays(forest):
@@ -145,14 +130,14 @@ def test_a_link_is_not_followed(copy, tmp_path):
 
 @pytest.mark.parametrize("version", [0, 2, "1", None, True, 1.0], ids=repr)
 def test_another_format_version_is_refused(copy, version):
-    edit_json(copy, lambda manifest: manifest.update(format=version))
+    edit_json(copy, "manifest.json", lambda manifest: manifest.update(format=version))
     with pytest.raises(UnknownFormat, match=r"manifest\.json: release format .* reads format 1"):
         read_release(copy)
 
 
 @pytest.mark.parametrize("key", ["format", "features_version"])
 def test_models_of_another_version_are_refused(copy, key):
-    edit_json(copy, lambda models: models.update({key: 99}), name="models.json")
+    edit_json(copy, "models.json", lambda models: models.update({key: 99}))
     with pytest.raises(UnknownFormat, match=r"models\.json: models.*this version of jahs"):
         _ = read_release(copy).models
 
@@ -169,7 +154,7 @@ def test_noise_that_cannot_be_read_names_its_file(tmp_path, noise, error, said):
 
 
 def test_an_unknown_task_is_refused(copy):
-    edit_json(copy, lambda manifest: manifest.update(task="imagenet"))
+    edit_json(copy, "manifest.json", lambda manifest: manifest.update(task="imagenet"))
     with pytest.raises(UnknownName, match="imagenet"):
         read_release(copy)
 
@@ -180,7 +165,7 @@ def test_an_unknown_task_is_refused(copy):
     ids=repr,
 )
 def test_a_name_that_could_leave_the_folder_is_refused(copy, name):
-    edit_json(copy, lambda manifest: manifest["files"].update({name: {"size": 1, "sha256": "0" * 64}}))
+    edit_json(copy, "manifest.json", lambda manifest: manifest["files"].update({name: {"size": 1, "sha256": "0" * 64}}))
     with pytest.raises(CorruptFile, match="not a valid name of a release's file"):
         read_release(copy)
 
@@ -201,7 +186,7 @@ def test_a_name_that_could_leave_the_folder_is_refused(copy, name):
     ids=["list", "task", "none", "negative", "huge", "bool", "digest", "null", "many"],
 )
 def test_a_manifest_that_makes_no_sense_is_refused(copy, change):
-    edit_json(copy, change)
+    edit_json(copy, "manifest.json", change)
     with pytest.raises(CorruptFile, match=r"manifest\.json"):
         read_release(copy)
 
@@ -241,7 +226,7 @@ def test_a_folder_without_a_manifest_is_no_release(tmp_path):
     ids=range(16),
 )
 def test_models_that_do_not_fit_together_are_refused(copy, change):
-    edit_json(copy, change, name="models.json")
+    edit_json(copy, "models.json", change)
     with pytest.raises((CorruptFile, UnknownName), match=r"models\.json|beauty"):
         _ = read_release(copy).forests
 
@@ -280,7 +265,7 @@ def test_damage_that_the_manifest_vouches_for_is_an_error_of_ours_and_nothing_el
     for _ in range(data.draw(st.integers(1, 3))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     (path / name).write_bytes(content[: data.draw(st.integers(len(content) // 2, len(content)))])
-    tell_manifest(path, name)
+    vouch(path, name)
     with contextlib.suppress(JahsError):
         read_everything(path)
 
@@ -293,18 +278,18 @@ def test_a_table_that_claims_to_be_huge_is_not_unpacked(copy):
         for _ in range(300):
             member.write(bytes(2**20))
     assert (copy / "table.npz").stat().st_size < 2**22
-    tell_manifest(copy, "table.npz")
+    vouch(copy, "table.npz")
     with pytest.raises(CorruptFile, match=r"table\.npz: cannot be read.*claims"):
         _ = read_release(copy).table
 
 
 def test_a_table_of_another_version_or_with_objects_is_refused(copy):
     np.savez(copy / "table.npz", header=np.array([3]))
-    tell_manifest(copy, "table.npz")
+    vouch(copy, "table.npz")
     with pytest.raises(UnknownFormat, match="table: format 3"):
         _ = read_release(copy).table
     np.savez(copy / "table.npz", header=np.array([{}], dtype=object))
-    tell_manifest(copy, "table.npz")
+    vouch(copy, "table.npz")
     with pytest.raises(CorruptFile, match=r"table\.npz"):
         _ = read_release(copy).table
 
