@@ -107,6 +107,14 @@ def get(server, path, **arguments):
     return fetch(f"{server.url}/file.bin", path, pause_s=0.0, **arguments)
 
 
+@pytest.fixture
+def begun(server, path):
+    """A download that broke off after 100,000 bytes."""
+    server.cuts = [100_000]
+    with pytest.raises(DownloadFailed):
+        get(server, path, n_attempts=1)
+
+
 def in_a_process(server, path, what, before=""):
     lines = ["import os, pathlib, signal, sys", before, "from jahs.files.download import fetch"]
     lines += [f"url, path = {server.url + '/file.bin'!r}, pathlib.Path({str(path)!r})", what]
@@ -162,10 +170,7 @@ def test_a_server_without_ranges_sends_everything_again(server, path):
     assert server.ranges_asked() == [None, "bytes=100000-"]
 
 
-def test_a_file_that_changed_meanwhile_is_fetched_from_its_beginning(server, path):
-    server.cuts = [100_000]
-    with pytest.raises(DownloadFailed):
-        get(server, path, n_attempts=1)
+def test_a_file_that_changed_meanwhile_is_fetched_from_its_beginning(server, path, begun):
     server.content, server.etag = random.Random(1).randbytes(200_000), '"2"'
     get(server, path)
     assert path.read_bytes() == server.content
@@ -212,28 +217,19 @@ def test_a_file_whose_address_was_not_recorded_is_there(server, path):
         assert get(server, path).is_new is False
 
 
-def test_another_address_is_not_continued_with(server, path):
-    server.cuts = [100_000]
-    with pytest.raises(DownloadFailed):
-        get(server, path, n_attempts=1)
+def test_another_address_is_not_continued_with(server, path, begun):
     fetch(f"{server.url}/other.bin", path, pause_s=0.0)
     assert server.ranges_asked() == [None, None]
 
 
-def test_a_part_that_is_too_long_is_thrown_away(server, path):
-    server.cuts = [100_000]
-    with pytest.raises(DownloadFailed):
-        get(server, path, n_attempts=1)
+def test_a_part_that_is_too_long_is_thrown_away(server, path, begun):
     with path.with_name(PART[0]).open("ab") as file:
         file.write(bytes(300_000))
     assert get(server, path).sha256 == SHA256
     assert path.read_bytes() == CONTENT
 
 
-def test_a_part_that_was_damaged_is_found_where_the_sha256_is_known(server, path):
-    server.cuts = [100_000]
-    with pytest.raises(DownloadFailed):
-        get(server, path, n_attempts=1)
+def test_a_part_that_was_damaged_is_found_where_the_sha256_is_known(server, path, begun):
     path.with_name(PART[0]).write_bytes(bytes(100_000))
     with pytest.raises(DownloadFailed, match=f"sha256 is [0-9a-f]{{64}}, not {SHA256} as published"):
         get(server, path, sha256=SHA256)
@@ -259,10 +255,7 @@ def test_an_answer_that_is_an_error_is_said_at_once(server, path, status):
     assert left_over(path) == []
 
 
-def test_an_error_in_the_middle_keeps_what_has_come(server, path):
-    server.cuts = [100_000]
-    with pytest.raises(DownloadFailed):
-        get(server, path, n_attempts=1)
+def test_an_error_in_the_middle_keeps_what_has_come(server, path, begun):
     server.status = 500
     with pytest.raises(
         DownloadFailed, match=r"says 500 .*; 100000 bytes are already here; the same command goes on from there"
@@ -297,10 +290,7 @@ def test_a_length_that_is_too_short_is_found_by_what_the_file_should_be(server, 
     assert left_over(path) == []
 
 
-def test_a_range_that_was_not_asked_for_is_refused(server, path):
-    server.cuts = [100_000]
-    with pytest.raises(DownloadFailed):
-        get(server, path, n_attempts=1)
+def test_a_range_that_was_not_asked_for_is_refused(server, path, begun):
     facts = path.with_name(PART[1])
     facts.write_text(json.dumps({**json.loads(facts.read_text()), "n_bytes": 250_000}))
     with pytest.raises(
@@ -621,18 +611,18 @@ def test_a_server_that_sends_from_https_to_http_is_not_followed():
 
 
 @pytest.mark.parametrize(
-    ("begun", "message"),
+    ("first", "message"),
     [
         (b"HTTP/1.0 200 OK\r\nContent-Length: 1000\r\n\r\n", "that is too slow"),
         (b"HTTP/1.0 200 OK\r\nX: ", "timed out"),
     ],
     ids=["body", "headers"],
 )
-def test_a_server_whose_bytes_drip_is_given_up_on(path, monkeypatch, begun, message):
+def test_a_server_whose_bytes_drip_is_given_up_on(path, monkeypatch, first, message):
     class Dripping(BaseHTTPRequestHandler):
         def do_GET(self):
             with contextlib.suppress(ConnectionError):
-                self.wfile.write(begun)
+                self.wfile.write(first)
                 for _ in range(1000):
                     self.wfile.write(b"x")
                     time.sleep(0.02)
