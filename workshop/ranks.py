@@ -15,14 +15,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
-
-from jahs.errors import InvalidArgument
 
 _FEW: Final = 400  # up to so many items, comparing all pairs takes less time than scipy
 
@@ -118,33 +115,19 @@ def benchmark_weight(depth: int, p: float) -> float:
 
 
 @functools.cache
-def choose_p(
-    n: int, *, top_share: float, weight: float = 0.9, weight_of: Callable[[int, float], float] = webber_weight
-) -> float:
-    """Return the p with which the best `top_share` of n items has this share of the weight.
-
-    Args:
-        n: number of items.
-        top_share: share of the items; with `benchmark_weight`, two items at least.
-        weight: between 0 and 1.
-        weight_of: `webber_weight` or `benchmark_weight`; both fall with p.
-
-    Raises:
-        InvalidArgument: a number outside its range.
+def choose_p(n: int, *, top_share: float, weight: float = 0.9) -> float:
+    """Return the p with which the best `top_share` of n items has this share of Webber's weight.
 
     Example:
         >>> round(choose_p(100, top_share=0.1, weight=0.8556), 3)
         0.9
     """
-    if not (n >= 1 and 0 < top_share <= 1 and 0 < weight < 1):
-        raise InvalidArgument(
-            f"n={n!r}, top_share={top_share!r}, weight={weight!r}: n must be at least 1, top_share in (0, 1], and "
-            "weight between 0 and 1"
-        )
+    assert 0 < top_share <= 1
+    assert 0 < weight < 1
     depth = max(1, round(top_share * n))
     low, high = 0.0, 1.0
     while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if weight_of(depth, middle) > weight else (low, middle)
+        low, high = (middle, high) if webber_weight(depth, middle) > weight else (low, middle)
     return middle
 
 
@@ -160,8 +143,7 @@ def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], 
     A cut at a depth splits at most one tied group of each order. All items of the groups above it are included, and
     each item of the split group with a probability equal to the included share of the group.
     """
-    if not 0 < p < 1:
-        raise InvalidArgument(f"p={p!r} must be between 0 and 1; choose_p finds one")
+    assert 0 < p < 1
     x, y = _paired(a, b)
     n = 0 if np.isnan(x).any() or np.isnan(y).any() else len(x)
     depths = np.arange(1, n + 1, dtype=np.float64)
