@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import math
 import struct
@@ -15,8 +16,10 @@ import jahs
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat, UnknownName, UnsafeFile
 from jahs.models.features import FEATURE_SETS, FeatureBuilder
 from jahs.models.forest import forest_from_xgboost, open_engine
+from jahs.published.booster import parse_booster
 from jahs.published.models import read_headers, read_model
-from jahs.published.surrogates import import_surrogates
+from jahs.published.sources import PUBLISHED_TASKS
+from jahs.published.surrogates import _forest_of, import_surrogates
 from jahs.release import read_release
 from jahs.release.writing import extend_release
 from jahs.tasks.definitions import TASKS
@@ -148,10 +151,8 @@ def test_the_same_files_give_the_same_bytes(task_folder, release, tmp_path):
 def test_the_older_layout_of_several_outputs_is_read(tmp_path):
     outputs = [make_trees(4, seed=seed) for seed in (7, 8)]
     for protocol in (0, 2, 4):
-        folder = tmp_path / str(protocol)
-        folder.mkdir()
-        (folder / "model.pkl.gz").write_bytes(gzip.compress(dumps(make_old_pipeline(outputs), protocol)))
-        (folder / "params.pkl.gz").write_bytes(gzip.compress(dumps(make_params(("latency", "valid-acc")), protocol)))
+        old = make_old_pipeline(outputs)
+        folder = model_folder(tmp_path / str(protocol), old, ("latency", "valid-acc"), protocol)
         with pytest.raises(InvalidArgument, match="its path does not name a task"):
             import_surrogates(folder, tmp_path / "out")
         found = import_surrogates(folder, tmp_path / f"out-{protocol}", tasks=["cifar10"])
@@ -163,8 +164,6 @@ def test_the_older_layout_of_several_outputs_is_read(tmp_path):
 
 
 def test_an_import_that_was_stopped_resumes_with_the_next_task(tmp_path, monkeypatch):
-    import jahs.published.surrogates as module
-
     write_surrogates(tmp_path)
     folder = write_surrogates(tmp_path, task="fashion_mnist", n_trees=3).parent
     read = []
@@ -175,7 +174,7 @@ def test_an_import_that_was_stopped_resumes_with_the_next_task(tmp_path, monkeyp
         read.append(where)
         return read_model(file, where)
 
-    monkeypatch.setattr(module, "read_model", counted)
+    monkeypatch.setattr("jahs.published.surrogates.read_model", counted)
     with pytest.raises(KeyboardInterrupt):
         import_surrogates(folder, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["cifar10"]
@@ -319,15 +318,17 @@ def test_what_does_not_exist_is_named(task_folder, tmp_path):
         import_surrogates(task_folder, tmp_path, metrics=["train_loss"])
 
 
-def model_file(tmp_path, pipeline, protocol=0):
-    path = tmp_path / "model.pkl.gz"
-    path.write_bytes(gzip.compress(dumps(pipeline, protocol)))
-    return path
+def model_folder(folder, pipeline, metrics=("latency",), protocol=0):
+    """Write the files of one pipeline."""
+    folder.mkdir()
+    (folder / "model.pkl.gz").write_bytes(gzip.compress(dumps(pipeline, protocol)))
+    (folder / "params.pkl.gz").write_bytes(gzip.compress(dumps(make_params(metrics), protocol)))
+    return folder
 
 
-def refuse_model(tmp_path, pipeline, error, fault):
-    with model_file(tmp_path, pipeline).open("rb") as file, pytest.raises(error, match=fault):
-        read_model(file, "model")
+def refuse_model(pipeline, error, fault):
+    with pytest.raises(error, match=fault):
+        read_model(io.BytesIO(dumps(pipeline, 0)), "model")
 
 
 def changed(thing, path, value):
@@ -344,6 +345,7 @@ def pipeline():
     return make_pipeline("latency", make_trees(2, seed=1), slope=0.5)
 
 
+_ENCODER = ("state", "steps", 0, 1, "state")
 _SCALER = ("state", "steps", 1, 1, "state", "transformer_")
 _INNER = ("state", "steps", 1, 1, "state", "regressor_")
 
@@ -354,8 +356,8 @@ _INNER = ("state", "steps", 1, 1, "state", "regressor_")
         (("state", "steps"), [], UnknownFormat, "not a pipeline of an encoder and a regressor"),
         (("state", "steps", 1), ("x", Obj("sklearn.pipeline", "Pipeline", {})), UnknownFormat, "ends in sklearn"),
         (("state", "steps", 0), ("x", Obj("sklearn.pipeline", "Pipeline", {})), UnknownFormat, "begins with sklearn"),
-        (("state", "steps", 0, 1, "state", "sparse_output_"), np.True_, UnknownFormat, "not a dense one-hot encoder"),
-        (("state", "steps", 0, 1, "state", "transformers_"), [], UnknownFormat, "not a dense one-hot encoder"),
+        ((*_ENCODER, "sparse_output_"), np.True_, UnknownFormat, "not a dense one-hot encoder"),
+        ((*_ENCODER, "transformers_"), [], UnknownFormat, "not a dense one-hot encoder"),
         ((*_SCALER[:-1], "transformer_"), None, UnknownFormat, "not scaled to its minimum and maximum"),
         ((*_SCALER, "state", "data_min_"), 1.0, CorruptFile, "scaling of the target does not make sense"),
         ((*_SCALER, "state", "feature_range"), (0.1, 0.7), CorruptFile, "scaling of the target does not make sense"),
@@ -370,18 +372,8 @@ _INNER = ("state", "steps", 1, 1, "state", "regressor_")
         *("no sigmoid", "no slope", "slope 0", "infinite bound", "not fitted"),
     ],
 )
-def test_a_pipeline_of_another_kind_is_refused(tmp_path, path, value, error, fault):
-    if path[1:] == ("steps", 1) or path[1:] == ("steps", 0) or path[1:] == ("steps",):
-        thing = pipeline()
-        steps = list(thing.state["steps"])
-        if len(path) == 2:
-            steps = value
-        else:
-            steps[path[2]] = value
-        thing.state["steps"] = steps
-    else:
-        thing = changed(pipeline(), path, value)
-    refuse_model(tmp_path, thing, error, f"^model.*{fault}")
+def test_a_pipeline_of_another_kind_is_refused(path, value, error, fault):
+    refuse_model(changed(pipeline(), path, value), error, f"^model.*{fault}")
 
 
 @pytest.mark.parametrize(
@@ -389,44 +381,35 @@ def test_a_pipeline_of_another_kind_is_refused(tmp_path, path, value, error, fau
     [
         ((*_SCALER, "state", "data_min_"), np.array(["low"])),
         ((*_SCALER, "state", "data_min_"), np.array([None], dtype=object)),
-        (("state", "steps", 0, 1, "state", "transformers_", 0, 1, "state", "drop_idx_"), np.array(0)),
-        (("state", "steps", 0, 1, "state", "feature_names_in_"), np.array([0xFFFFFFFF], "<u4").view("<U1")),
-        (("state", "steps", 0, 1, "state", "feature_names_in_"), np.zeros(100_000, np.int8)),
+        ((*_ENCODER, "transformers_", 0, 1, "state", "drop_idx_"), np.array(0)),
+        ((*_ENCODER, "feature_names_in_"), np.array([0xFFFFFFFF], "<u4").view("<U1")),
+        ((*_ENCODER, "feature_names_in_"), np.zeros(100_000, np.int8)),
     ],
     ids=["a text for a bound", "nothing for a bound", "no list of drops", "no character", "no names"],
 )
-def test_contents_that_contradict_themselves_are_said_of_the_file(tmp_path, path, value):
-    refuse_model(tmp_path, changed(pipeline(), path, value), CorruptFile, "^model")
+def test_contents_that_contradict_themselves_are_said_of_the_file(path, value):
+    refuse_model(changed(pipeline(), path, value), CorruptFile, "^model")
 
 
 def test_trees_that_are_no_forest_are_said_of_the_file_and_the_metric(tmp_path):
-    folder = tmp_path / "cifar10"
-    folder.mkdir()
     trees = make_trees(2, seed=1)
     trees[0]["left_children"][0] = 0
-    path = model_file(folder, make_pipeline("latency", trees, slope=0.5))
-    (folder / "params.pkl.gz").write_bytes(gzip.compress(dumps(make_params(("latency",)), 0)))
-    with pytest.raises(CorruptFile, match=rf"^{path}: latency: XGBoost model: a node has two parents"):
+    folder = model_folder(tmp_path / "cifar10", make_pipeline("latency", trees, slope=0.5))
+    with pytest.raises(CorruptFile, match=rf"^{folder}/model.pkl.gz: latency: XGBoost model: a node has two parents"):
         import_surrogates(folder, tmp_path / "out")
 
 
-def test_trees_over_other_columns_than_are_encoded_are_refused(tmp_path):
-    from jahs.published.surrogates import _forest_of
-
-    with model_file(tmp_path, pipeline()).open("rb") as file:
-        (model,) = read_model(file, "model")
+def test_trees_over_other_columns_than_are_encoded_are_refused():
+    (model,) = read_model(io.BytesIO(dumps(pipeline(), 0)), "model")
     _forest_of(model, "latency")
     with pytest.raises(CorruptFile, match=r"^model: latency: trees over 41 features, of which 40 are encoded"):
         _forest_of(replace(model, columns=model.columns[1:]), "latency")
 
 
-def test_columns_that_do_not_exist_are_refused(task_folder, tmp_path):
+def test_columns_that_do_not_exist_are_refused(tmp_path):
     thing = pipeline()
     thing.state["steps"][0][1].state["transformers_"][0][1].state["categories_"][0].array[0] = "SiLU"
-    folder = tmp_path / "cifar10"
-    folder.mkdir()
-    model_file(folder, thing)
-    (folder / "params.pkl.gz").write_bytes(gzip.compress(dumps(make_params(("latency",)), 0)))
+    folder = model_folder(tmp_path / "cifar10", thing)
     with pytest.raises(UnknownFormat, match=r"cifar10: the models use features that this version does not know.*SiLU"):
         import_surrogates(folder, tmp_path / "out")
 
@@ -463,16 +446,12 @@ def handle_of(trees, change):
     ],
 )
 def test_a_booster_that_is_none_is_refused(change, error, fault):
-    from jahs.published.booster import parse_booster
-
     with pytest.raises(error, match=f"[Mm]odel.*{fault}"):
         forest_from_xgboost([parse_booster(handle_of(make_trees(2, seed=0), change), "model")])
 
 
 @pytest.mark.parametrize("handle", [b"binf", b"{", b"{}", b"[" * 100_000, b'{"Model":' * 2000], ids=str)
 def test_bytes_that_are_no_booster_are_refused(handle):
-    from jahs.published.booster import parse_booster
-
     with pytest.raises((CorruptFile, UnknownFormat), match=r"^model: "):
         parse_booster(handle, "model")
 
@@ -480,15 +459,15 @@ def test_bytes_that_are_no_booster_are_refused(handle):
 @pytest.mark.parametrize(
     "path",
     [
-        ("state", "steps", 0, 1, "state", "sparse_output_"),
-        ("state", "steps", 0, 1, "state", "feature_names_in_"),
+        (*_ENCODER, "sparse_output_"),
+        (*_ENCODER, "feature_names_in_"),
         (*_SCALER, "state", "feature_range"),
         (*_SCALER, "state", "data_min_"),
         (*_INNER, "state", "transformer_", "state", "inv_kw_args"),
     ],
     ids=lambda path: path[-1],
 )
-def test_parts_that_are_shared_without_end_are_refused_at_once(tmp_path, path):
+def test_parts_that_are_shared_without_end_are_refused_at_once(path):
     # Pickled once and shared by the memo, which the writer of tests does not do: a stand-in is replaced.
     content = dumps(changed(pipeline(), path, "stand-in"), 2)
     assert content.count(b"X\x08\x00\x00\x00stand-in") == 1
@@ -496,19 +475,15 @@ def test_parts_that_are_shared_without_end_are_refused_at_once(tmp_path, path):
         b"r" + struct.pack("<I", 9000 + k) + b"j" + struct.pack("<I", 9000 + k) + b"\x86" for k in range(60)
     )
     content = content.replace(b"X\x08\x00\x00\x00stand-in", doubled)
-    import io
-
     with pytest.raises((CorruptFile, UnknownFormat), match=r"^model"):
         read_model(io.BytesIO(content), "model")
-    one_hot = ("state", "steps", 0, 1, "state", "transformers_", 0, 1, "state", "categories_", 0)
+    one_hot = (*_ENCODER, "transformers_", 0, 1, "state", "categories_", 0)
     content = dumps(changed(pipeline(), one_hot, np.array(["stand-in"], dtype=object)), 2)
     with pytest.raises(CorruptFile, match="categories of Activation are not texts"):
         read_model(io.BytesIO(content.replace(b"X\x08\x00\x00\x00stand-in", doubled)), "model")
 
 
-def test_headers_of_something_else_are_refused(tmp_path):
-    import io
-
+def test_headers_of_something_else_are_refused():
     def refuse(thing, error, fault):
         with pytest.raises(error, match=fault):
             read_headers(io.BytesIO(dumps(thing, 0)), "params")
@@ -545,18 +520,11 @@ def test_hostile_files_in_an_archive_execute_nothing(tmp_path):
 
 
 def test_tasks_that_were_published_exist():
-    from jahs.published.sources import PUBLISHED_TASKS
-
     assert set(PUBLISHED_TASKS) <= set(TASKS)
 
 
-def test_hyperparameters_that_a_manifest_cannot_hold_are_left_out(tmp_path):
-    from jahs.published.models import read_headers
-
+def test_hyperparameters_that_a_manifest_cannot_hold_are_left_out():
     params = make_params(("latency",))
     kept = dict(params["hyperparams"])
     params["hyperparams"] |= {"long": "x" * 10**6, "\x01": 1, "inf": float("inf"), "none": None}
-    path = tmp_path / "params.pkl.gz"
-    path.write_bytes(gzip.compress(dumps(params, 4)))
-    with gzip.open(path) as file:
-        assert read_headers(file, "params").hyperparams == kept
+    assert read_headers(io.BytesIO(dumps(params, 4)), "params").hyperparams == kept

@@ -1,6 +1,8 @@
 """Published tables become folders of runs; whatever is odd about them is found, listed, and not repaired."""
 
+import io
 import json
+import time
 
 import numpy as np
 import pytest
@@ -342,11 +344,7 @@ def test_a_hostile_table_executes_nothing_and_leaves_nothing(tmp_path):
 
 
 def test_a_frame_of_many_rows_stays_in_scratch_files(tmp_path, monkeypatch):
-    import io
-
-    import jahs.published.frames as module
-
-    monkeypatch.setattr(module, "_HELD", 1000)
+    monkeypatch.setattr("jahs.published.frames._HELD", 1000)
     columns = make_columns(5)
     frame = read_frame(io.BytesIO(frame_bytes(columns)), "frame", scratch=tmp_path)
     for key, values in columns.items():
@@ -358,8 +356,6 @@ def test_a_frame_of_many_rows_stays_in_scratch_files(tmp_path, monkeypatch):
 
 
 def test_something_else_than_a_table_is_refused():
-    import io
-
     for thing in ({"a": 1}, None, [1, 2]):
         with pytest.raises(UnknownFormat, match="file is not a DataFrame"):
             read_frame(io.BytesIO(dumps(thing, 4)), "file")
@@ -396,8 +392,6 @@ FIRST = slice(0, 1, 1)
 
 
 def test_a_table_of_one_number_is_read():
-    import io
-
     frame = read_frame(io.BytesIO(table(levels(names_of("a"), np.array([0])), count(1), (ONE, FIRST))), "file")
     assert frame.column("a").take(slice(None)).tolist() == [1.0]
 
@@ -435,9 +429,6 @@ def test_a_table_of_one_number_is_read():
     ],
 )
 def test_a_table_that_contradicts_itself_is_refused_at_once(content, fault):
-    import io
-    import time
-
     start = time.process_time()
     with pytest.raises((CorruptFile, UnknownFormat), match=rf"^file.*{fault}"):
         read_frame(io.BytesIO(content), "file")
