@@ -36,13 +36,6 @@ def refused(capsys, main, *arguments):
     return printed.err
 
 
-def rewrite(folder, name, columns, change):
-    """Copy a table of a folder, changed."""
-    table = {column: values.copy() for column, values in read_table(folder / name, columns).items()}
-    change(table)
-    write_table(folder / name, table, columns)
-
-
 def test_a_split_is_made_and_passes_the_check(runs, out, capsys):
     assert call(make.main, runs, "--out", out, "--seed", 1) == 0
     assert "train 140, valid 30, test 30; seed 1, digest" in capsys.readouterr().out
@@ -187,27 +180,21 @@ def test_what_is_off_balance_is_shown(runs, out, capsys):
     assert "! 36 promised marginals are off by more than one config" in capsys.readouterr().out
 
 
-def forget_configs(folder):
-    def change(table):
-        for name in table:
-            table[name] = table[name][5:]
+def rewrite(change):
+    """Return a function that rewrites the config table of a folder, with each column changed."""
 
-    rewrite(folder, "configs.parquet", CONFIG_COLUMNS, change)
+    def spoil(folder):
+        table = read_table(folder / "configs.parquet", CONFIG_COLUMNS)
+        changed = {name: change(name, values.copy()) for name, values in table.items()}
+        write_table(folder / "configs.parquet", changed, CONFIG_COLUMNS)
 
-
-def double_configs(folder):
-    def change(table):
-        for name in table:
-            table[name] = np.append(table[name], table[name][:2])
-
-    rewrite(folder, "configs.parquet", CONFIG_COLUMNS, change)
+    return spoil
 
 
-def spoil_configs(folder):
-    def change(table):
-        table["LearningRate"][:2] = np.nan
-
-    rewrite(folder, "configs.parquet", CONFIG_COLUMNS, change)
+def with_nan(name, values):
+    if name == "LearningRate":
+        values[:2] = np.nan
+    return values
 
 
 def forget_task(folder):
@@ -218,9 +205,9 @@ def forget_task(folder):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (forget_configs, "5 configs of the runs are not in configs.parquet: "),
-        (double_configs, "2 ids occur more than once in configs.parquet: "),
-        (spoil_configs, "LearningRate=nan"),
+        (rewrite(lambda _, values: values[5:]), "5 configs of the runs are not in configs.parquet: "),
+        (rewrite(lambda _, values: np.append(values, values[:2])), "2 ids occur more than once in configs.parquet: "),
+        (rewrite(with_nan), "LearningRate=nan"),
         (forget_task, "names no task"),
         (lambda folder: (folder / "runs-0001.parquet").unlink(), "has no runs yet"),
         (lambda folder: (folder / "protocol.json").unlink(), "is not a folder of runs"),

@@ -6,8 +6,8 @@ import pytest
 from jahs.schema import SPLIT_PARTS
 from splits.folds import k_folds
 from splits.partition import partition
-from splits.recorded import RecordedConfigs
 from tests.contracts.split import SplitContract
+from tests.splits.test_partition import record
 
 
 class TestPartition(SplitContract):
@@ -15,14 +15,8 @@ class TestPartition(SplitContract):
     def divide(self):
         def divided(table):
             ids, first = np.unique(table["config_id"], return_index=True)
-            recorded = RecordedConfigs(
-                configs={name: values[first] for name, values in table.items()},
-                n_seeds=np.where(ids % np.uint64(10) == 0, 3, 1),
-                is_diverged=np.zeros(len(ids), dtype=bool),
-                task="digits",
-                protocol="0" * 16,
-            )
-            split = partition(recorded, seed=3)
+            configs = {name: values[first] for name, values in table.items()}
+            split = partition(record(configs, n_seeds=np.where(ids % np.uint64(10) == 0, 3, 1)), seed=3)
             parts = split.parts_of(table["config_id"])
             return [tuple(np.flatnonzero(parts == number) for number in range(len(SPLIT_PARTS)))]
 
