@@ -94,7 +94,8 @@ class Recorder:
         self.oddities = Oddities(models.model_id, models.config_id, _group_names(models.columns))
         self.oddities.note("invalid_config", np.flatnonzero(~models.is_valid))
         repeated = np.flatnonzero(models.is_valid & (models.seed > 0))
-        self.oddities.note("repeated_config", repeated, models.model_id[_first_of_config(models)[repeated]])
+        _, first, place = np.unique(models.config_id, return_index=True, return_inverse=True)
+        self.oddities.note("repeated_config", repeated, models.model_id[first[place[repeated]]])
         self._n_written = 0  # rows
         self._written: list[Ints] = []
         self._profiles: list[Table] = []
@@ -392,12 +393,6 @@ def _valid_rows(columns: Columns) -> NDArray[np.bool_]:
             is_valid[i] = True
         return is_valid
     return np.ones(len(columns["N"]), np.bool_)
-
-
-def _first_of_config(models: _Models) -> Ints:
-    """Return for each model the first model with the same config."""
-    _, first, place = np.unique(models.config_id, return_index=True, return_inverse=True)
-    return np.asarray(first[place])
 
 
 def _group_names(columns: Columns) -> NDArray[np.str_]:
