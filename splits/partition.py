@@ -151,15 +151,14 @@ def _fill(
         parts[free] = np.repeat(np.arange(n_parts), counts[number] - kept[number])
 
 
-def quota_margins(groups: NDArray[np.float64], of_group: NDArray[np.int64] | None = None) -> Margins:
+def quota_margins(groups: NDArray[np.float64], of_group: NDArray[np.int64]) -> Margins:
     """Return the margins to balance.
 
     Args:
         groups: N, W and Resolution of the fidelity groups, (n_groups, 3).
-        of_group: the group of each pair of group and source, in order; None: one source. A pair has two strata: configs
-            with one seed, then repeated ones.
+        of_group: the group of each pair of group and source, in order. A pair has two strata: configs with one seed,
+            then repeated ones.
     """
-    of_group = np.arange(len(groups)) if of_group is None else of_group
     group_strata = np.repeat(np.arange(len(groups))[:, None] == of_group, 2, axis=1)  # (n_groups, n_strata)
     has_several = np.bincount(of_group, minlength=len(groups))[of_group] > 1
     pairs = np.repeat(np.eye(len(of_group), dtype=bool)[has_several], 2, axis=1)

@@ -21,7 +21,8 @@ def strata(start, stop):
 
 
 def main():
-    margins = quota_margins(np.array(list(product((1, 3, 5), (4, 8, 16), (0.25, 0.5, 1.0)))))
+    groups = np.array(list(product((1, 3, 5), (4, 8, 16), (0.25, 0.5, 1.0))))
+    margins = quota_margins(groups, np.arange(len(groups)))
     rng = np.random.default_rng(0)
     print("new configs   all groups kept   all thirds kept   worst third off by")
     for n_new in (10, 20, 50, 100, 200):

@@ -10,7 +10,7 @@ from splits.partition import quota_margins
 from splits.quotas import SHARES, deviations, fill_quotas
 
 GROUPS = np.array(list(product((1, 3, 5), (4, 8, 16), (0.25, 0.5, 1.0))))
-MARGINS = quota_margins(GROUPS)
+MARGINS = quota_margins(GROUPS, np.arange(len(GROUPS)))
 SIZES = st.lists(st.integers(7, 60), min_size=27, max_size=27)
 REPEATED = st.lists(st.floats(0, 1), min_size=27, max_size=27) | st.sampled_from([0.0, 0.1, 0.5, 1.0]).map(
     lambda share: [share] * 27
