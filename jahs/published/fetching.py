@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from jahs.errors import UnknownName
 from jahs.files.archives import checked_members, open_archive
 from jahs.files.download import FetchedFile, fetch
 
@@ -49,6 +50,10 @@ def download_archives(
 
     Raises as `jahs.files.download.fetch`, and UnsafeFile or CorruptFile for members that such an archive does not have.
     """
+    if unknown := [name for name in what if name not in ARCHIVES]:
+        raise UnknownName.of("what", unknown[0], ARCHIVES)
+    if version not in VERSIONS:
+        raise UnknownName.of("version", version, VERSIONS)
     server = (_ADDRESS.format(version=version) if url is None else url).rstrip("/")
     return [
         fetch(

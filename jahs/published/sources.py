@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, reading
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownName, reading
 from jahs.files.archives import checked_members, open_archive
 from jahs.files.hashing import sha256_stream
+from jahs.tasks.definitions import task
 
 PUBLISHED_TASKS: Final = ("cifar10", "colorectal_histology", "fashion_mnist")
 
@@ -81,19 +82,24 @@ def files_by_task(
     Args:
         path: an archive or a folder.
         names: names of the files; the first one is required for each task.
-        tasks: some of `PUBLISHED_TASKS`; None for all. A single one is the task of files whose path names no task.
+        tasks: names; None for all. A single one is the task of files whose path does not name a task.
     """
+    task_names = None if tasks is None else [task(name).name for name in tasks]
+    if unknown := [name for name in task_names or () if name not in PUBLISHED_TASKS]:
+        raise UnknownName.of("task", unknown[0], PUBLISHED_TASKS)
     by_task: dict[str, list[PublishedFile]] = {}
     with open_files(path, names) as files:
         for file in files:
-            name = file.task or (tasks[0] if tasks is not None and len(tasks) == 1 else None)
+            name = file.task or (task_names[0] if task_names is not None and len(task_names) == 1 else None)
             if name is None:
                 raise InvalidArgument(
                     f"{file.where}: its path does not name a task; give one of {', '.join(PUBLISHED_TASKS)}"
                 )
-            if tasks is None or name in tasks:
+            if task_names is None or name in task_names:
                 by_task.setdefault(name, []).append(file)
-        missing = [name for name in tasks or by_task if names[0] not in {file.name for file in by_task.get(name, ())}]
+        missing = [
+            name for name in task_names or by_task if names[0] not in {file.name for file in by_task.get(name, ())}
+        ]
         if missing or not by_task:
             suffix = f" for {', '.join(missing)}" if missing else ""
             raise MissingData(f"{path} holds no {names[0]}{suffix}; see: jahs download jahs-bench-201")

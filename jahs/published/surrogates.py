@@ -70,15 +70,17 @@ def import_surrogates(
     Args:
         path: `assembled_surrogates.tar`, the folder it was unpacked to, or the folder of one task or one metric.
         out: a folder, made if needed; the release of each task goes to `out/<task>`.
-        tasks: some of `PUBLISHED_TASKS`; None for all. A single one is the task of files whose path names no task.
+        tasks: names; None for all. A single one is the task of files whose path names no task.
         metrics: our names or the published ones; None for all.
-        costs: mode of the releases' costs, published or repaired; see `jahs.release.Costs`.
+        costs: mode of the releases' costs; see `jahs.release.Costs`.
         report: called with a line about each finished model and task.
 
     UnsafeFile names a file that holds more than data; CorruptFile and UnknownFormat, a file that JAHS-Bench-201 did not
     publish. InvalidArgument if the folder of a release has other content.
     """
     metric_names = None if metrics is None else {metric(name).name for name in metrics}
+    if costs not in ("published", "repaired"):
+        raise InvalidArgument(f"costs={costs!r} is not one of 'published', 'repaired'")
     with files_by_task(path, (MODEL, _PARAMS), tasks) as by_task:
         return {
             name: _import_task(name, files, out, metric_names=metric_names, costs=costs, report=report)

@@ -44,7 +44,7 @@ def import_table(
     Args:
         path: `metric_data.tar`, the folder it was unpacked to, or the folder of one task.
         out: a folder, made if needed; the runs of each task go to `out/runs/<task>`.
-        tasks: some of `PUBLISHED_TASKS`; None for all. A single one is the task of files whose path names no task.
+        tasks: names; None for all. A single one is the task of files whose path names no task.
         report: called with a line about the progress.
 
     UnsafeFile names a file that holds more than data; CorruptFile, UnknownFormat and InvalidTable, a file that

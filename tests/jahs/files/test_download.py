@@ -22,11 +22,11 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from jahs.cli import main
-from jahs.errors import CorruptFile, DownloadFailed, InvalidArgument, OutOfSpace, UnsafeFile
+from jahs.errors import CorruptFile, DownloadFailed, InvalidArgument, OutOfSpace, UnknownName, UnsafeFile
 from jahs.files import download as module
 from jahs.files import transport
 from jahs.files.download import DownloadBar, fetch
-from jahs.published.fetching import ARCHIVES, download_archives
+from jahs.published.fetching import ARCHIVES, VERSIONS, download_archives
 from tests.local_server import LocalServer, served
 from tests.published_files import tar_bytes
 
@@ -560,6 +560,14 @@ def test_a_download_goes_through_where_stderr_is_closed(archives, tmp_path, monk
     words = ["--what", "surrogates", "--dir", str(tmp_path), "--url", archives.url]
     assert main(["download", "jahs-bench-201", *words]) == 0
     assert (tmp_path / ARCHIVES["surrogates"]).is_file()
+
+
+def test_what_does_not_exist_is_named(tmp_path):
+    with pytest.raises(UnknownName, match="what='datasets' does not exist"):
+        download_archives(tmp_path, what=["datasets"])
+    with pytest.raises(UnknownName, match="version='2' does not exist"):
+        download_archives(tmp_path, version="2")
+    assert VERSIONS[0] == "1.1.0"
 
 
 def test_a_rest_of_another_version_is_not_put_behind_what_is_kept(server, path):

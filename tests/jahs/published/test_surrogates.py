@@ -312,8 +312,12 @@ def test_what_does_not_exist_is_named(task_folder, tmp_path):
         import_surrogates(tmp_path, tmp_path)
     with pytest.raises(MissingData, match=r"holds no model\.pkl\.gz for fashion_mnist"):
         import_surrogates(task_folder, tmp_path, tasks=["fashion_mnist"])
+    with pytest.raises(UnknownName, match="task='digits' does not exist"):
+        import_surrogates(task_folder, tmp_path, tasks=["digits"])
     with pytest.raises(UnknownName, match="metric='accuracy' does not exist"):
         import_surrogates(task_folder, tmp_path, metrics=["accuracy"])
+    with pytest.raises(InvalidArgument, match="costs='exact' is not one of"):
+        import_surrogates(task_folder, tmp_path, costs="exact")
     with pytest.raises(MissingData, match="cifar10: no model of train_loss"):
         import_surrogates(task_folder, tmp_path, metrics=["train_loss"])
 
