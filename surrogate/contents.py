@@ -98,6 +98,10 @@ class FittedModels:
     scored: Mapping[str, Surrogate]  # models fitted to the training part, which the test part scores
     shipped: Mapping[str, Surrogate]  # models fitted to the training and the validation part
 
+    def accuracy_parts(self) -> dict[str, Mapping[str, Rows]]:
+        """Return the rows of the accuracies, which alone have refits and models of other families."""
+        return {metric: rows for metric, rows in self.parts.items() if metric in ACCURACIES}
+
 
 def fit_models(
     measured: Measurements,
@@ -158,8 +162,8 @@ def refits_of(
 
     Without a noise model, the scales of the refits are not calibrated.
     """
-    parts = {metric: rows for metric, rows in models.parts.items() if metric in ACCURACIES}
-    shipped, n_refits, fitted = _training(parts, "valid"), settings.n_refits, models.scored
+    parts, n_refits, fitted = models.accuracy_parts(), settings.n_refits, models.scored
+    shipped = _training(parts, "valid")
     share = refit_share(shipped, fitted, n_refits=n_refits, workers=settings.workers)
     options: dict[str, Any] = {"share": share, "seed": settings.seed, "n_refits": n_refits, "workers": settings.workers}
     _log.info("refits: %d of each of %s, with %.0f %% of the trees", n_refits, ", ".join(shipped), 100 * share)
@@ -182,8 +186,7 @@ def refits_of(
 
 def _lightgbm_of(models: FittedModels) -> tuple[tuple[Models, list[Forest]], Facts]:
     """Return LightGBM's models of the accuracies with their forests, as a release has them, and their test scores."""
-    boosters, quality = {}, {}
-    parts = {metric: rows for metric, rows in models.parts.items() if metric in ACCURACIES}
+    boosters, quality, parts = {}, {}, models.accuracy_parts()
     for metric, training in _training(parts, "valid").items():
         _log.info("%s: fitting LightGBM", metric)
         boosters[metric] = fit_lightgbm(training, models.shipped[metric])
