@@ -55,6 +55,7 @@ def baselines_blocks(results: Results) -> Iterator[str | Block]:
             tests = {arm.name: incumbent_tests(results, task, arm) for arm in results.arms}
             found = [float(steps.values.max()) for by_seed in tests.values() for steps in by_seed if len(steps.values)]
             best = max([best_at_full_size(results.bench[task], "test_acc"), *found])
+            # Regret may rise, because incumbents are selected by validation.
             regrets = {
                 name: [Steps(times=steps.times, values=np.asarray(best - steps.values)) for steps in by_seed]
                 for name, by_seed in tests.items()
