@@ -28,7 +28,7 @@ from jahs.files.sealed_json import read_sealed, sealed_text
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
-from surrogate.data.rows import Rows, development_rows, features_of
+from surrogate.data.rows import Rows, development_rows
 from surrogate.judging.agreement import first_seed, top_tau
 from surrogate.judging.top import full_rows
 from surrogate.models.boosting import UNTUNED, ForestSettings
@@ -60,12 +60,10 @@ _Floats = NDArray[np.float64]
 
 def fit_all(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> dict[str, _Floats]:
     """Return the predictions of every fit to `train` for `out`, the plain forest first."""
-    features, transform = default_features(MAIN), fit_transform(MAIN, train.y)
-    teacher = teach(train, transform.forward(train.y), measured.task, features)
-    taught = teacher.curves.predict(features_of(out.X, features, measured.task), is_capped=True)[:, -1]
+    teacher = teach(train, measured.task, default_features(MAIN), fit_transform(MAIN, train.y))
     return {
         _PRESENT: fit_forest(train, out, measured, settings),
-        _SHOWN: transform.inverse(taught),
+        _SHOWN: teacher.predict_last(out.X),
         **{f"{n:,} distilled": fit_forest(train, out, measured, settings, n_distilled=n) for n in _DISTILLED},
     }
 

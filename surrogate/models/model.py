@@ -108,10 +108,8 @@ def fit_transform(metric: str, y: NDArray[np.float64], *, slope: float = 1.0) ->
 
 def distil(metric: str, rows: Rows, of_task: Task, n: int, *, weights: NDArray[np.float64] | None = None) -> Taught:
     """Fit a teacher to the rows of an accuracy, and return its predictions for `n` drawn configs."""
-    transform = fit_transform(metric, rows.y)
-    teacher = teach(rows, transform.forward(rows.y), of_task, default_features(metric), weights=weights)
-    F, predicted = teacher.distil(n)
-    return Taught(F, transform.inverse(predicted))
+    teacher = teach(rows, of_task, default_features(metric), fit_transform(metric, rows.y), weights=weights)
+    return Taught(*teacher.distil(n))
 
 
 def fit_surrogate(

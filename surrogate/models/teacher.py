@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
+from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FeatureSet
 from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import LARGEST
@@ -37,12 +38,13 @@ _N_EPOCHS: Final = 3  # per drawn config: the last one, and others at random
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Teacher:
-    """A process fitted to the measured curves of a task, on the transformed scale."""
+    """A process fitted to the measured curves of an accuracy."""
 
     task: Task
     features: FeatureSet
+    transform: BoundedTransform
     epochs: tuple[int, ...]  # epochs of the curves
-    curves: CurveProcess
+    curves: CurveProcess  # on the transformed scale
 
     def draw_configs(self, n: int) -> NDArray[np.float32]:
         """Return `n` encoded configs at the last epoch: uniform ones, uniform ones at full size, and good ones.
@@ -82,9 +84,15 @@ class Teacher:
         epochs = np.column_stack([np.full(n, self.epochs[-1]), others])
         rows = np.repeat(X, _N_EPOCHS, axis=0)
         rows[:, -1] = epochs.reshape(-1)
-        curves = self.curves.predict(self._features_of(X), is_capped=True)
-        predicted = np.take_along_axis(curves, np.searchsorted(self.epochs, epochs), axis=1)
-        return self._features_of(rows), predicted.reshape(-1)
+        predicted = np.take_along_axis(self._curves(X), np.searchsorted(self.epochs, epochs), axis=1)
+        return self._features_of(rows), self.transform.inverse(predicted.reshape(-1))
+
+    def predict_last(self, X: NDArray[np.float32]) -> _Floats:
+        """Return capped predictions of encoded configs at the last epoch, (n,)."""
+        return self.transform.inverse(self._curves(X)[:, -1])
+
+    def _curves(self, X: NDArray[np.float32]) -> _Floats:
+        return self.curves.predict(self._features_of(X), is_capped=True)
 
     def _features_of(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         return features_of(X, self.features, self.task)
@@ -104,9 +112,9 @@ def n_whole(rows: Rows) -> int:
 
 def teach(
     rows: Rows,
-    y: _Floats,
     of_task: Task,
     features: FeatureSet,
+    transform: BoundedTransform,
     *,
     weights: _Floats | None = None,
 ) -> Teacher:
@@ -115,7 +123,7 @@ def teach(
     It learns from the configs that have all epochs of the rows, by the mean of their trainings.
 
     Args:
-        y: values of the rows on the transformed scale.
+        transform: to the scale on which curves are learned.
         weights: weights of the rows, the same for all rows of a config; None: 1. Rows of weight 0 are left out.
 
     Raises:
@@ -125,7 +133,7 @@ def teach(
     epochs, column = np.unique(rows.epoch, return_inverse=True)
     _, first, place = np.unique(rows.config_id, return_index=True, return_inverse=True)
     total, count = np.zeros((2, len(first), len(epochs)))
-    np.add.at(total, (place, column), weights * y)
+    np.add.at(total, (place, column), weights * transform.forward(rows.y))
     np.add.at(count, (place, column), weights)
     is_whole = (count > 0).all(axis=1)
     if (n := int(is_whole.sum())) < FEWEST_CURVES:
@@ -137,4 +145,4 @@ def teach(
     X[:, -1] = epochs[-1]
     total, count = total[is_whole], count[is_whole]
     curves = fit_curves(features_of(X, features, of_task), total / count, count[:, -1])
-    return Teacher(task=of_task, features=features, epochs=tuple(epochs.tolist()), curves=curves)
+    return Teacher(task=of_task, features=features, transform=transform, epochs=tuple(epochs.tolist()), curves=curves)

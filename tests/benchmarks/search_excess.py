@@ -21,7 +21,7 @@ import numpy as np
 from jahs.release import read_release
 from jahs.spaces.encoding import encode
 from surrogate.data.measurements import read_with_split
-from surrogate.data.rows import assemble, development_rows, features_of
+from surrogate.data.rows import assemble, development_rows
 from surrogate.models.fitting import read_params
 from surrogate.models.model import default_features, fit_surrogate, fit_transform
 from surrogate.models.optima import MAIN, asking, best_found
@@ -39,13 +39,8 @@ def main(folder: str, release_folder: str, *distilled: str) -> None:
     proposed = configs["config_id"][is_own & (configs["source"] == "best")]
     rows = development_rows(MAIN, measured, split)
     rows = rows.take(~np.isin(rows.config_id, configs["config_id"][is_own]))
-    features = default_features(MAIN)
     settings = read_params(data / "search" / "params.json")[MAIN]
-    transform = fit_transform(MAIN, rows.y, slope=settings.slope)
-    teacher = teach(rows, transform.forward(rows.y), measured.task, features)
-
-    def taught(X):
-        return transform.inverse(teacher.curves.predict(features_of(X, features, measured.task), is_capped=True)[:, -1])
+    teacher = teach(rows, measured.task, default_features(MAIN), fit_transform(MAIN, rows.y))
 
     trained = assemble(MAIN, measured)
     trained = trained.take(np.isin(trained.config_id, proposed) & (trained.epoch == measured.task.max_epoch))
@@ -53,7 +48,7 @@ def main(folder: str, release_folder: str, *distilled: str) -> None:
     found = {
         "trained": np.bincount(place, trained.y) / np.bincount(place),
         "release": release_answers(release, MAIN, trained.X[first]),
-        "teacher": taught(trained.X[first]),
+        "teacher": teacher.predict_last(trained.X[first]),
     }
     print(f"{len(ids)} configs, {len(trained)} trainings; {MAIN} after the last epoch")
     for name, values in found.items():
@@ -75,7 +70,7 @@ def main(folder: str, release_folder: str, *distilled: str) -> None:
                 is_known=lambda columns: np.zeros(len(columns["N"]), np.bool_),
             )
             X = encode(best, measured.task.max_epoch)
-            excesses.append(float((model.predict(X) - taught(X)).mean()))
+            excesses.append(float((model.predict(X) - teacher.predict_last(X)).mean()))
         each = " ".join(f"{excess:+.2f}" for excess in excesses)
         print(
             f"{n:,} distilled, {nodes // N_SEEDS:,} nodes: minus teacher {np.mean(excesses):+.2f} ({each})", flush=True

@@ -15,7 +15,7 @@ from surrogate.data.rows import Rows, assemble, by_part
 from surrogate.models import curve_process
 from surrogate.models.boosting import ForestSettings
 from surrogate.models.curve_process import fit_curves
-from surrogate.models.model import default_features, distil, fit_surrogate
+from surrogate.models.model import default_features, distil, fit_surrogate, fit_transform
 from surrogate.models.teacher import teach
 from tests.surrogate.landscape import EPOCHS, TASK, measurements, split_of
 from workshop.ranks import kendall_tau
@@ -23,6 +23,7 @@ from workshop.ranks import kendall_tau
 MEASURED = measurements(9)
 PARTS = by_part(assemble("valid_acc", MEASURED), split_of(MEASURED))
 FEATURES = default_features("valid_acc")
+TRANSFORM = fit_transform("valid_acc", PARTS["train"].y)
 SETTINGS = ForestSettings(n_trees=60, max_depth=4)
 TAUGHT = replace(SETTINGS, n_distilled=500)
 
@@ -132,7 +133,7 @@ def test_a_capped_value_is_the_mean_of_the_truncated_posterior() -> None:
 
 def test_drawn_configs_are_uniform_at_full_size_good_and_mutants_of_the_best() -> None:
     rows = PARTS["train"]
-    teacher = teach(rows, rows.y, TASK, FEATURES)
+    teacher = teach(rows, TASK, FEATURES, TRANSFORM)
     X = teacher.draw_configs(100)
     assert (teacher.draw_configs(100) == X).all()
     assert (X[:, -1] == EPOCHS[-1]).all()
@@ -148,15 +149,15 @@ def test_drawn_configs_are_uniform_at_full_size_good_and_mutants_of_the_best() -
 
 def test_what_a_forest_learns_are_curves_of_drawn_configs() -> None:
     rows = PARTS["train"]
-    teacher = teach(rows, rows.y, TASK, FEATURES)
+    teacher = teach(rows, TASK, FEATURES, TRANSFORM)
     F, predicted = teacher.distil(40)
     X = np.repeat(teacher.draw_configs(40), 3, axis=0)
     X[:, -1] = F[:, FEATURES.columns.index("epoch")]
     assert set(X[:, -1].tolist()) == set(EPOCHS)
     assert (X[::3, -1] == EPOCHS[-1]).all()
     assert (FeatureBuilder(FEATURES, TASK).build(X) == F).all()
-    last = teacher.curves.predict(F[::3], is_capped=True)[:, -1]
-    assert predicted[::3] == pytest.approx(last)
+    assert predicted[::3] == pytest.approx(teacher.predict_last(X[::3]))
+    assert predicted[::3] == pytest.approx(TRANSFORM.inverse(teacher.curves.predict(F[::3], is_capped=True)[:, -1]))
 
 
 def test_a_forest_that_learns_from_the_teacher_ranks_better() -> None:
@@ -201,7 +202,7 @@ def test_configs_that_lack_an_epoch_are_left_to_the_forest() -> None:
     ids = np.unique(rows.config_id)
     is_cut = np.isin(rows.config_id, ids[:5]) & (rows.epoch == TASK.max_epoch)
     left = rows.take(~is_cut)
-    teacher = teach(left, left.y, TASK, FEATURES)
+    teacher = teach(left, TASK, FEATURES, TRANSFORM)
     assert teacher.epochs == EPOCHS
     assert len(teacher.curves.processes[0].A) == len(ids) - 5
 
