@@ -17,6 +17,7 @@ import jahs
 from experiments.analysis.critical_differences import Comparison, compare_groups
 from experiments.pack import pack
 from experiments.packs import COLUMNS, MANIFEST
+from experiments.report import incumbents
 from experiments.report.__main__ import main
 from experiments.report.baselines import prior_blocks
 from experiments.report.build import build_document
@@ -28,7 +29,8 @@ from experiments.report.writing import write_document
 from experiments.studies import STRONG
 from experiments.studies import STUDIES as DECLARED
 from experiments.worlds import build_worlds
-from jahs.errors import InvalidArgument
+from jahs.errors import CorruptFile, InvalidArgument
+from jahs.simulate.answers import redrawn
 from jahs.tasks.definitions import TASKS
 from surrogate.models.boosting import ForestSettings
 from tests.experiments.conftest import TASK, recorded_table, run_study, short_studies
@@ -349,6 +351,24 @@ def test_a_browser_shows_every_figure_without_a_complaint(page, tmp_path):
         assert found["too_wide"] <= 0  # nothing but tables scrolls sideways, and they do so on their own
         assert found["labels"] >= 10
         assert found["font"] >= 8
+
+
+def test_an_incumbent_may_be_a_repeated_training_but_not_more_often_than_its_run_has_trials(release, tmp_path):
+    out = tmp_path / "joint"
+    assert run_study("joint", out, release, arms=["random_search-jahs"], seeds=1) == 0
+    bench = jahs.Benchmark(TASK, release=release)
+    results = read_results(out, bench={TASK: bench})
+    [arm] = results.arms
+    [found] = results.of(TASK, arm)
+
+    def trained_again(number):
+        answer = bench.query(found.configs[-1], seed=redrawn(found.repetition.seed, number))
+        return [replace(found, observed=answer.error, n_trials=3)]
+
+    for number in range(3):
+        incumbents._check(results, TASK, arm, trained_again(number))
+    with pytest.raises(CorruptFile, match="1 logs of this arm do not match their release"):
+        incumbents._check(results, TASK, arm, trained_again(3))
 
 
 def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_path, caplog):
