@@ -152,12 +152,18 @@ def _seed_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Itera
             f"evaluation_seed={settings.evaluation_seed} must be None or seed={settings.seed}: a run on a leaderboard "
             "cannot choose its noise"
         )
-    own, n_before = settings.evaluation_seed, Counter[tuple[object, ...]]()
+    for trial in with_other_noise(trials, own := settings.evaluation_seed):
+        yield f"trial {trial.trial}: seed={trial.seed}, but the header says evaluation_seed={own}"
+
+
+def with_other_noise(trials: Sequence[Trial], own: int | None) -> Iterator[Trial]:
+    """Yield the trials with neither the noise seed of their run nor that of a repeated training of their network."""
+    n_before = Counter[tuple[object, ...]]()
     for trial in sorted(trials, key=lambda trial: trial.trial):
         network = network_of(trial.config, trial.fidelity)
         allowed = {own} if own is None else {redrawn(own, number) for number in range(n_before[network] + 1)}
         if trial.seed not in allowed:
-            yield f"trial {trial.trial}: seed={trial.seed}, but the header says evaluation_seed={own}"
+            yield trial
         n_before[network] += 1
 
 

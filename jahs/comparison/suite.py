@@ -16,7 +16,7 @@ import numpy as np
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import by_mean
 from jahs.comparison.logs import trial_log
-from jahs.comparison.rules import cost_faults, metric_faults, number_faults, time_faults
+from jahs.comparison.rules import cost_faults, metric_faults, number_faults, time_faults, with_other_noise
 from jahs.comparison.standings import steps_of
 from jahs.comparison.terms import Rules, StudyTerms, ViewChoice, open_rules
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, ProtocolMismatch, UnknownName
@@ -135,11 +135,15 @@ class Problem:
                 fault = f"it has {', '.join(wrong)}"
             elif (trial.seed is not None) != is_noisy:
                 fault = "it has no training noise" if is_noisy else "it has training noise"
-            elif trial.seed != trials[0].seed:
-                fault = f"its noise has seed {trial.seed}, that of trial {trials[0].trial} has seed {trials[0].seed}"
             else:
                 continue
-            raise ProtocolMismatch(f"trial {trial.trial} is of another problem than {self.id}: {fault}; {_ADVICE}")
+            raise self._refused(trial, fault)
+        for trial in with_other_noise(trials, trials[0].seed if trials else None):
+            fault = f"its noise has seed {trial.seed}, that of trial {trials[0].trial} has seed {trials[0].seed}"
+            raise self._refused(trial, fault)
+
+    def _refused(self, trial: Trial, fault: str) -> ProtocolMismatch:
+        return ProtocolMismatch(f"trial {trial.trial} is of another problem than {self.id}: {fault}; {_ADVICE}")
 
     def score(self, trials: Sequence[Trial]) -> float:
         """Return the result on a common scale: 0 is the best known result, 1 is random search on average."""

@@ -79,6 +79,14 @@ def test_trials_of_another_problem_are_refused(problems):
             few.result(what)
 
 
+def test_a_config_may_be_proposed_again(problems):
+    problem = problems["cifar10-all-epoch-acc-100"]
+    config = problem.view.sample(seed=0)
+    trials = problem.simulation(seed=0).run(lambda told: config)
+    assert len({trial.seed for trial in trials}) == len(trials) > 1
+    assert np.isfinite(problem.score(trials))
+
+
 def test_trials_with_more_compute_than_the_problem_grants_are_refused(problems):
     problem = problems["cifar10-all-diagonal-latency-20"]
     assert problem.rules.workers == 1
