@@ -79,6 +79,13 @@ def test_what_is_neither_or_both_is_refused(archive, tmp_path):
         command(both, "--out", tmp_path, "--metric", "runtime")
 
 
+@pytest.mark.parametrize("words", [("--task", "digits"), ("--costs", "exact")], ids=" ".join)
+def test_what_was_not_published_is_refused(archive, tmp_path, words, capsys):
+    with pytest.raises(SystemExit):
+        command(archive, "--out", tmp_path, *words)
+    assert f"argument {words[0]}: invalid choice: '{words[1]}' (choose from " in capsys.readouterr().err
+
+
 def test_a_table_becomes_runs_and_the_odd_is_said(tmp_path):
     pytest.importorskip("pyarrow")
     from tests.jahs.published.test_table import spoil
